@@ -1,1 +1,1 @@
-"""Something to look at on the first start: a small magazine page with the ads of a small shop."""
+"""The sample of a first start: a small magazine and shop, with ads and simulated visitors."""

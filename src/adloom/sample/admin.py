@@ -1,4 +1,4 @@
-"""As much of a client of the admin API as the sample needs, on one connection."""
+"""A small client of the admin API, on one connection."""
 
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -15,7 +15,7 @@ class SampleError(Exception):
 
 
 class RefusedError(SampleError):
-    """The admin API has refused something, in its own words."""
+    """The admin API has refused a request, in its own words."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -23,13 +23,13 @@ class RefusedError(SampleError):
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a refusal that is told on."""
+    """The part of a refusal that is shown."""
 
     message: str = "The admin API has refused it."
 
 
 class AdminClient:
-    """Talks to the control plane with a token."""
+    """Calls the control plane with a token."""
 
     def __init__(self, control_url: str, token: str) -> None:
         self._control_url = control_url
@@ -39,33 +39,31 @@ class AdminClient:
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def make(self, path: str, body: dict[str, Any]) -> str:
-        """Make a thing, and tell its id."""
+        """Create an item and return its id."""
         return str(self.send("POST", path, body)["id"])
 
     def read(self, path: str) -> dict[str, Any]:
-        """Read what there is."""
         return self.send("GET", path)
 
     def delete(self, path: str) -> bool:
-        """Delete a thing; tells whether it was there. What hangs on it raises a refusal."""
+        """Delete an item; return whether it was there. An item that others depend on raises RefusedError."""
         try:
             self.send("DELETE", path)
         except RefusedError as error:
-            # Gone for good, or deleted by somebody and still to be restored: both are what we want.
+            # Gone for good, or deleted by a person and restorable: both are what we want.
             if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST}:
                 return False
             raise
         return True
 
     def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, and give the body of its answer."""
+        """Send a request and return the body of its answer."""
         status, answer = self._send(method, path, None if body is None else msgspec.json.encode(body))
         if status >= HTTPStatus.BAD_REQUEST:
             raise RefusedError(_reason(answer), status)
         return msgspec.json.decode(answer) if answer else {}
 
     def close(self) -> None:
-        """Let go of the connection."""
         self._connection.close()
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:

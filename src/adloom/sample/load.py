@@ -1,4 +1,4 @@
-"""Put the sample into an installation, over the admin API like any other program would."""
+"""Loads the sample into an installation over the admin API, like any other program would."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from adloom.sample.content.catalog import CAMPAIGNS, OUTSIDE, OUTSIDE_PATHS, SEL
 from adloom.sample.content.document import build_document, choose_ids
 from adloom.sample.manifest import Manifest, State
 
-# As far back as the pretended platform is asked what it has counted.
+# How far back the mock platform is asked for statistics.
 DAYS_ABROAD: Final = 30
 
 Keep = Callable[[Manifest], None]
@@ -24,7 +24,7 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
     delivery_url: str,
     now: datetime,
 ) -> Manifest:
-    """Make everything. What is going to be made is kept before it is, so that a load that breaks off can be undone."""
+    """Create everything. The manifest is written first, so that a load that breaks off can be undone."""
     kept = {} if before is None else before.things
     ids = choose_ids(new_id, kept)
     manifest = Manifest(state=State.LOADING, loaded_at=now, things={**kept, **ids})
@@ -40,7 +40,7 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
 
 
 def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: datetime) -> Manifest:
-    """Make what there is on platforms elsewhere, and have the last weeks of it fetched."""
+    """Create the items of stats sync, and sync the last weeks."""
     seller = manifest.ids_of("advertisers")[SELLER]
     for thing in OUTSIDE:
         if thing.key not in manifest.ids_of(thing.kind):

@@ -1,4 +1,4 @@
-"""What the sample has made, by its ids: kept in the data directory, so that it can be taken away and nothing else."""
+"""The ids of what the sample has created, kept in the data directory so that exactly that can be removed."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ FILE_NAME: Final = "sample.json"
 
 
 class State(StrEnum):
-    """How far the sample is: what was begun and not ended is ended by the next command."""
+    """The state of the sample; the next command finishes what was begun."""
 
     LOADING = "loading"
     THERE = "there"
@@ -19,9 +19,9 @@ class State(StrEnum):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The ids of everything that was made, by kind and by the sample's own name for it.
+    """The ids of everything that was created, by kind and by the sample's own key.
 
-    Of a sample that was removed it has what had to stay because something else uses it.
+    After a removal it lists what stayed because something else uses it.
     """
 
     state: State
@@ -29,25 +29,20 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     things: dict[str, dict[str, str]]
 
     def ids_of(self, kind: str) -> dict[str, str]:
-        """Give the ids of a kind, by name."""
         return self.things.get(kind, {})
 
     def in_state(self, state: State) -> "Manifest":
-        """Give the same in another state."""
         return msgspec.structs.replace(self, state=state)
 
     def with_thing(self, kind: str, key: str, made_id: str) -> "Manifest":
-        """Give the same with one thing more."""
         things = {**self.things, kind: {**self.ids_of(kind), key: made_id}}
         return msgspec.structs.replace(self, things=things)
 
     def without(self, kind: str, key: str) -> "Manifest":
-        """Give the same with one thing less."""
         left = {name: made_id for name, made_id in self.ids_of(kind).items() if name != key}
         things = {other: ids for other, ids in {**self.things, kind: left}.items() if ids}
         return msgspec.structs.replace(self, things=things)
 
     @property
     def count(self) -> int:
-        """How many things there are."""
         return sum(len(ids) for ids in self.things.values())

@@ -1,4 +1,4 @@
-"""Which things of the sample can go: all but those that something else uses, and what these need themselves."""
+"""Which items of the sample can be removed: all but those that other items use, and what those need."""
 
 # pure
 
@@ -13,7 +13,7 @@ Item = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Item]]
 Thing = tuple[str, str]  # A kind and an id.
 
-# By which fields things name others; who deletes these would change those.
+# Fields by which items refer to others; deleting the target would change the item.
 REFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "sites": {"publisherId": "publishers"},
     "placements": {"publisherId": "publishers", "siteId": "sites"},
@@ -22,9 +22,9 @@ REFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "links": {"placementId": "placements"},
     "assignments": {"placementId": "placements", "bannerId": "banners"},
 }
-# What belongs to a campaign, and is the sample's if the campaign is.
+# What belongs to a campaign, and to the sample if the campaign does.
 OF_A_CAMPAIGN: Final = frozenset({"links", "assignments"})
-# In the order in which they go: who names others before them. Rules and caps go with what they hang on.
+# In deletion order: items that refer to others come first. Rules and caps go with their parents.
 GOING: Final[Mapping[str, str]] = {
     "campaigns": "/admin/campaigns",
     "frequencyCaps": "/api/v1/admin/frequency/caps",
@@ -38,14 +38,14 @@ GOING: Final[Mapping[str, str]] = {
 
 
 class UsedBy(msgspec.Struct, frozen=True):
-    """Something that is not the sample's and uses something that is."""
+    """An item that is not the sample's and uses one that is."""
 
     kind: str
     name: str
 
 
 class Stays(msgspec.Struct, frozen=True):
-    """A thing of the sample that stays, and who uses it."""
+    """An item of the sample that stays, and what uses it."""
 
     kind: str
     key: str
@@ -54,14 +54,14 @@ class Stays(msgspec.Struct, frozen=True):
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """What is to be done."""
+    """The plan of a removal."""
 
-    goes: list[tuple[str, str, str]]  # A kind, the sample's name of the thing, and its id.
+    goes: list[tuple[str, str, str]]  # Kind, the sample's key, and id.
     stays: list[Stays]
 
 
 def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, UsedBy]) -> Removal:
-    """Plan by what the catalog says; `used_abroad` has advertisers whose ad accounts are somebody else's."""
+    """Plan from an export of the catalog; `used_abroad` are advertisers with ad accounts that are not the sample's."""
     used = {("advertisers", made_id): user for made_id, user in used_abroad.items()}
     used |= _used_by_others(manifest, lists)
     named_by: dict[Thing, list[Thing]] = {}
@@ -85,7 +85,7 @@ def plan_removal(manifest: Manifest, lists: Lists, used_abroad: Mapping[str, Use
 
 
 def _used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, UsedBy]:
-    """Tell what is named by something that is not the sample's, and by what."""
+    """Return the sample's items that other items refer to, and by which."""
     ours = {(kind, made_id) for kind, ids in manifest.things.items() for made_id in ids.values()}
     used: dict[Thing, UsedBy] = {}
     for kind, items in lists.items():
@@ -96,7 +96,7 @@ def _used_by_others(manifest: Manifest, lists: Lists) -> dict[Thing, UsedBy]:
 
 
 def _spread(used: dict[Thing, UsedBy], named_by: Mapping[Thing, Sequence[Thing]]) -> None:
-    """Keep also what is named by what is kept."""
+    """Keep also what kept items refer to."""
     waiting = list(used)
     while waiting:
         thing = waiting.pop()

@@ -1,4 +1,4 @@
-"""Take the sample away, over the admin API, and nothing else."""
+"""Removes the sample over the admin API, and nothing else."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ Keep = Callable[[Manifest], None]
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What came of it: what is left of the sample, what stays and why, and how many things went."""
+    """The result: what is left of the sample, what stays and why, and how many items were deleted."""
 
     manifest: Manifest
     stays: list[Stays]
@@ -25,8 +25,8 @@ class Removed(msgspec.Struct, frozen=True):
 
 
 def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Removed:
-    """Delete what the sample has made, but for what something else uses; doing it again is harmless."""
-    # The simulated readers go first: they stop when they read this.
+    """Delete what the sample has created, except what other items use. Repeating it is harmless."""
+    # The simulated visitors stop first: they read this state.
     manifest = manifest.in_state(State.REMOVING)
     keep(manifest)
     stays: list[Stays] = []
@@ -53,7 +53,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
 
 
 def _used_abroad(admin: AdminClient, manifest: Manifest) -> Mapping[str, UsedBy]:
-    """Tell which advertisers have ad accounts or sell pages that somebody else has made, or that stay."""
+    """Return the advertisers that have ad accounts or sell pages which are not the sample's, or which stay."""
     used: dict[str, UsedBy] = {}
     for seller in manifest.ids_of("advertisers").values():
         for kind in ("adAccounts", "sellPages"):

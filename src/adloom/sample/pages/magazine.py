@@ -21,7 +21,6 @@ Their pictures are drawn by it too. Its readers are simulated; you are the excep
 
 
 def magazine_pages() -> list[SamplePage]:
-    """Make every page of the magazine."""
     return [_front(), *(_article(article) for article in ARTICLES)]
 
 

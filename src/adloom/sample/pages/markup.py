@@ -1,4 +1,4 @@
-"""How the sample's pages are put together; a slot is what any publisher would write."""
+"""HTML of the sample's pages; a slot is what any publisher would write."""
 
 from html import escape
 from typing import Final
@@ -13,7 +13,7 @@ TAG_PATH: Final = "/tag.js"
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page, with the slots that it has."""
+    """A page and its slots."""
 
     path: str
     title: str
@@ -22,7 +22,6 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[str, ...] = ()
 
     def html(self) -> str:
-        """Write it down."""
         tag = f'<script async src="{TAG_PATH}"></script>' if self.slots else ""
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -35,13 +34,13 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def slot(slug: str) -> str:
-    """Write a slot; its class has the room that its layout needs, so that nothing moves when the ad comes."""
+    """Return a slot; its class reserves the space of its layout, so that nothing moves when the ad arrives."""
     layout = SLOT_BY_SLUG[slug].layout.replace("_", "-")
     return f'<div class="slot {layout}" data-adloom="{slug}"></div>'
 
 
 def image(picture: Picture, alt: str = "", *, is_first: bool = False) -> str:
-    """Write a picture, with its size, so that nothing moves when it comes."""
+    """Return an image with its size, so that nothing moves when it arrives."""
     hint = 'fetchpriority="high"' if is_first else 'loading="lazy"'
     return (
         f'<img src="{picture.path}" width="{picture.width}" height="{picture.height}" '

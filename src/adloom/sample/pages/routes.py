@@ -24,7 +24,7 @@ HTML: Final = b"text/html; charset=utf-8"
 CSS: Final = b"text/css; charset=utf-8"
 SVG: Final = b"image/svg+xml"
 CACHED: Final = (b"cache-control", b"max-age=300")
-# What an ad shows may come from elsewhere, as with any banner; what runs and how it looks is ours.
+# Banners may show images from elsewhere; scripts and styles are ours only.
 GUARDED: Final = (
     b"content-security-policy",
     b"default-src 'self'; img-src * data:; media-src *; frame-src *; base-uri 'none'; frame-ancestors 'self'",

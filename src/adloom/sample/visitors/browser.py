@@ -1,4 +1,4 @@
-"""What the simulated readers' browsers send: the requests of the tag, over one connection to delivery."""
+"""What a simulated visitor's browser sends: the requests of the tag, over one connection to delivery."""
 
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -16,11 +16,11 @@ BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAI
 
 
 class BusyError(Exception):
-    """Delivery is away, or has too much to do: leave it alone for a while."""
+    """Delivery is away or overloaded: back off."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer for one placement; a problem has none of it."""
+    """The answer for one placement; empty where it is a problem."""
 
     banners: list[SeenOffer] = []
     placement: "ServedPlacement | None" = None
@@ -28,7 +28,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ServedPlacement(msgspec.Struct, frozen=True):
-    """The part of a placement that events name."""
+    """The part of a placement that events refer to."""
 
     id: str
 
@@ -40,7 +40,7 @@ class PageAnswer(msgspec.Struct, frozen=True):
 
 
 class WonAd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The ad that has won."""
+    """The ad that has won an auction."""
 
     ad_id: str
     campaign_id: str
@@ -50,7 +50,7 @@ class WonAd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def offer(self) -> SeenOffer:
-        """The same in the words of a page."""
+        """The same ad in the fields that a page uses."""
         return SeenOffer(
             id=self.ad_id,
             campaign_id=self.campaign_id,
@@ -65,36 +65,34 @@ _decode_auction = msgspec.json.Decoder(WonAd).decode
 
 
 class Browser:
-    """One connection, used by one reader after another."""
+    """One connection, used by one visitor after another."""
 
     def __init__(self, host: str, port: int) -> None:
         self._connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS_MAX)
 
-    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
+    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
-        body = {"placements": sight.slots, "userId": str(reader.id)}
-        status, answer = self._sent("POST", "/banners/serve", reader, body)
+        body = {"placements": sight.slots, "userId": str(visitor.id)}
+        status, answer = self._sent("POST", "/banners/serve", visitor, body)
         return _decode_page(answer).results if status == HTTPStatus.OK else {}
 
-    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
-        """Ask for what wins an auction."""
-        body = {"userId": str(reader.id), "placement": slug}
-        status, answer = self._sent("POST", "/api/v1/ads/serve", reader, body)
+    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
+        body = {"userId": str(visitor.id), "placement": slug}
+        status, answer = self._sent("POST", "/api/v1/ads/serve", visitor, body)
         return _decode_auction(answer).offer if status == HTTPStatus.OK else None
 
-    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
-        """Report events in one request."""
-        self._sent("POST", "/banners/events/batch", reader, {"events": events})
+    def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None:
+        self._sent("POST", "/banners/events/batch", visitor, {"events": events})
 
-    def fetch(self, reader: SampleVisitor, address: str) -> None:
+    def fetch(self, visitor: SampleVisitor, address: str) -> None:
         """Load a pixel, or follow a click as far as our own redirect; the address may be a proxy's."""
         parts = urlsplit(address)
-        self._sent("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, reader, None)
+        self._sent("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, visitor, None)
 
     def _sent(
-        self, method: str, path: str, reader: SampleVisitor | None, body: dict[str, Any] | None
+        self, method: str, path: str, visitor: SampleVisitor | None, body: dict[str, Any] | None
     ) -> tuple[int, bytes]:
-        headers = {} if reader is None else reader.headers()
+        headers = {} if visitor is None else visitor.headers()
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:

@@ -1,4 +1,4 @@
-"""How many simulated readers there are at which hour: a day of a magazine, quiet at night and busy after supper."""
+"""How many simulated visitors come at which hour: quiet at night, busy in the evening."""
 
 # pure
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from adloom.core.random import Chance
 
-# Of the mean, hour by hour; they add up to 24.
+# Relative to the mean, hour by hour; the sum is 24.
 BY_HOUR: Final = (
     *(0.35, 0.22, 0.16, 0.14, 0.18, 0.34, 0.66, 1.02, 1.18, 1.10, 1.04, 1.10),
     *(1.32, 1.24, 1.06, 1.02, 1.08, 1.44, 1.64, 1.92, 2.12, 1.94, 1.10, 0.63),
@@ -20,14 +20,14 @@ BY_SUNDAY: Final = 1.3
 ZONE: Final = ZoneInfo("Europe/London")
 # A few thousand page views a day: enough for every chart, and a database that stays small.
 VISITS_PER_SECOND: Final = 0.15
-# Who has just started it does not want to wait for figures; after two minutes half of these leave every two minutes.
+# More visits right after the load, so that figures appear soon; the surplus halves every two minutes.
 BRISK: Final = timedelta(minutes=2)
 BRISK_VISITS_PER_SECOND: Final = 3.0
 WAIT_SECONDS_MAX: Final = 60.0
 
 
 def busyness(moment: datetime) -> float:
-    """Tell how busy a moment is, 1 for the mean of a working day; from hour to hour it changes gradually."""
+    """Return the load of a moment relative to the mean of a working day, interpolated between hours."""
     local = moment.astimezone(ZONE)
     share = local.minute / 60 + local.second / 3600
     this_hour, next_hour = BY_HOUR[local.hour], BY_HOUR[(local.hour + 1) % len(BY_HOUR)]
@@ -36,7 +36,7 @@ def busyness(moment: datetime) -> float:
 
 
 def visits_per_second(moment: datetime, *, loaded_at: datetime) -> float:
-    """Tell how often somebody opens a page: by the hour, and very often just after the sample was loaded."""
+    """Return the visit rate: by the hour, and much higher just after the load."""
     usual = VISITS_PER_SECOND * busyness(moment)
     age = moment - loaded_at
     if age < timedelta():
@@ -45,5 +45,5 @@ def visits_per_second(moment: datetime, *, loaded_at: datetime) -> float:
 
 
 def seconds_to_next(rate: float, chance: Chance) -> float:
-    """Draw how long it takes until the next one comes; readers do not know of each other."""
+    """Draw the time until the next visit; visits are independent."""
     return min(WAIT_SECONDS_MAX, -math.log(1.0 - chance.random()) / rate)

@@ -1,7 +1,7 @@
-"""A day that lies behind: what the simulated readers would have done before the sample was loaded.
+"""The day before the load: what simulated visitors would have done.
 
-Programs may report events of up to 24 hours ago, and this one does so once. Without the token of an offer
-they count and cost nothing, so that money begins with the first real request.
+Programs may report events of up to 24 hours ago, and this one does so once. Without an offer's token they
+count but cost nothing, so spending begins with the first real request.
 """
 
 # pure
@@ -18,13 +18,13 @@ from adloom.sample.visitors.visitors import pick, pick_visitor
 
 Event = dict[str, str]
 
-HOURS: Final = 23  # What is older than a day when it comes would count as of now.
+HOURS: Final = 23  # An event that is older than a day when it arrives would count as of now.
 VIEWS_PER_VISIT: Final = 1.6
 BATCH_EVENTS: Final = 500
 
 
 def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
-    """Tell the events, the oldest first; told again they have the same names, and so count once."""
+    """Yield events, oldest first; repeated, they have the same correlation ids, and so count once."""
     shown = [
         ((campaign.key, slug, key), 1.0 / (1 + rank))
         for campaign in CAMPAIGNS
@@ -53,10 +53,10 @@ def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
 
 
 def _circumstances(chance: Chance) -> Event:
-    reader = pick_visitor(chance)
-    agent = reader.user_agent
+    visitor = pick_visitor(chance)
+    agent = visitor.user_agent
     device = "tablet" if "iPad" in agent else "mobile" if "Mobile" in agent else "desktop"
-    return {"deviceType": device, "countryCode": reader.country}
+    return {"deviceType": device, "countryCode": visitor.country}
 
 
 def _named(manifest: Manifest, kind: str, number: int, moment: datetime, event: Event) -> Event:

@@ -1,4 +1,4 @@
-"""Simulated traffic on the sample: readers come and go until the sample does."""
+"""Simulated traffic on the sample, for as long as the sample is loaded."""
 
 import heapq
 import itertools
@@ -17,10 +17,10 @@ from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
 from adloom.sample.visitors.visitors import SampleVisitor
 from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, ctrs_of, pick_visit, react_to
 
-LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still there.
-WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest readers have gone.
-PAST_PAUSE_SECONDS: Final = 0.4  # Between batches of the past: nobody waits for them.
-PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; a day that was told later would be another one.
+LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.
+WAITING_MAX: Final = 1_000  # Reactions; beyond this the oldest are dropped.
+PAST_PAUSE_SECONDS: Final = 0.4  # Pause between batches of past events: they are not urgent.
+PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; reported later, it would be another day.
 AWAY_SECONDS: Final = 1.0
 AWAY_SECONDS_MAX: Final = 30.0
 
@@ -28,30 +28,22 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class DeliveryClient(Protocol):
-    """What a reader's browser can do."""
+    """What a visitor's browser can do."""
 
-    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
-        """Ask for all placements of a page at once."""
-        ...
+    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]: ...
 
-    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
-        """Ask for what wins an auction."""
-        ...
+    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None: ...
 
-    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
-        """Report events in one request."""
-        ...
+    def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None: ...
 
-    def fetch(self, reader: SampleVisitor, address: str) -> None:
-        """Load a pixel, or follow a click."""
-        ...
+    def fetch(self, visitor: SampleVisitor, address: str) -> None: ...
 
 
 Act = Callable[[], None]
 
 
 class Traffic:
-    """All simulated readers, one thing after another; what delivery cannot take now is left out."""
+    """All simulated visitors, one action after another; what delivery cannot take now is skipped."""
 
     def __init__(
         self,
@@ -71,7 +63,7 @@ class Traffic:
         self._away_seconds = AWAY_SECONDS
 
     def run(self) -> None:
-        """Go on until the sample is gone."""
+        """Run until the sample is removed."""
         manifest = self._read_manifest()
         if manifest is None or manifest.state is not State.THERE:
             return
@@ -107,30 +99,30 @@ class Traffic:
 
     def _visit(self, manifest: Manifest) -> None:
         visit = pick_visit(self._chance)
-        reader, sight, ctrs = visit.visitor, visit.sight, ctrs_of(manifest)
+        visitor, sight, ctrs = visit.visitor, visit.sight, ctrs_of(manifest)
         if sight.slots:
-            answers = self._delivery.page(reader, sight)
+            answers = self._delivery.page(visitor, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
             reactions = list(react_to([it.banners for it in there], ctrs, self._chance))
-            self._plan_page(reader, sight, reactions, _names(there))
+            self._plan_page(visitor, sight, reactions, _names(there))
         if sight.auctioned is not None:
-            offer = self._delivery.auction(reader, sight.auctioned)
+            offer = self._delivery.auction(visitor, sight.auctioned)
             if offer is not None:
                 for reaction in react_to([[offer]], ctrs, self._chance):
                     self._in(
                         reaction.seen_after_seconds,
-                        lambda it=offer.impression_url: self._delivery.fetch(reader, it),
+                        lambda it=offer.impression_url: self._delivery.fetch(visitor, it),
                     )
-                    self._plan_click(reader, reaction)
+                    self._plan_click(visitor, reaction)
 
     def _plan_page(
         self,
-        reader: SampleVisitor,
+        visitor: SampleVisitor,
         sight: VisitedPage,
         reactions: Sequence[Reaction],
         names: dict[str, Event],
     ) -> None:
-        """Report all that was seen of a page together, as the tag does, and clicks one by one."""
+        """Report everything that was seen of a page in one request, as the tag does, and clicks one by one."""
         if not reactions:
             return
         events: list[Event] = [
@@ -140,20 +132,20 @@ class Traffic:
                 "bannerId": reaction.offer.id,
                 "campaignId": reaction.offer.campaign_id,
                 "trackingToken": reaction.offer.tracking_token,
-                "userId": str(reader.id),
+                "userId": str(visitor.id),
                 "pageUrl": f"https://hedgerow.example{sight.path}",
             }
             for reaction in reactions
         ]
         last = max(reaction.seen_after_seconds for reaction in reactions)
-        self._in(last, lambda: self._delivery.report(reader, events))
+        self._in(last, lambda: self._delivery.report(visitor, events))
         for reaction in reactions:
-            self._plan_click(reader, reaction)
+            self._plan_click(visitor, reaction)
 
-    def _plan_click(self, reader: SampleVisitor, reaction: Reaction) -> None:
+    def _plan_click(self, visitor: SampleVisitor, reaction: Reaction) -> None:
         if reaction.clicked_after_seconds is not None:
             address = reaction.offer.click_url
-            self._in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(reader, address))
+            self._in(reaction.clicked_after_seconds, lambda: self._delivery.fetch(visitor, address))
 
     def _in(self, seconds: float, act: Act) -> None:
         if len(self._due) < WAITING_MAX:
@@ -166,7 +158,7 @@ class Traffic:
             yield batch
 
     def _tell_past(self, batches: Iterator[list[Event]]) -> None:
-        """Tell the day that lies behind, little by little beside the day that is."""
+        """Report the day before the load, in small batches beside live traffic."""
         batch = next(batches, None)
         if batch is None:
             return
@@ -179,7 +171,7 @@ class Traffic:
 
 
 def _names(answers: Sequence[Asked]) -> dict[str, Event]:
-    """Name each offer and its placement as the tag does, by the token."""
+    """Map each offer to its placement, as the tag does, by the token."""
     return {
         offer.tracking_token: {
             "correlationId": f"offer:{answer.request_id}:{number}",

@@ -1,4 +1,4 @@
-"""The simulated readers: a few hundred, each with a device, a country and a language of their own."""
+"""The simulated visitors: a few hundred, each with a device, a country and a language."""
 
 # pure
 
@@ -14,7 +14,7 @@ from adloom.core.random import Chance
 T = TypeVar("T")
 
 READERS_COUNT: Final = 400
-NEW_SHARE: Final = 0.3  # Of visits by somebody whom the page does not know yet.
+NEW_SHARE: Final = 0.3  # Share of visits by a visitor that the page has not seen before.
 PHONE: Final = (
     "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
     "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
@@ -48,7 +48,7 @@ COUNTRIES: Final = (
 
 
 class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who reads, and what their browser says of them."""
+    """A visitor, and what their browser sends."""
 
     id: UUID
     user_agent: str
@@ -57,7 +57,7 @@ class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
     is_new: bool
 
     def headers(self) -> dict[str, str]:
-        """Say what a browser says, and what the proxy before us would add."""
+        """Return a browser's headers, with what a proxy in front of us would add."""
         said = {
             "User-Agent": self.user_agent,
             "Accept-Language": f"{self.language},{self.language[:2]};q=0.9",
@@ -67,7 +67,7 @@ class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pick_visitor(chance: Chance) -> SampleVisitor:
-    """Choose somebody; the same number is always the same reader."""
+    """Pick a visitor; the same number is always the same visitor."""
     number = int(chance.random() * READERS_COUNT)
     digest = hashlib.sha256(f"a reader of the sample, {number}".encode()).digest()
     country, language = pick(COUNTRIES, digest[16] / 256)
@@ -81,7 +81,7 @@ def pick_visitor(chance: Chance) -> SampleVisitor:
 
 
 def pick(among: Sequence[tuple[T, float]], drawn: float) -> T:
-    """Choose by weight, with a number that was drawn from 0 to 1."""
+    """Pick by weight, with a number drawn from 0 to 1."""
     rest = drawn * sum(weight for _, weight in among)
     for thing, weight in among:
         rest -= weight

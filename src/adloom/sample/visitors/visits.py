@@ -1,4 +1,4 @@
-"""What a simulated reader does: opens a page, sees some of its ads, and now and then clicks one."""
+"""What a simulated visitor does: opens a page, sees some of its ads, sometimes clicks one."""
 
 # pure
 
@@ -16,16 +16,16 @@ from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
 
 FEED: Final = "hedgerow-feed"
 APP: Final = "hedgerow-app"
-# How likely a slot comes into view, by its place in the page; the last counts for all below.
+# Probability that a slot comes into view, by its position on the page; the last holds for all below.
 SEEN: Final = (0.94, 0.7, 0.6, 0.45)
-# A slot of several is seen from the first on.
+# Probability that a banner of a slot is seen, by its position in the slot.
 SEEN_IN_SLOT: Final = (1.0, 0.75, 0.55, 0.5)
 FIRST_LOOK_SECONDS: Final = (1.0, 4.0)
 THINKING_SECONDS: Final = (1.5, 9.0)
 
 
 class VisitedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that can be opened: what is asked for, all at once or by auction."""
+    """A page that can be opened: the slots it asks for at once, or the one that is auctioned."""
 
     path: str
     slots: tuple[str, ...] = ()
@@ -33,14 +33,14 @@ class VisitedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleVisit(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody opens a page."""
+    """One visitor opens one page."""
 
     visitor: SampleVisitor
     sight: VisitedPage
 
 
 class SeenOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An ad that delivery has answered, as far as a page needs it."""
+    """An ad in delivery's answer, in the fields that a page uses."""
 
     id: str
     campaign_id: str
@@ -50,7 +50,7 @@ class SeenOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Reaction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader does with an offer, and how long after it came."""
+    """What a visitor does with an offer, and how long after it arrived."""
 
     offer: SeenOffer
     seen_after_seconds: float
@@ -75,12 +75,11 @@ SIGHTS: Final = tuple(_sights())
 
 
 def pick_visit(chance: Chance) -> SampleVisit:
-    """Choose who opens what."""
     return SampleVisit(visitor=pick_visitor(chance), sight=pick(SIGHTS, chance.random()))
 
 
 def ctrs_of(manifest: Manifest) -> dict[str, float]:
-    """Tell how often the sample's own banners are clicked, by their ids; others are nobody's business here."""
+    """Return the click rates of the sample's own banners by id."""
     ids = manifest.ids_of("banners")
     return {ids[creative.key]: creative.ctr for creative in BANNERS if creative.key in ids}
 
@@ -88,9 +87,9 @@ def ctrs_of(manifest: Manifest) -> dict[str, float]:
 def react_to(
     offers: Sequence[Sequence[SeenOffer]], ctrs: Mapping[str, float], chance: Chance
 ) -> Iterator[Reaction]:
-    """Decide what a reader does with what a page shows, slot by slot.
+    """Decide what a visitor does with what a page shows, slot by slot.
 
-    An ad that somebody else has put on a page of the sample is left alone: its figures are of real readers.
+    An ad that is not the sample's is left alone: its figures are of real visitors.
     """
     for place, slot in enumerate(offers):
         if chance.random() >= SEEN[min(place, len(SEEN) - 1)]:
