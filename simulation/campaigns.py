@@ -1,4 +1,4 @@
-"""What people configure: campaigns and who pays for them, with every version that there was."""
+"""The simulated catalog: campaigns and their advertiser, with every version that there was."""
 
 from collections.abc import Sequence
 from random import Random  # noqa: TID251 - for its type
@@ -64,24 +64,21 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bid_type(self) -> BidType:
-        """What it bids for."""
         return BidType.CPC if self.price.charged_by is ChargedBy.CLICK else BidType.CPM
 
     @property
     def bid(self) -> Micros:
-        """What it bids, which is what it pays where there is no auction."""
         return (
             self.price.cost if self.bid_type is BidType.CPC else Micros(self.price.cost * IMPRESSIONS_PER_CPM)
         )
 
     @property
     def address(self) -> Address:
-        """Where its budget actor lives."""
         return campaign_address(self.id, self.payer_id)
 
 
 class SimulatedCampaigns:
-    """The catalog of one run; nothing of it is ever forgotten, so that laws can ask what was allowed when."""
+    """The catalog of one run; old versions are kept, so that laws can ask what was allowed when."""
 
     def __init__(  # noqa: PLR0913 - what worlds differ in
         self,
@@ -127,7 +124,6 @@ class SimulatedCampaigns:
     # ------------------------------------------------------------ what people do
 
     def put(self, campaign: Selling) -> None:
-        """Write a campaign."""
         self.version += 1
         self.campaigns[campaign.id] = campaign
         self._campaigns_ever.setdefault(campaign.id, []).append((self.version, campaign))
@@ -135,7 +131,7 @@ class SimulatedCampaigns:
         self._index = None
 
     def put_payer(self, payer: Payer) -> None:
-        """Write an advertiser: its campaigns change with it."""
+        """Its campaigns change with it."""
         self.version += 1
         self.payers[payer.id] = payer
         self._payers_ever.setdefault(payer.id, []).append((self.version, payer))
@@ -146,7 +142,7 @@ class SimulatedCampaigns:
         self._index = None
 
     def change_something(self) -> None:
-        """Let somebody raise or lower a budget, pause, go on or change the pace."""
+        """Raise or lower a budget, pause, resume, or change the pacing."""
         chance = self._chance
         one = self.campaigns[chance.choice(list(self.campaigns))]
         match chance.randrange(6):
@@ -163,7 +159,7 @@ class SimulatedCampaigns:
                 self.put(_changed(one, pacing=chance.choice(list(PacingStrategy))))
 
     def open_all(self) -> None:
-        """Let all campaigns run as fast as they can, most of them with something to spend."""
+        """Let all campaigns run unpaced, most of them with budget left."""
         chance = self._chance
         for payer in list(self.payers.values()):
             self.put_payer(_changed(payer, daily_paisa=chance.choice([None, *AMPLE_PAISA])))
@@ -185,25 +181,21 @@ class SimulatedCampaigns:
     # ------------------------------------------------------------ what was allowed
 
     def daily_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
-        """Tell the highest daily budget of a campaign between two versions."""
         return max(
             _bound(one.daily_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
         )
 
     def total_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
-        """Tell the highest total budget of a campaign between two versions."""
         return max(
             _bound(one.total_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
         )
 
     def payer_max(self, payer_id: AdvertiserId, since: int, until: int) -> int:
-        """Tell the highest daily budget of an advertiser between two versions."""
         return max(_bound(one.daily_paisa) for one in _between(self._payers_ever[payer_id], since, until))
 
     # ------------------------------------------------------------ what the house reads
 
     def campaign_row(self, campaign_id: CampaignId) -> CampaignRow:
-        """Give a campaign as its budget actor reads it."""
         one = self.campaigns[campaign_id]
         return CampaignRow(
             id=one.id,
@@ -219,14 +211,12 @@ class SimulatedCampaigns:
         )
 
     def payer_row(self, payer_id: AdvertiserId) -> AdvertiserRow:
-        """Give an advertiser as its budget actor reads it."""
         payer = self.payers[payer_id]
         return AdvertiserRow(
             id=payer.id, is_deleted=False, daily_budget_paisa=payer.daily_paisa, timezone=payer.timezone
         )
 
     def keys(self) -> CatalogKeys:
-        """Give the keys that the tables have."""
         campaigns = self.campaigns.values()
         return CatalogKeys(
             banners={one.banner_id.int: one.key for one in campaigns},
@@ -235,7 +225,6 @@ class SimulatedCampaigns:
         )
 
     def index(self) -> Index:
-        """Compile the catalog as it is now."""
         if self._index is None:
             self._index = compile_index(self._snapshot())
         return self._index
@@ -326,7 +315,7 @@ VersionedT = TypeVar("VersionedT", Payer, Selling)
 
 
 def _between(ever: Sequence[tuple[int, VersionedT]], since: int, until: int) -> list[VersionedT]:
-    """Give what was in force at `since`, and everything from then on until `until`."""
+    """Return what was in force at `since`, and every version until `until`."""
     found = [one for version, one in ever if since < version <= until]
     before = [one for version, one in ever if version <= since]
     return [*before[-1:], *found] or [ever[0][1]]

@@ -1,4 +1,4 @@
-"""The one home of seeded randomness, and what is made of it."""
+"""The only source of seeded randomness."""
 
 from random import Random  # noqa: TID251 - the one home of it
 from typing import Final
@@ -9,7 +9,7 @@ _VARIANT: Final = 0b10 << 62
 
 
 def seeded(seed: int, purpose: str) -> Random:
-    """Make a source of chance for one purpose: what one draws does not shift what another draws."""
+    """One source per purpose: what one draws does not shift what another draws."""
     return Random(f"{seed}:{purpose}")  # noqa: S311 - no secret is made of it
 
 
@@ -21,10 +21,8 @@ class SeededIds:
         self._made = 0
 
     def new(self) -> UUID:
-        """Make the next one."""
         self._made += 1
         return UUID(int=(self._made << 80) | _VERSION_7 | _VARIANT | self._chance.getrandbits(62))
 
     def new_opaque(self) -> UUID:
-        """Make the next one."""
         return self.new()

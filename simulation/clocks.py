@@ -1,4 +1,4 @@
-"""Clocks: the true one of the run, and those of the processes, which are set wrong and right again."""
+"""Clocks: the true one of the run, and those of processes, which are set wrong and right again."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -13,7 +13,6 @@ class VirtualClock:
         self._starts_at = starts_at
 
     def now(self) -> datetime:
-        """Tell the moment."""
         return self._starts_at + timedelta(seconds=asyncio.get_running_loop().time())
 
 
@@ -26,7 +25,6 @@ class WallClock:
         self._wrong_by = timedelta()
 
     def now(self) -> datetime:
-        """Tell what it shows."""
         return self._true_clock.now() + self._wrong_by
 
     async def jump(self, ending: asyncio.Event) -> None:

@@ -1,10 +1,11 @@
-"""What may go wrong, how often, and a tally of what did."""
+"""What may go wrong, how often, and a count of what did."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from random import Random  # noqa: TID251 - for its type
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -15,6 +16,8 @@ TRAVEL_SECONDS_MEAN: Final = 0.002
 LONG_SECONDS: Final = 60.0
 LATE_SECONDS_MAX: Final = 60.0
 ON_ITS_WAY: Final = 0.5  # How often a message still arrives whose sender was killed meanwhile.
+
+ResultT = TypeVar("ResultT")
 
 
 class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +116,6 @@ class Faults:
         self.injected: Counter[str] = Counter()
 
     def strikes(self, fault: str, rate: float) -> bool:
-        """Tell whether a fault happens now."""
         if self.chance.random() >= rate:
             return False
         self.injected[fault] += 1
@@ -121,44 +123,40 @@ class Faults:
         return True
 
     def seconds(self, mean: float) -> float:
-        """Draw how long something takes or lasts."""
         return self.chance.expovariate(1 / mean) if mean < float("inf") else mean
 
     def end(self) -> None:
-        """Let everything go well from now on."""
         self.rates = NO_FAULTS
 
     def later(self, what: str, work: Callable[[], None]) -> bool:
-        """Tell whether a call is held up on its way, and let its work be done when it is long given up."""
+        """Return whether a call is held up; its work is done up to a minute later, when the caller has given up."""
         if not self.strikes(what, self.rates.late):
             return False
         asyncio.get_running_loop().call_later(self.chance.uniform(0, LATE_SECONDS_MAX), work)
         return True
 
     async def travel(self) -> None:
-        """Take the time that a message takes; anything may happen meanwhile."""
+        """Sleep as long as a message travels."""
         await asyncio.sleep(self.seconds(TRAVEL_SECONDS_MEAN))
 
 
 class Host:
-    """One life of a process: once dead, nothing that it still does reaches anyone."""
+    """One life of a process: once dead, nothing that it does reaches anything."""
 
     def __init__(self) -> None:
         self.died: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
         return not self.died.done()
 
     def kill(self) -> None:
-        """End it where it stands."""
         if self.is_alive:
             self.died.set_result(None)
 
 
 class Outages:
-    """Whether a server is there; it goes away now and then, and loses nothing that it has confirmed."""
+    """Whether a server is up; an outage loses nothing that was confirmed."""
 
     def __init__(self, name: str, faults: Faults, on_forgetting: Callable[[], None] | None = None) -> None:
         self._name = name
@@ -167,7 +165,7 @@ class Outages:
         self.is_up = True
 
     def check(self, host: Host) -> None:
-        """Raise unless both ends of a connection are there."""
+        """Raise unless both ends of a connection are up."""
         if not (self.is_up and host.is_alive):
             raise UnavailableError(f"The {self._name} is away.")
 
@@ -185,8 +183,62 @@ class Outages:
             self.is_up = True
 
 
+class Connection:
+    """One process's way to a server; a call may fail at either end, and the process may die there."""
+
+    def __init__(
+        self, faults: Faults, outages: Outages, host: Host, *, hang_seconds_max: float = 0.0
+    ) -> None:
+        self.host = host
+        self.faults = faults
+        self.outages = outages
+        self._hang_seconds_max = hang_seconds_max
+
+    async def begin(self, what: str) -> None:
+        """Raise if the call does not arrive."""
+        await self.faults.travel()
+        if self.faults.strikes(f"died before {what}", self.faults.rates.died):
+            self.host.kill()
+        self.outages.check(self.host)
+        if self.faults.strikes(f"{what} refused", self.faults.rates.refused):
+            raise UnavailableError("Refused.")
+
+    async def end(self, what: str) -> None:
+        """Raise if the answer does not arrive: the work is done all the same."""
+        if self.faults.strikes(f"died after {what}", self.faults.rates.died):
+            self.host.kill()
+        if self._hang_seconds_max and self.faults.strikes(f"{what} slow", self.faults.rates.hung):
+            await asyncio.sleep(self.faults.chance.uniform(0, self._hang_seconds_max))
+        await self.faults.travel()
+        self.outages.check(self.host)
+        if self.faults.strikes(f"{what} unanswered", self.faults.rates.answer_lost):
+            raise UnavailableError("The answer was lost.")
+
+    async def commit(self, what: str, work: Callable[[], ResultT], *refusals: type[Exception]) -> ResultT:
+        """Do a transaction now, much later or never; and answer, or not."""
+
+        def work_late() -> None:
+            with contextlib.suppress(*refusals):
+                work()
+
+        was_alive = self.host.is_alive
+        try:
+            await self.begin(what)
+        except UnavailableError:
+            # What a process sent before it was killed may still arrive.
+            is_sent = was_alive and not self.host.is_alive and self.outages.is_up
+            if is_sent and self.faults.chance.random() < ON_ITS_WAY:
+                work_late()
+            raise
+        if self.faults.later(f"{what} late", work_late):
+            raise UnavailableError("It takes too long.")
+        result = work()
+        await self.end(what)
+        return result
+
+
 async def wait_unless(ending: asyncio.Event, seconds: float) -> bool:
-    """Wait so long, unless the end comes first; tell whether it did not."""
+    """Wait so long; False if the end comes first."""
     try:
         async with asyncio.timeout(None if seconds == float("inf") else seconds):
             await ending.wait()

@@ -1,6 +1,6 @@
-"""The laws, checked from outside: what readers know, against what the books say. Nothing else is known here.
+"""The laws, checked from outside: what visitors know against what the system reports.
 
-The simulation and the tests that kill real processes are judged by these same functions.
+The simulation and the tests that kill real processes use these same functions.
 """
 
 from collections import Counter, defaultdict
@@ -29,7 +29,7 @@ class EventKey(NamedTuple):
 
 
 class Witness:
-    """What the readers have seen: what they sent, and what was accepted."""
+    """What visitors know: what they sent, and what was accepted."""
 
     def __init__(self) -> None:
         self.sent: set[EventKey] = set()
@@ -39,7 +39,7 @@ class Witness:
 
 
 class Row(NamedTuple):
-    """An event as a table has it: its UTC day, the offer that it belongs to, and what was noticed about it."""
+    """An event as a table has it: its UTC day, its offer, and its marks."""
 
     key: EventKey
     day: date
@@ -48,12 +48,11 @@ class Row(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing keeps it out of billing."""
         return HARMLESS_MARKS.issuperset(self.marks)
 
 
 class Letter(NamedTuple):
-    """An entry that was laid aside: for which projection, what it was, and how often it was tried."""
+    """A quarantined entry: its projection, its data, and how often it was tried."""
 
     projection: str
     data: bytes
@@ -64,7 +63,7 @@ Counts: TypeAlias = Mapping[tuple[date, str], int]  # By UTC day and kind.
 
 
 class Books(msgspec.Struct, frozen=True, kw_only=True):
-    """What the house says has happened, by each of its ways of saying it."""
+    """What the system reports, by each of its ways of reporting."""
 
     rows: Sequence[Row]
     counts: Mapping[str, Counts]  # By where they stand: live counters, a rollup, an answer of the API.
@@ -84,7 +83,7 @@ def violations(witness: Witness, books: Books) -> list[str]:
 
 
 def burial_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
-    """Nothing vanishes: what nobody can fold is found among the dead letters, once, after tries; nothing else is."""
+    """Entries that cannot be applied are quarantined, once, after retries; nothing else is."""
     buried = Counter(letter.data for letter in letters)
     return [
         *_some(f"{_shown(entry)} was never buried" for entry in sorted(set(spoiled) - buried.keys())),
@@ -109,7 +108,7 @@ def _counting(witness: Witness, rows: Sequence[EventKey]) -> list[str]:
 
 
 def _dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
-    """Time: what happened on a day is counted on that day, whenever it comes, in whatever zone it is told."""
+    """Check that an event counts on the UTC day on which it happened, whenever it arrives."""
     return _some(
         f"{row.key} happened on {witness.days[row.key]} and is counted on {row.day}"
         for row in rows
@@ -118,7 +117,7 @@ def _dating(witness: Witness, rows: Iterable[Row]) -> list[str]:
 
 
 def _agreement(books: Books) -> list[str]:
-    """Every figure says what the rows say."""
+    """Every figure agrees with the rows."""
     expected = Counter((row.day, row.key.kind) for row in books.rows)
     invalid = Counter((row.day, row.key.kind) for row in books.rows if not row.is_valid)
     found = [line for name, counts in books.counts.items() for line in _difference(name, expected, counts)]
@@ -135,7 +134,7 @@ def _difference(name: str, expected: Counts, said: Counts) -> list[str]:
 
 
 def _telling(books: Books) -> list[str]:
-    """Every counted event is told to those who listen, once."""
+    """Every counted event is published once."""
     rows, told = Counter(row.key for row in books.rows), Counter(books.topic)
     return _some(
         f"{key} is counted {rows[key]} times and told {told[key]} times"
@@ -145,7 +144,7 @@ def _telling(books: Books) -> list[str]:
 
 
 def _marking(rows: Iterable[Row]) -> list[str]:
-    """In whichever order they came: one event of a kind is an offer's first, and clicks know their impression."""
+    """In any order: one event of a kind is an offer's first, and clicks know their impression."""
     found: list[str] = []
     of_offers: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:

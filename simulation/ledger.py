@@ -46,11 +46,10 @@ class LedgerServer:
 
     @property
     def last_id(self) -> str:
-        """The newest entry's id."""
         return f"{self._last[0]}-{self._last[1]}"
 
     def take(self, data: bytes) -> None:
-        """Keep an entry; ids grow, whatever the clock does."""
+        """Ids grow, whatever the clock does."""
         millis = int(self._clock.now().timestamp() * 1000)
         self._last = max((millis, 0), (self._last[0], self._last[1] + 1))
         self._entries.append(LogEntry(self.last_id, data))
@@ -60,26 +59,22 @@ class LedgerServer:
         self._grown.set()
 
     def after(self, cursor: str, until: str | None, count_max: int) -> list[LogEntry]:
-        """Give the entries after a cursor, none beyond another."""
         start = bisect_right(self._orders, parse_entry_id(cursor))
         end = len(self._orders) if until is None else bisect_right(self._orders, parse_entry_id(until))
         return self._entries[start : min(end, start + count_max)]
 
     async def grown(self, cursor: str) -> None:
-        """Wait for an entry after a cursor."""
         while self._last <= parse_entry_id(cursor):
             self._grown.clear()
             await self._grown.wait()
 
     def forget(self, before: str) -> int:
-        """Drop the entries before an id."""
         place = bisect_left(self._orders, parse_entry_id(before))
         del self._entries[:place], self._orders[:place]
         self.trimmed += place
         return place
 
     def forget_readers(self) -> None:
-        """Lose what is known of the readers, as a server that was restored from an older copy."""
         self.leases.clear()
         self.tries.clear()
 
@@ -93,7 +88,7 @@ class LedgerConnection:
         self._faults = server.faults
 
     async def append(self, entries: Sequence[bytes]) -> None:
-        """Append all, and confirm it; or a part, or all, and not."""
+        """Append all and confirm it; or some, or all, without confirming."""
         faults, rates, take = self._faults, self._faults.rates, self._server.take
 
         def take_all() -> None:
@@ -119,23 +114,19 @@ class LedgerConnection:
             raise UnavailableError("The answer was lost.")
 
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
-        """Tell how much a projection has not folded."""
         assert projection
         await self.call("lag")
         return Lag(entries=len(self._server.after(cursor, None, self._server.appended)), seconds=0.0)
 
     async def trim(self, before: str) -> int:
-        """Forget what is before an id."""
         await self.call("trim")
         return self._server.forget(before)
 
     async def measure_size(self) -> EventLogSize:
-        """Tell how much there is."""
         await self.call("size")
         return EventLogSize(entries=self._server.appended - self._server.trimmed, dead=len(self._server.dead))
 
     async def call(self, what: str) -> None:
-        """Have a call arrive, or raise that it does not."""
         await self._faults.travel()
         self._server.outages.check(self._host)
         if self._faults.strikes(f"{what} refused", self._faults.rates.refused):
@@ -156,7 +147,6 @@ class GroupConnection:
         self._call = LedgerConnection(server, host).call
 
     async def acquire(self) -> bool:
-        """Take the lease, or keep it, unless it is another's."""
         await self._call("own")
         if self._is_anothers():
             return False
@@ -165,13 +155,11 @@ class GroupConnection:
         return True
 
     async def release(self) -> None:
-        """Give the lease back."""
         await self._call("disown")
         if not self._is_anothers():
             self._server.leases.pop(self._projection, None)
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> list[LogEntry] | None:
-        """Take what follows."""
         await self._call("read")
         if self._is_anothers():
             return None
@@ -180,7 +168,6 @@ class GroupConnection:
         return entries
 
     async def wait(self, after: str, *, seconds: float) -> None:
-        """Wait for an entry."""
         await self._call("wait")
         try:
             async with asyncio.timeout(seconds):
@@ -190,7 +177,6 @@ class GroupConnection:
         await self._answer()
 
     async def count_try(self, entry_id: str) -> int:
-        """Count a try."""
         await self._call("tried")
         key = self._projection, entry_id
         self._server.tries[key] += 1
@@ -199,7 +185,6 @@ class GroupConnection:
         return tries
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
-        """Lay an entry aside, once however often it is asked."""
         assert reason
         assert again
         await self._call("bury")

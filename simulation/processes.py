@@ -1,4 +1,4 @@
-"""The processes of the house: the real routes, appender, spool, projections and upkeep over simulated servers."""
+"""The processes of the event log: real routes, appender, spool, projections and retention over simulated servers."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ SEGMENT_BYTES_MAX: Final = 8_000  # So small that there are several.
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often things are looked at; nobody sleeps here, so over days looking often is what costs."""
+    """How often loops poll; over days of virtual time, polling is what costs."""
 
     lease_seconds: float = 5.0
     renew_seconds: float = 1.5
@@ -64,7 +64,7 @@ CALM: Final = Pace(
 
 
 class ConnectionLostError(Exception):
-    """A reader's connection broke; what became of the request is not known."""
+    """A visitor's connection broke; the fate of the request is unknown."""
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class DeliveryProcess:
             await stop.wait()
 
     async def ask(self, request: FastRequest) -> FastAnswer:
-        """Answer as the protocol does; a reader whose server dies loses the connection."""
+        """Answer as the protocol does; a visitor whose server dies loses the connection."""
         route = self._table.find(request.method, request.path)
         assert route is not None
         try:
@@ -190,7 +190,6 @@ class WorkerProcess:
         return {COUNTING: await self._tables.read_cursor(), TELLING: await self._topic.read_cursor()}
 
     async def _roll_up(self, stop: asyncio.Event) -> None:
-        """Roll up what is over and was not, or has had events since."""
         while await wait_unless(stop, self._pace.rollup_seconds):
             with contextlib.suppress(UnavailableError):
                 await self._tables.roll_up_stale(before=self._clock.now().date())
@@ -198,10 +197,10 @@ class WorkerProcess:
 
 @functools.cache
 def _contexts() -> ContextParser:
-    """Give the one reader of contexts: to make one takes as long as a thousand events."""
+    """Share one parser: making one takes as long as a thousand events."""
     return ContextParser()
 
 
 def _allow_to_be_overlooked(answer: asyncio.Future[FastAnswer]) -> None:
-    """Let the loop not complain of an error that nobody asked for: readers run out of patience."""
+    """Keep the loop from logging an error that no visitor waits for any more."""
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())

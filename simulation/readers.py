@@ -1,4 +1,4 @@
-"""Readers: they look at pages, their browsers report what they see and click, try again, and repeat themselves."""
+"""Visitors: they look at pages; their browsers report impressions and clicks, retry, and repeat themselves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -82,7 +82,7 @@ class Readers:
         self._are_clocks_right = faults.rates.clock_seconds_between == float("inf")
 
     async def view_page(self, slug: str) -> None:
-        """Look at a page: report what is seen, and now and then click; not always in this order."""
+        """Report what is seen, and click now and then; not always in this order."""
         self.requests += 1
         answer = await self._tried(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
         if answer is None:
@@ -111,7 +111,7 @@ class Readers:
         return self._chance.choice(["impression", "click"])
 
     def _a_report(self, kind: str, offer: Offer, served: Served, slot: int) -> Report:
-        """Report by the address of the offer, or by a post with its token, or without."""
+        """Report by the offer's address, or by a post with its token, or without."""
         if self._happens(0.5):
             url = offer.impression_url if kind == "impression" else offer.click_url
             key = EventKey(kind, f"offer:{served.request_id}:{slot}")
@@ -121,7 +121,7 @@ class Readers:
         return Report(FastRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
 
     def _a_batch(self, served: Served) -> Report:
-        """Report what is on a page together, as programs do that collect; some of it twice."""
+        """Report everything on a page together, some of it twice."""
         events = [
             self._an_event(kind, offer, served)
             for offer in served.banners
@@ -162,7 +162,7 @@ class Readers:
                 return
 
     async def _tried(self, request: FastRequest) -> FastAnswer | None:
-        """Ask until it is answered well, a few times."""
+        """Retry a few times until the answer is good."""
         for attempt in range(TRIES_MAX):
             answer = await self._asked(request)
             if answer is not None:

@@ -4,7 +4,6 @@ They promise what a database promises: a transaction is whole or not at all. All
 either end of any await.
 """
 
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from datetime import date
@@ -12,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.entry import BEGINNING, parse_entry_id
 from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, Unsold
@@ -32,7 +30,7 @@ from adloom.events.tables.apply_batch import (
     get_offer,
     split_by_kind,
 )
-from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
+from simulation.faults import Connection, Faults, Host, Outages
 from simulation.laws import KINDS, Counts, EventKey, Row
 
 UNFOLDABLE: Final = "unfoldable"  # The correlation id of an event that no table takes.
@@ -64,7 +62,7 @@ class TablesServer:
         self._of_offer: defaultdict[tuple[str, Offer], list[EventKey]] = defaultdict(list)
 
     def fold(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Do what the transaction does: all of it, at once."""
+        """Do what the transaction does, at once."""
         if self.cursor != after:
             raise CursorMovedError
         for _, event in records:
@@ -81,7 +79,6 @@ class TablesServer:
         return BatchResult(counted=counted, repeated=added.repeated, dropped=added.dropped)
 
     def known(self, batch: EventBatch) -> TableState:
-        """Tell what the tables know of a batch."""
         offers = {offer for event in batch.events if (offer := get_offer(event))}
         unseen = {
             offer: [
@@ -116,13 +113,11 @@ class TablesServer:
         )
 
     def taken(self, kind: str, events: Sequence[tuple[str, Event]]) -> frozenset[str]:
-        """Tell which correlation ids of a batch have a row already."""
         return frozenset(
             event.correlation_id for _, event in events if EventKey(kind, event.correlation_id) in self.rows
         )
 
     def apply(self, added: Additions) -> None:
-        """Insert the rows and count them; clicks whose impression has come are no longer marked."""
         for kind, rows in (("impression", added.impressions), ("click", added.clicks)):
             for row in rows:
                 key = EventKey(kind, row.correlation_id)
@@ -140,7 +135,6 @@ class TablesServer:
         self.take_back(added.clicks_now_seen)
 
     def take_back(self, now_seen: Sequence[str]) -> None:
-        """Unmark clicks that came before their impression."""
         for correlation_id in now_seen:
             key = EventKey("click", correlation_id)
             row = self.rows[key]
@@ -150,7 +144,7 @@ class TablesServer:
             self.invalid_counts[row.occurred_at.date(), "click"] -= is_valid and not row.is_valid
 
     def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        """Tell which entries are the ones that the rows were made from; an offer counts as it is."""
+        """Return the entries that the rows were made from."""
         found: list[CountedEntry] = []
         for entry_id, happening in records:
             if isinstance(happening, Unsold):
@@ -165,7 +159,6 @@ class TablesServer:
         return found
 
     def roll_up(self, day: date) -> None:
-        """Put a day's figures in the place of those that it may have."""
         for kind in KINDS:
             self.rolled_up[day, kind] = sum(
                 row.occurred_at.date() == day and key.kind == kind for key, row in self.rows.items()
@@ -174,12 +167,11 @@ class TablesServer:
         self.faults.trace.note("rolled up", day.isoformat().encode())
 
     def stale_days(self, *, before: date) -> list[date]:
-        """Tell which past days have other events than they were rolled up from."""
+        """Return past days whose events changed since their rollup."""
         days = sorted(self.day_events)
         return [day for day in days if day < before and self.rolled_events.get(day) != self.day_events[day]]
 
     def said_rows(self) -> list[Row]:
-        """Give the rows as the laws look at them."""
         return [
             Row(key, row.occurred_at.date(), _offer(row), frozenset(row.marks or ()))
             for key, row in self.rows.items()
@@ -200,59 +192,32 @@ class TablesConnection:
 
     def __init__(self, server: TablesServer, host: Host) -> None:
         self._server = server
-        self._host = host
-        self._faults = server.faults
+        self._calls = Connection(server.faults, server.outages, host)
 
     async def read_cursor(self) -> str:
-        """Tell where the projection is."""
-        await self._call("cursor")
+        await self._calls.begin("cursor")
         return self._server.cursor
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Fold a batch and confirm it; or not, done or not."""
-        faults = self._faults
-
-        def fold_unheard() -> None:
-            with contextlib.suppress(CursorMovedError, PoisonEntryError, RuntimeError):
-                self._server.fold(records, after=after, cursor=cursor)
-
-        await faults.travel()
-        if not self._host.is_alive and self._server.outages.is_up and faults.chance.random() < ON_ITS_WAY:
-            fold_unheard()
-        self._check("commit")
-        if faults.later("commit late", fold_unheard):
-            raise UnavailableError("It takes too long.")
-        folded = self._server.fold(records, after=after, cursor=cursor)
-        if faults.strikes("commit unanswered", faults.rates.answer_lost):
-            raise UnavailableError("The answer was lost.")
-        await faults.travel()
-        self._server.outages.check(self._host)
-        return folded
+        return await self._calls.commit(
+            "commit",
+            lambda: self._server.fold(records, after=after, cursor=cursor),
+            *(CursorMovedError, PoisonEntryError, RuntimeError),
+        )
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        """Tell what became of entries."""
-        await self._call("lookup")
+        await self._calls.begin("lookup")
         return self._server.find_counted(records)
 
     async def roll_up_stale(self, *, before: date) -> None:
-        """Roll up the past days that need it; killed in the middle, some are left for the next time."""
-        await self._call("rollup")
+        """Roll up past days; a kill in the middle leaves some for the next time."""
+        await self._calls.begin("rollup")
         for day in self._server.stale_days(before=before):
-            await self._call("rollup")
+            await self._calls.begin("rollup")
             self._server.roll_up(day)
-
-    async def _call(self, what: str) -> None:
-        await self._faults.travel()
-        self._check(what)
-
-    def _check(self, what: str) -> None:
-        self._server.outages.check(self._host)
-        if self._faults.strikes(f"{what} refused", self._faults.rates.refused):
-            raise UnavailableError("Refused.")
 
 
 def key_of(event: Event) -> EventKey:
-    """Name an event."""
     match event:
         case Impression():
             return EventKey("impression", event.correlation_id)

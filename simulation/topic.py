@@ -1,13 +1,11 @@
-"""A topic in memory: what counted is told there, by a projection that follows the tables, with its faults."""
+"""A topic in memory: a projection that follows the tables publishes there what counted; with its faults."""
 
-import contextlib
 from collections.abc import Sequence
 
-from adloom.core.errors import UnavailableError
 from adloom.events.log.entry import BEGINNING
 from adloom.events.log.event import Click, Impression
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
-from simulation.faults import Faults, Host, Outages
+from simulation.faults import Connection, Faults, Host, Outages
 from simulation.laws import EventKey
 from simulation.tables import TablesConnection, key_of
 
@@ -22,7 +20,7 @@ class TopicServer:
         self.told: list[EventKey] = []
 
     def publish(self, keys: Sequence[EventKey], *, after: str, cursor: str) -> None:
-        """Do what the script does: compare, tell and move, all at once."""
+        """Compare, publish and move the cursor at once, as the script does."""
         if self.cursor != after:
             raise CursorMovedError
         self.told += keys
@@ -36,32 +34,17 @@ class TopicConnection:
     def __init__(self, server: TopicServer, tables: TablesConnection, host: Host) -> None:
         self._server = server
         self._tables = tables
-        self._host = host
-        self._faults = server.faults
+        self._calls = Connection(server.faults, server.outages, host)
 
     async def read_cursor(self) -> str:
-        """Tell how far it is told."""
-        await self._faults.travel()
-        self._server.outages.check(self._host)
+        await self._calls.begin("topic cursor")
         return self._server.cursor
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Tell what counted of a batch; the answer may be lost."""
+        """Publish what counted of a batch; the answer may be lost."""
         counted = await self._tables.find_counted(records)
-        happenings = [one.event for one in counted]
-        keys = [key_of(one) for one in happenings if isinstance(one, Impression | Click)]
-
-        def publish_unheard() -> None:
-            with contextlib.suppress(CursorMovedError):
-                self._server.publish(keys, after=after, cursor=cursor)
-
-        await self._faults.travel()
-        self._server.outages.check(self._host)
-        if self._faults.later("topic late", publish_unheard):
-            raise UnavailableError("It takes too long.")
-        self._server.publish(keys, after=after, cursor=cursor)
-        await self._faults.travel()
-        self._server.outages.check(self._host)
-        if self._faults.strikes("topic unanswered", self._faults.rates.answer_lost):
-            raise UnavailableError("The answer was lost.")
+        keys = [key_of(one.event) for one in counted if isinstance(one.event, Impression | Click)]
+        await self._calls.commit(
+            "topic", lambda: self._server.publish(keys, after=after, cursor=cursor), CursorMovedError
+        )
         return BatchResult(counted=len(keys), repeated=len(records) - len(counted))

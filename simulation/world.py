@@ -1,4 +1,4 @@
-"""The whole house on virtual time: readers, delivery processes, workers, servers, a disk, and the faults of all."""
+"""The event log on virtual time: visitors, delivery processes, workers, servers, a disk, and their faults."""
 
 import asyncio
 import math
@@ -38,7 +38,7 @@ SPOOL_BYTES_MAX: Final = 2**20
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to simulate; the servers can be replaced by worse ones."""
+    """What to simulate; servers can be replaced by broken ones."""
 
     seed: int
     seconds: float
@@ -98,7 +98,7 @@ class World(BaseWorld):
         self._spoiled: list[bytes] = []
 
     async def run(self) -> Outcome:
-        """Live through the plan, let everything come to rest, and judge."""
+        """Follow the plan, let everything settle, and check the laws."""
         async with asyncio.TaskGroup() as house:
             for number in range(self._plan.delivery_processes):
                 house.create_task(self._keep_delivery(number, house))
@@ -127,7 +127,7 @@ class World(BaseWorld):
                     self._spoil()
 
     def _spoil(self) -> None:
-        """Put into the ledger what cannot be read, what no table takes, or what the program fails over."""
+        """Append an entry that cannot be decoded, that no table takes, or that crashes the program."""
         number = len(self._spoiled)
         entry = b"no event %d" % number
         if name := ("", UNFOLDABLE, SURPRISING)[number % 3]:
@@ -225,8 +225,6 @@ class World(BaseWorld):
 
 
 def simulate(plan: Plan) -> Outcome:
-    """Run a plan on virtual time."""
-
     async def run() -> Outcome:
         return await World(plan).run()
 
@@ -234,5 +232,4 @@ def simulate(plan: Plan) -> Outcome:
 
 
 def _traffic_share(seconds: float) -> float:
-    """Tell how busy the hour is: nights are quiet, evenings are not."""
     return 1 + 0.8 * math.sin(2 * math.pi * (seconds / DAY_SECONDS - 0.5))

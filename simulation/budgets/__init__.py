@@ -1,1 +1,1 @@
-"""Budgets on virtual time: the real budget actors, their host and the real leases, over a lossy mail and with crashes."""
+"""Budgets on virtual time: the real actors, host and leases, over a lossy transport and with crashes."""

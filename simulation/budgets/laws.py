@@ -1,6 +1,6 @@
-"""The laws of budgets, judged from outside: what was offered and seen, what people allowed, and what is kept.
+"""The laws of budgets, checked from outside: what was offered and seen, what people allowed, and what is stored.
 
-Nothing of how budget actors work is known here but what their states mean: what is spent, and what may still be.
+Of the actors only the meaning of their states is known here: what is spent, and what may still be.
 """
 
 from collections import Counter
@@ -72,12 +72,10 @@ class BudgetLaws:
 
     @property
     def campaigns(self) -> Iterable[CampaignState]:
-        """The campaigns as they are kept."""
         return self._campaigns.values()
 
     @property
     def charged(self) -> int:
-        """How much was charged in all."""
         return self._spent_totals.total()
 
     def demand(self, is_so: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence about it
@@ -228,7 +226,6 @@ class BudgetLaws:
             self.demand(row.day == day, f"what was offered on {day} is charged on {row.day}")
 
     def _is_held(self, given: Given, row: MoneyRow) -> bool:
-        """Tell whether an offer's hold cannot be over: every clock is right, and its process is not given up."""
         is_sure = self._are_clocks_right and given.lease > 0 and given.session not in self.sessions_over
         return is_sure and row.at < given.at + timedelta(seconds=self._hold_seconds - 1)
 

@@ -1,4 +1,4 @@
-"""The workers of the house: the real budget actors with their host, and the charges, over simulated servers."""
+"""The workers of the budget world: real actors with their host, and charges, over simulated servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class BudgetServers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetWorkerProcess:
-    """A worker: budget actors while it is its turn, and the charges that follow the ledger."""
+    """A worker: budget actors while it leads, and the charges that follow the event log."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
@@ -86,21 +86,19 @@ class BudgetWorkerProcess:
         self._charging = Projection(CHARGES, group, charges)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until told to stop."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._leader.run(stop))
             group.create_task(self._charging.run(stop))
 
 
 class _LeaderGroup(GroupConnection):
-    """A place in the group of charges that is given up while it is another worker's turn."""
+    """A place in the consumer group of charges, given up while another worker leads."""
 
     def __init__(self, server: LedgerServer, host: Host, consumer: str, leader: LeaderLoop) -> None:
         super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
         self._leader = leader
 
     async def acquire(self) -> bool:
-        """Take the lease, or keep it; tell whether it is ours."""
         if self._leader.is_leader:
             return await super().acquire()
         await self.release()

@@ -1,4 +1,4 @@
-"""Readers: they ask for pages, look at offers soon, late or never, click, and report what they did more than once."""
+"""Visitors of the budget world: they see offers soon, late or never, click, and report more than once."""
 
 import asyncio
 from random import Random  # noqa: TID251 - for its type
@@ -29,7 +29,7 @@ class Ledger:
         assert server.last_id == tables.cursor == BEGINNING
 
     def take(self, event: Impression | Click) -> None:
-        """Take an event in, and fold it."""
+        """Append an event, and apply it at once."""
         before = self._tables.cursor
         self._server.take(encode_event(event))
         entry_id = self._server.last_id
@@ -70,7 +70,6 @@ class BudgetVisitors:
     def view(
         self, process: SellingProcess, looking: asyncio.TaskGroup, *, is_auctioned: bool = False
     ) -> None:
-        """Ask one process for a page, and look at it some time."""
         self.views += 1
         sold = process.auctioned() if is_auctioned else process.offers()
         self.empty += not sold
@@ -98,7 +97,7 @@ class BudgetVisitors:
         self._laws.offered((name[0].int, name[1]), given)
 
     async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
-        """Look at an offer, click where that is what it is paid for, and say so, perhaps again."""
+        """See an offer, click if that is what it is paid for, and report it, perhaps twice."""
         faults, chance, by_click = (
             self._faults,
             self._chance,
@@ -125,7 +124,7 @@ class BudgetVisitors:
     def _event(
         self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
     ) -> Impression | Click:
-        """Say what a genuine token says of an offer."""
+        """Report what a genuine token says of an offer."""
         one, now, catalog = sold.candidate, self._clock.now(), self._catalog
         campaign_id = self._campaigns[one.campaign_key]
         return kind(

@@ -1,4 +1,4 @@
-"""Delivery processes, as far as they give offers: the real leases, with direct delivery and auctions before them."""
+"""Delivery processes, as far as they make offers: real leases, with direct delivery and auctions."""
 
 import asyncio
 from random import Random  # noqa: TID251 - for its type
@@ -79,11 +79,9 @@ class SellingProcess:
 
     @property
     def session(self) -> int:
-        """The session in which it gives."""
         return self._leasing.leases.session
 
     def learn(self, index: Index) -> None:
-        """Take a new index, as its keeper does."""
         now = self._clock.now()
         prepared = [run_steps(self._states.prepare(one, now=now)) for one in index.by_key.values()]
         heads = run_steps(self._markets.prepare(index, now=now))
@@ -93,11 +91,9 @@ class SellingProcess:
         self._leasing.update(index)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep leases until told to stop."""
         await self._leasing.run(stop)
 
     def offers(self) -> list[Sold]:
-        """Answer a request for a placement that is filled directly."""
         placement = self._index.by_key.get(PLACEMENT_KEY)
         if placement is None:
             return []
@@ -111,7 +107,7 @@ class SellingProcess:
         ]
 
     def auctioned(self) -> list[Sold]:
-        """Answer a request for a placement that is auctioned off: one offer at most."""
+        """Return one offer at most."""
         now = self._clock.now()
         market = self._markets.find_by_slug(self._index, AUCTION_SLUG, now=now)
         if market is None:
@@ -135,7 +131,7 @@ class SellingProcess:
         ]
 
     def _rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
-        """Tell who bids and can pay; nobody where the states have still to hear of it."""
+        """Return all bids that can pay; none while exclusions are still to be applied."""
         book = self._leasing.leases
         if book.has_changes:
             return ()

@@ -1,4 +1,4 @@
-"""What budget actors have of the database, over connections that fail: in the place of the stores that speak SQL."""
+"""The stores of budget actors over failing connections, in place of those that speak SQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -14,8 +14,8 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import StateWrite, StoredState
-from simulation.budgets.database import BudgetDatabase, DatabaseCalls
+from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
+from simulation.budgets.database import BudgetDatabase, connect
 from simulation.faults import Host
 
 
@@ -24,10 +24,9 @@ class SimulatedStates:
 
     def __init__(self, server: BudgetDatabase, host: Host) -> None:
         self._server = server
-        self._calls = DatabaseCalls(server, host)
+        self._calls = connect(server, host)
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
-        """Read states."""
         await self._calls.begin("load")
         states = self._server.states
         found = {address: states[address] for address in addresses if address in states}
@@ -35,14 +34,14 @@ class SimulatedStates:
         return found
 
     async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
-        """Tell who wants to be woken, and when."""
         await self._calls.begin("timers")
         timers = [(address, one.wake_at) for address, one in self._server.states.items() if one.wake_at]
         return [(address, at) for address, at in timers if until is None or at <= until]
 
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
-        """Keep states and records in one transaction."""
-        await self._calls.commit(writes, records)
+        await self._calls.commit(
+            "commit", lambda: self._server.commit(writes, records), FencedOutError, StateRejectedError
+        )
 
 
 class SimulatedSessions(SessionStore):
@@ -50,10 +49,9 @@ class SimulatedSessions(SessionStore):
 
     def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
-        self._calls = DatabaseCalls(server, host)
+        self._calls = connect(server, host)
 
     async def load(self) -> StoredSessions:
-        """Read all sessions that are remembered."""
         await self._calls.begin("sessions")
         sessions, leases = self._server.sessions, self._server.leases
         over = [session for session, ended_at in sessions.items() if ended_at is not None]
@@ -68,7 +66,6 @@ class SimulatedSessions(SessionStore):
     async def record(
         self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
     ) -> int:
-        """Note which sessions are about to have leases."""
         del now
         await self._calls.begin("note")
         for session in sessions:
@@ -79,7 +76,6 @@ class SimulatedSessions(SessionStore):
         return len(new)
 
     async def record_end(self, session: int, process: str, *, now: datetime) -> None:
-        """Note that a session is over."""
         del process
         await self._calls.begin("end")
         self._server.sessions[session] = now
@@ -87,12 +83,10 @@ class SimulatedSessions(SessionStore):
         await self._calls.end("end")
 
     async def list_leases(self, session: int, *, count_max: int) -> list[str]:
-        """Tell the keys of campaigns in which a session has leases."""
         await self._calls.begin("leases")
         return sorted(key for one, key in self._server.leases if one == session)[:count_max]
 
     async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
-        """Forget leases that their campaigns have closed."""
         await self._calls.begin("forget leases")
         self._server.leases -= {(session, key) for key in keys}
         await self._calls.end("forget leases")
@@ -104,12 +98,11 @@ class SimulatedCatalog(BudgetCatalog):
     def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
         self._catalog = server.catalog
-        self._calls = DatabaseCalls(server, host)
+        self._calls = connect(server, host)
 
     async def load_rows(
         self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
     ) -> CatalogRows:
-        """Read campaigns and advertisers."""
         await self._calls.begin("catalog")
         found = CatalogRows(
             version=self._catalog.version,
@@ -120,17 +113,14 @@ class SimulatedCatalog(BudgetCatalog):
         return found
 
     async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
-        """Tell who pays for campaigns."""
         await self._calls.begin("payers")
         return {one: self._catalog.campaigns[CampaignId(one)].payer_id for one in campaign_ids}
 
     async def load_version(self) -> int:
-        """Tell the catalog's version."""
         await self._calls.begin("version")
         return self._catalog.version
 
     async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
-        """Tell who has changed since a version."""
         await self._calls.begin("changed")
         found = sorted({address for version, address in self._catalog.changes if version > since})
         version = self._catalog.version
@@ -138,12 +128,10 @@ class SimulatedCatalog(BudgetCatalog):
         return version, None if version < since else found
 
     async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
-        """Tell which of these have a state."""
         await self._calls.begin("kept")
         return [address for address in addresses if address in self._server.states]
 
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
-        """List who has a state, from one on."""
         await self._calls.begin("everyone")
         return sorted(address for address in self._server.states if address > after)[:count_max]
 
@@ -153,15 +141,13 @@ class SimulatedCharges(ChargeStore):
 
     def __init__(self, server: BudgetDatabase, host: Host) -> None:  # pyright: ignore[reportMissingSuperCall] - there is no pool
         self._server = server
-        self._calls = DatabaseCalls(server, host)
+        self._calls = connect(server, host)
 
     async def read_cursor(self) -> str:
-        """Tell the last entry whose charges are durable."""
         await self._calls.begin("cursor")
         return self._server.charges_cursor
 
     async def move(self, after: str, cursor: str) -> None:
-        """Move the cursor."""
         await self._calls.begin("move")
         if self._server.charges_cursor != after:
             raise CursorMovedError
@@ -169,14 +155,12 @@ class SimulatedCharges(ChargeStore):
         await self._calls.end("move")
 
     async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
-        """Tell which offers are in the money ledger already."""
         await self._calls.begin("charged")
         found = self._server.charged(list(offers))
         await self._calls.end("charged")
         return found
 
     async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
-        """Tell which offers have a valid click."""
         del since
         await self._calls.begin("clicked")
         clicks = (
@@ -196,9 +180,8 @@ class SimulatedCounts:
 
     def __init__(self, server: BudgetDatabase, host: Host) -> None:
         self._server = server
-        self._calls = DatabaseCalls(server, host)
+        self._calls = connect(server, host)
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        """Give those that counted."""
         await self._calls.begin("counted")
         return self._server.tables.find_counted(records)

@@ -1,6 +1,6 @@
-"""Valkey in memory, as far as budget actors and delivery processes use it: a mail that loses, repeats, holds up and reorders.
+"""Valkey in memory, as far as budget actors and delivery processes use it: messages get lost, repeated and reordered.
 
-It stands in for the client itself, so that the real subscriptions, mail room and keepers run over it.
+It replaces the client, so that the real subscriptions, inbox and lease clients run over it.
 """
 
 import asyncio
@@ -29,17 +29,15 @@ class ValkeyServer:
         self._listeners: dict[str, list[Listener]] = {}
 
     def listen(self, listener: "Listener", channel: str) -> None:
-        """Let somebody hear a channel."""
         self._listeners.setdefault(channel, []).append(listener)
 
     def leave(self, listener: "Listener") -> None:
-        """Let somebody hear nothing any more."""
         for listeners in self._listeners.values():
             if listener in listeners:
                 listeners.remove(listener)
 
     def post(self, channel: str, data: bytes) -> int:
-        """Send a message on its way to all who listen now; tell how many that are."""
+        """Return how many listen now."""
         listeners = list(self._listeners.get(channel, ()))
         for listener in listeners:
             self._send(listener, data)
@@ -56,7 +54,7 @@ class ValkeyServer:
             asyncio.get_running_loop().call_later(seconds, listener.put, data)
 
     async def come_and_go(self, ending: asyncio.Event) -> None:
-        """Go away and come back until the end; who listened has to begin anew."""
+        """Go away and come back; listeners have to subscribe again."""
         faults = self.faults
         while await wait_unless(ending, faults.seconds(faults.rates.outage_seconds_between)):
             faults.injected["valkey away"] += 1
@@ -80,26 +78,21 @@ class Listener:
         self._messages: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
 
     def put(self, data: bytes) -> None:
-        """Have a message arrive."""
         self._messages.put_nowait({"type": "message", "data": data})
 
     def cut(self) -> None:
-        """Break the connection."""
         self._messages.put_nowait(None)
 
     async def subscribe(self, channel: str) -> None:
-        """Begin to listen."""
         await _arrived(self._server, self._host)
         self._server.listen(self, channel)
         self._messages.put_nowait({"type": "subscribe"})
 
     async def ping(self) -> None:
-        """Ask whether anybody is there."""
         await _arrived(self._server, self._host)
         self._messages.put_nowait({"type": "pong"})
 
     async def get_message(self, timeout: float) -> dict[str, Any] | None:  # noqa: ASYNC109 - the driver's signature
-        """Wait for the next message, so long."""
         try:
             async with asyncio.timeout(timeout):
                 message = await self._messages.get()
@@ -119,11 +112,9 @@ class Pipeline:
         self._said: list[tuple[str, bytes]] = []
 
     def publish(self, channel: str, data: bytes) -> None:
-        """Say something when it is executed."""
         self._said.append((channel, data))
 
     async def execute(self) -> None:
-        """Say everything."""
         await _arrived(self._server, self._host)
         faults = self._server.faults
         for channel, data in self._said:
@@ -143,25 +134,21 @@ class ValkeyClient:
         self._host = host
 
     async def publish(self, channel: str, data: bytes) -> int:
-        """Say something on a channel."""
         await _arrived(self._server, self._host)
         listeners = self._server.post(channel, data)
         await _arrived(self._server, self._host)
         return listeners
 
     async def get(self, name: str) -> bytes | None:
-        """Read a value."""
         await _arrived(self._server, self._host)
         return self._server.values.get(name)
 
     async def set(self, name: str, value: int) -> None:
-        """Keep a value."""
         await _arrived(self._server, self._host)
         self._server.values[name] = str(value).encode()
 
     @asynccontextmanager
     async def pubsub(self) -> AsyncGenerator[Listener]:
-        """Open a connection that listens."""
         listener = Listener(self._server, self._host)
         try:
             yield listener
@@ -170,18 +157,17 @@ class ValkeyClient:
 
     @asynccontextmanager
     async def pipeline(self, *, transaction: bool) -> AsyncGenerator[Pipeline]:
-        """Gather commands."""
         assert not transaction
         yield Pipeline(self._server, self._host)
 
 
 def valkey_of(server: ValkeyServer, host: Host) -> Valkey:
-    """Give a process its client; it is one by its calls, not by its type."""
+    """Build a client: one by its calls, not by its type."""
     return cast("Valkey", ValkeyClient(server, host))
 
 
 class SimulatedLeaderLock:
-    """One worker's claim to the budget actors; now and then two have it."""
+    """The leader lock; now and then two workers hold it."""
 
     def __init__(self, server: ValkeyServer, host: Host, *, name: str) -> None:
         self._server = server
@@ -211,7 +197,7 @@ class SimulatedLeaderLock:
 
 
 async def _arrived(server: ValkeyServer, host: Host) -> None:
-    """Have a call arrive, or an answer; or raise that it does not."""
+    """Raise if a call, or its answer, does not arrive."""
     await server.faults.travel()
     if not server.is_up or not host.is_alive:
         raise DisconnectedError("Away.")

@@ -1,4 +1,4 @@
-"""The house of budgets on virtual time: workers, delivery processes, people, readers, servers, and the faults of all."""
+"""Budgets on virtual time: workers, delivery processes, people, visitors, servers, and their faults."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -35,7 +35,7 @@ WINDOW_OPENED: Final = 0.1  # How often somebody opens a new daily window after 
 
 
 class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to simulate; what is kept, and who keeps it, can be replaced by worse."""
+    """What to simulate; the database, actors and processes can be replaced by broken ones."""
 
     seed: int
     seconds: float
@@ -110,7 +110,7 @@ class BudgetWorld(BaseWorld):
         self._changes = 0
 
     async def run(self) -> None:
-        """Live through the plan, let everything come to rest, spend what is left, and judge."""
+        """Follow the plan, let everything settle, spend what is left, and check the laws."""
         await self._live()
         await self._rest()
         await self._spend()
@@ -119,7 +119,7 @@ class BudgetWorld(BaseWorld):
     # ------------------------------------------------------------ the three parts of a run
 
     async def _live(self) -> None:
-        """Let readers and people come while everything goes wrong; then let what was begun be finished."""
+        """Run traffic and changes under faults; then let what was begun finish."""
         plan, servers = self._plan, self._servers
         async with asyncio.TaskGroup() as house:
             for number in range(plan.workers):
@@ -139,7 +139,7 @@ class BudgetWorld(BaseWorld):
         self.laws.demand(self._is_charged(), "charges never caught up with the ledger")
 
     async def _rest(self) -> None:
-        """Let the house be dark until all clocks have passed all that they had shown; then nothing is outstanding."""
+        """Wait until all clocks have passed all that they showed; then nothing is outstanding."""
         jump = timedelta(hours=self._plan.faults.clock_hours_max)
         await asyncio.sleep((jump + timedelta(seconds=self._plan.hold_seconds)).total_seconds())
         now = self._clock.now()
@@ -152,9 +152,9 @@ class BudgetWorld(BaseWorld):
         self.laws.check_rest()
 
     async def _spend(self) -> None:
-        """Let all campaigns run, and all readers look at once: what can be spent is spent.
+        """Let all campaigns run: what can be spent is spent.
 
-        Nothing is auctioned off by then: whoever is outbid could spend, and does not.
+        Nothing is auctioned by then: a campaign that is outbid could spend, and does not.
         """
         self._catalog.open_all()
         await self._with_worker(self._sell_out)
@@ -174,7 +174,6 @@ class BudgetWorld(BaseWorld):
         await self._wait_until(lambda: self._is_charged() and self._is_told(), seconds_max=REST_SECONDS_MAX)
 
     async def _with_worker(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do something while one worker runs."""
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as house:
             house.create_task(self._start_worker("worker-at-last", self._clock).run(stop))
@@ -195,7 +194,6 @@ class BudgetWorld(BaseWorld):
                     self._readers.view(process, looking, is_auctioned=is_auctioned)
 
     async def _people(self) -> None:
-        """Let budgets be changed now and then; processes hear of it by and by."""
         faults = self._faults
         while await wait_unless(self._is_calm, faults.seconds(faults.rates.change_seconds_between)):
             self._changes += 1
@@ -205,13 +203,12 @@ class BudgetWorld(BaseWorld):
                 self._open_window()
 
     def _open_window(self) -> None:
-        """Let an admin give a campaign its daily budget once more."""
         one = self._chance.choice(list(self._catalog.campaigns.values()))
         letter = encode_envelopes([(one.address, OpenWindow(reason="once more"))])
         self._servers.valkey.post(INBOX_CHANNEL, letter)
 
     def _tell_all(self) -> None:
-        """Send notice of a change, which may get lost, and let delivery processes have it in their index some time."""
+        """Send a notice, which may get lost; delivery processes update their index some time later."""
         faults = self._faults
         if self._servers.valkey.is_up:
             self._servers.valkey.post(NOTICE_CHANNEL, str(self._catalog.version).encode())
@@ -258,11 +255,10 @@ class BudgetWorld(BaseWorld):
         return self._is_told() and not any(state.outstanding for state in self.laws.campaigns)
 
     def _is_told(self) -> bool:
-        """Tell whether advertisers have answered all reports; one that was given up is said again after minutes."""
+        """Whether advertisers have answered all reports."""
         return not any(state.report for state in self.laws.campaigns)
 
     def outcome(self) -> BudgetOutcome:
-        """Tell what came of it."""
         database = self._servers.database
         kinds = [row.kind.value for row in database.rows]
         return BudgetOutcome(
@@ -284,7 +280,6 @@ class BudgetWorld(BaseWorld):
 
 
 def simulate(plan: BudgetPlan) -> BudgetOutcome:
-    """Run a plan on virtual time."""
     worlds: list[BudgetWorld] = []
 
     async def run() -> None:
