@@ -104,7 +104,7 @@ def test_an_auction_comes_to(case: Case) -> None:
     assert (result.final, result.charge) == (micros(case.final), micros(case.charge))
 
 
-def test_every_bid_is_told_what_became_of_it() -> None:
+def test_every_bid_has_an_outcome() -> None:
     result = run_auction(bids_of("3", "6", "8", "4.99", floor="5"))
 
     assert [(one.bid.campaign_key, one.outcome) for one in result.placed] == [
@@ -115,7 +115,7 @@ def test_every_bid_is_told_what_became_of_it() -> None:
     ]
 
 
-def test_who_lost_is_told_what_it_would_have_had_to_bid() -> None:
+def test_a_lost_bid_knows_what_would_have_won() -> None:
     older, younger = a_bid("6", number=1), a_bid("6", number=3)
     per_click = a_bid("0.30", number=4, bid_type=BidType.CPC)
 
@@ -127,7 +127,7 @@ def test_who_lost_is_told_what_it_would_have_had_to_bid() -> None:
     assert told == {1: units("8"), 2: None, 3: units("8") + 1, 4: units("0.40") + 1}
 
 
-def test_who_is_under_the_floor_is_told_the_floor() -> None:
+def test_a_bid_under_the_floor_would_have_needed_the_floor() -> None:
     placed = run_auction(
         [a_bid("4", floor="5"), a_bid("0.10", number=2, floor="5", bid_type=BidType.CPC)]
     ).placed
@@ -135,14 +135,14 @@ def test_who_is_under_the_floor_is_told_the_floor() -> None:
     assert [one.would_have_to_bid for one in placed] == [units("5"), units("0.25")]
 
 
-def test_that_nobody_reaches_the_floor_takes_no_longer_than_that_somebody_does() -> None:
+def test_an_auction_without_bids_over_the_floor_takes_no_longer() -> None:
     under = [a_bid("4", number=number, floor="5") for number in range(1, 1_001)]
 
     # To compare everybody with everybody took a hundred times as long.
     assert seconds_of(under) < 10 * seconds_of([*under, a_bid("6")])
 
 
-def test_an_ad_that_nobody_would_click_can_bid_what_it_will() -> None:
+def test_an_ad_without_clicks_cannot_win_with_any_bid() -> None:
     (placed,) = run_auction([a_bid("4", ctr=0, bid_type=BidType.CPC)]).placed
 
     assert (placed.outcome, placed.would_have_to_bid) == (BidOutcome.UNDER_FLOOR, None)

@@ -29,7 +29,7 @@ def test_a_charge_is_in_what_was_bid(final: int, charge: int) -> None:
     assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
 
 
-def test_no_bid_reaches_anything_with_an_ad_that_nobody_clicks() -> None:
+def test_no_bid_reaches_an_ecpm_without_clicks() -> None:
     assert lowest_bid(BidType.CPC, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) is None
     assert lowest_bid(BidType.CPM, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) == 1
 

@@ -165,7 +165,7 @@ def test_what_is_forgotten_is_predicted_again() -> None:
     assert policy.build_scorer(request).predict_ctr(SomeAd()) == first
 
 
-def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_kept_scorer_caches_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned, "CACHED_MAX", 50)
     policy = LearnedScoring(a_model())
     kept = [policy.build_scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
@@ -178,7 +178,7 @@ def test_what_a_kept_scorer_remembers_is_bounded_too(monkeypatch: pytest.MonkeyP
     assert remembered <= 50
 
 
-def test_a_kind_of_reader_makes_no_more_difference_than_kinds_have_made() -> None:
+def test_the_factor_of_a_kind_of_visitor_is_bounded() -> None:
     made = weights()
     slot, _ = banner_slots(2, "mobile", None)
     made[slot] = 3.0
@@ -192,7 +192,7 @@ def test_a_kind_of_reader_makes_no_more_difference_than_kinds_have_made() -> Non
     assert careful.predict_ctr(SomeAd()) > Heuristic().build_scorer(request).predict_ctr(SomeAd())
 
 
-def test_kinds_of_readers_who_come_often_are_told_once() -> None:
+def test_frequent_kinds_of_visitors_are_found_once() -> None:
     policy = LearnedScoring(a_model())
     for times, segment in ((learned.FREQUENT, "often"), (learned.FREQUENT - 1, "seldom")):
         for _ in range(times):

@@ -44,6 +44,6 @@ def test_quality_goes_by_format(ad_format: str, quality: int) -> None:
     assert rate_quality(ad_format) == quality
 
 
-def test_a_campaign_of_nobody_pays_for_itself() -> None:
+def test_a_campaign_without_an_advertiser_pays_for_itself() -> None:
     assert a_bid("1", number=7).payer != a_bid("1", number=8).payer
     assert a_bid("1", number=7, advertiser_key=3).payer == a_bid("1", number=8, advertiser_key=3).payer

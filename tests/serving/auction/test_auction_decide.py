@@ -44,11 +44,11 @@ def test_bids_per_click_compete_with_bids_per_impression() -> None:
     assert win.charge == units("0.4505")
 
 
-def test_nobody_wins_where_nobody_bids() -> None:
+def test_without_bids_there_is_no_winner() -> None:
     assert Marketplace(a_row(1, None), a_row(2, "0")).auction() is None
 
 
-def test_nobody_wins_under_the_floor() -> None:
+def test_a_bid_under_the_floor_does_not_win() -> None:
     market = Marketplace(a_row(1, "1.99"), slots=[a_slot(floor="2")])
 
     assert market.auction() is None
@@ -75,7 +75,7 @@ def test_a_slug_asks_for_one_placement() -> None:
     assert [market.winner(slug=slug) for slug in ("slot-1", "slot-2", None)] == [1, 2, 1]
 
 
-def test_a_type_or_a_slug_that_is_not_auctioned_has_no_stand() -> None:
+def test_a_type_or_a_slug_that_is_not_auctioned_has_no_market() -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(is_active=False)])
 
     assert market.markets.find_by_type(market.index, "feed", now=NOON) is None
@@ -90,7 +90,7 @@ def test_rules_are_kept() -> None:
     assert [market.winner(a_context(country=country)) for country in ("DE", "FR")] == [2, 1]
 
 
-def test_who_is_excluded_does_not_bid_and_raises_no_price() -> None:
+def test_an_excluded_campaign_does_not_bid_and_raises_no_price() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "3"))
     market.auction()
 
@@ -101,7 +101,7 @@ def test_who_is_excluded_does_not_bid_and_raises_no_price() -> None:
     assert (win.bidder.campaign_key, win.runner_up, win.final) == (2, None, units("0.01"))
 
 
-def test_an_auction_can_be_held_again_without_somebody() -> None:
+def test_an_auction_can_be_rerun_without_a_campaign() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "3"))
 
     assert market.winner(unreserved=frozenset({1})) == 2
@@ -137,7 +137,7 @@ def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() 
     assert market.winner() == 2
 
 
-def test_it_is_known_whether_it_matters_how_often_the_reader_saw_an_ad() -> None:
+def test_it_is_known_whether_it_matters_how_often_the_visitor_saw_an_ad() -> None:
     others = (a_row(1, "5"), a_row(2, "4"))
 
     watched = [

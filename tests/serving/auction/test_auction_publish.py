@@ -154,7 +154,7 @@ async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> Non
     assert [len(head.members) for head in market.top_bids] == [2]
 
 
-async def test_a_paused_campaign_is_out_of_every_stand(shop: Shop) -> None:
+async def test_a_paused_campaign_is_out_of_every_market(shop: Shop) -> None:
     await shop.change(
         IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1"
     )

@@ -30,7 +30,7 @@ def test_what_is_no_user_is_refused_by_name(written: object) -> None:
     assert [problem.field for problem in failure.value.errors] == ["userId"]
 
 
-def test_what_is_said_of_a_reader_is_read_once() -> None:
+def test_what_is_said_of_a_visitor_is_parsed_once() -> None:
     said = {"country": "FR", "lastPurchaseDays": "3"}
     first, second = (parse_request(a_body(userId=str(an_id(n)), userContext=said)).visitor for n in (1, 2))
 
@@ -46,7 +46,7 @@ def test_what_is_long_is_read_as_well() -> None:
 
 
 @pytest.mark.parametrize("context", [None, {}])
-def test_nothing_may_be_known_of_a_reader(context: object) -> None:
+def test_nothing_may_be_known_of_a_visitor(context: object) -> None:
     assert parse_request(a_body(userContext=context)).visitor is parse_request(a_body()).visitor
 
 
@@ -82,5 +82,5 @@ def test_a_text_with_a_nul_is_refused() -> None:
         parse_request(a_body(userContext={"segment": "a\0b"}))
 
 
-def test_nobody_is_a_user_too() -> None:
+def test_the_zero_id_is_accepted_as_a_user() -> None:
     assert UUID(parse_request(a_body(userId=str(UUID(int=0)))).user) == UUID(int=0)

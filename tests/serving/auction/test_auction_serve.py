@@ -78,11 +78,11 @@ def test_a_click_is_charged_as_it_was_bid() -> None:
     assert (token.charge, token.charged_by) == (150_500, ChargedBy.CLICK)
 
 
-def test_nobody_eligible_is_no_content() -> None:
+def test_no_eligible_ad_is_no_content() -> None:
     assert Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")]).served() is None
 
 
-def test_a_type_of_which_nothing_is_auctioned_has_nobody_who_bids() -> None:
+def test_a_type_of_which_nothing_is_auctioned_has_no_bids() -> None:
     answer = Counter(a_row(1, "1.00")).ask(placementType="story")
 
     assert isinstance(answer, FastAnswer)
@@ -136,7 +136,7 @@ def test_a_missing_user_is_named() -> None:
     assert [problem.field for problem in failed.value.errors] == ["userId"]
 
 
-def test_what_the_body_says_of_the_reader_counts() -> None:
+def test_what_the_body_says_of_the_visitor_counts() -> None:
     vip = a_row(1, "9.00", rules=(parse_rule("user_segment", "in", ["vip"]),))
     counter = Counter(vip, a_row(2, "1.00"))
 
@@ -145,7 +145,7 @@ def test_what_the_body_says_of_the_reader_counts() -> None:
     assert [one and one["adId"] for one in outcomes] == [ad_id(2), ad_id(1)]
 
 
-def test_who_wants_to_buy_clicks_more() -> None:
+def test_visitors_who_are_likely_to_buy_click_more() -> None:
     # 5.00 a thousand impressions, against 5.00, 6.25 and 6.875 for clicks.
     counter = Counter(a_row(1, "5.50"), a_row(2, "0.25", bid_type=CPC))
 
@@ -171,7 +171,7 @@ def test_the_real_charge_is_taken_out_of_the_lease() -> None:
     assert winners == [ad_id(1), ad_id(2), ad_id(2)]
 
 
-def test_whoever_cannot_be_held_leaves_it_to_the_next_best() -> None:
+def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
     counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "2.00"), a_row(3, "1.00"))
     counter.grant(100_000)
     # The lease ends, and nobody has said so yet.
@@ -232,7 +232,7 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
     ]
 
 
-def test_the_ledger_is_told_what_was_served_of_auctions_on_record_too() -> None:
+def test_served_ads_of_recorded_auctions_are_published_too() -> None:
     recorded, sampled_out = (Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=rate) for rate in (1, 0))
 
     ad = recorded.served()
@@ -246,7 +246,7 @@ def test_the_ledger_is_told_what_was_served_of_auctions_on_record_too() -> None:
     assert msgspec.structs.replace(other, request_id=served.request_id) == served
 
 
-def test_an_auction_that_nobody_won_is_recorded_too() -> None:
+def test_an_auction_without_a_winner_is_recorded_too() -> None:
     counter = Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")])
 
     counter.served()
@@ -257,7 +257,7 @@ def test_an_auction_that_nobody_won_is_recorded_too() -> None:
     assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (RemovedCandidates("floor", 1),))
 
 
-def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it() -> None:
+def test_bids_under_the_floor_are_recorded_with_the_floor_of_their_own_placement() -> None:
     rows = [
         a_row(1, "10.00"),
         a_row(2, "0.50"),
@@ -279,7 +279,7 @@ def test_the_floor_of_their_own_placement_is_recorded_of_those_who_were_under_it
     }
 
 
-def test_where_nobody_reaches_a_floor_it_is_recorded_all_the_same() -> None:
+def test_the_floor_is_recorded_even_if_no_bid_reaches_it() -> None:
     counter = Counter(a_row(1, "5.00"), slots=[a_slot(floor="6")])
 
     counter.served()
@@ -303,7 +303,7 @@ def test_of_a_large_market_the_others_are_counted() -> None:
     assert auction.removed == (RemovedCandidates("schedule", 10),)
 
 
-def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
+def test_the_record_of_one_moment_is_not_used_for_another() -> None:
     counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), a_row(3, "0.50"))
     counter.served()
     counter.served()
@@ -318,7 +318,7 @@ def test_what_was_noted_of_a_moment_is_not_told_of_another() -> None:
     assert last.removed == (RemovedCandidates("pacing", 1),)
 
 
-def test_what_is_not_sampled_is_told_as_served() -> None:
+def test_an_auction_outside_the_sample_is_published_as_served() -> None:
     counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=0.0)
 
     ad = counter.served()
@@ -330,7 +330,7 @@ def test_what_is_not_sampled_is_told_as_served() -> None:
     assert (served.winning_ecpm, served.user_id) == (units("2.00"), USER)
 
 
-def test_beyond_so_many_bytes_a_second_only_what_is_served_is_told() -> None:
+def test_beyond_the_bytes_a_second_only_served_ads_are_published() -> None:
     counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
 
     for _ in range(5):

@@ -72,7 +72,7 @@ def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
     assert (win.ecpm, win.final, win.charge) == (plain.ecpm, plain.final, plain.charge)
 
 
-def test_an_ad_that_readers_click_wins_over_one_that_bids_as_much() -> None:
+def test_an_ad_that_visitors_click_wins_over_one_that_bids_as_much() -> None:
     learner = Learner()
     for number in range(600):
         learner.learn(Example(HOME_KEY, 1, 1, FEED))

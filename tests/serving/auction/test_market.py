@@ -48,7 +48,7 @@ def test_a_clock_that_goes_back_is_followed(market: Marketplace) -> None:
     assert [market.winner(now=now) for now in (LATER, NOON)] == [2, 1]
 
 
-def test_who_is_excluded_is_gone_at_once_and_comes_back(market: Marketplace) -> None:
+def test_an_excluded_campaign_is_out_at_once_and_comes_back(market: Marketplace) -> None:
     winners = [market.winner()]
     for reason in ("pacing", None):
         market.states.mark_changed({1: reason})
@@ -57,7 +57,7 @@ def test_who_is_excluded_is_gone_at_once_and_comes_back(market: Marketplace) -> 
     assert winners == [1, 2, 1]
 
 
-def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Marketplace) -> None:
+def test_a_market_counts_as_requested_after_every_inquiry(market: Marketplace) -> None:
     for _ in range(2):
         market.auction()
         market.auction()
@@ -65,14 +65,14 @@ def test_a_market_is_asked_for_as_often_as_somebody_wants_to_know(market: Market
         assert sorted(market.states.take_requested()) == [1, 2]
 
 
-def test_who_asks_for_one_placement_does_not_hide_that_all_are_asked_for(market: Marketplace) -> None:
+def test_a_request_for_one_placement_does_not_hide_requests_for_all(market: Marketplace) -> None:
     for _ in range(3):
         market.find_market(slug="slot-1")
         market.find_market()
         assert sorted(market.states.take_requested()) == [1, 2]
 
 
-def test_who_was_excluded_while_heads_were_prepared_is_out() -> None:
+def test_a_campaign_excluded_while_top_bids_are_prepared_is_out() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
     heads = run_steps(market.markets.prepare(market.index, now=NOON))
     market.states.mark_changed({1: "pacing"})
@@ -145,7 +145,7 @@ def test_the_hour_is_that_of_each_placement() -> None:
     assert win.bidder.campaign_key == 2
 
 
-def test_a_policy_that_nobody_knows_is_the_heuristic() -> None:
+def test_an_unknown_policy_is_the_heuristic() -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(scoring="from a newer version")])
 
     win = market.auction()

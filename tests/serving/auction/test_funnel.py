@@ -13,7 +13,7 @@ ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
 ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
 
 
-def test_everybody_is_counted_once_by_what_kept_it_from_taking_part() -> None:
+def test_each_candidate_is_counted_once_by_the_step_that_removed_it() -> None:
     market = Marketplace(
         a_row(1, "5"),
         a_row(2, "0.2", bid_type=BidType.CPC),
@@ -57,7 +57,7 @@ def test_equals_are_listed_by_age_also_where_they_are_equal_by_rounding_only() -
     assert [bidder.campaign_key for _, bidder, _ in market.field(bids_max=2).bids] == [4, 6]
 
 
-def test_who_was_left_out_counts_as_excluded() -> None:
+def test_an_unreserved_campaign_counts_as_excluded() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "4"))
 
     field = market.field(unreserved=frozenset({1}))
@@ -65,7 +65,7 @@ def test_who_was_left_out_counts_as_excluded() -> None:
     assert ([bidder.campaign_key for _, bidder, _ in field.bids], field.excluded) == ([2], 1)
 
 
-def test_what_was_listed_stays_what_it_was_when_somebody_leaves() -> None:
+def test_a_list_of_bids_does_not_change_when_a_campaign_leaves() -> None:
     market = Marketplace(a_row(1, "5"), a_row(2, "4"))
     available = market.states.get(market.index.by_key[1], NOON).available
 

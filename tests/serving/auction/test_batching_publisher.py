@@ -9,7 +9,7 @@ from adloom.serving.auction.recorder import BatchingPublisher
 pytestmark = pytest.mark.anyio
 
 
-async def test_entries_are_told_together_and_in_order() -> None:
+async def test_entries_are_published_together_and_in_order() -> None:
     told: list[bytes] = []
     teller = BatchingPublisher(told.extend, seconds=0.01)
 

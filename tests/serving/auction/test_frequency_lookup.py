@@ -35,14 +35,14 @@ def seen(number: int, times: int, window: Window = Window.DAY) -> BannerFrequenc
     return BannerFrequency(window, name_of(number), times)
 
 
-async def test_without_a_cap_nobody_is_asked() -> None:
+async def test_without_a_cap_nothing_is_looked_up() -> None:
     counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), capped(3, "0.50"))
 
     assert counter.served() is not None
     assert counter.counts.asked == []
 
 
-async def test_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
+async def test_a_visitor_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), a_row(3, "1.00"))
     counter.counts.shown[USER] = [seen(1, 2)]
 
@@ -55,7 +55,7 @@ async def test_who_has_seen_an_ad_often_enough_gets_the_next() -> None:
     assert auction.removed == (RemovedCandidates("frequency_cap", 1),)
 
 
-async def test_who_has_not_gets_it() -> None:
+async def test_a_visitor_who_has_not_gets_it() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
     counter.counts.shown[USER] = [seen(1, 1), seen(1, 4, Window.LIFETIME)]
 
@@ -86,7 +86,7 @@ async def test_the_second_bid_does_not_count_where_it_was_seen_often_enough() ->
     assert (ad["adId"], ad["finalPrice"]) == (name_of(1), 1.01)
 
 
-async def test_those_who_ask_at_the_same_time_share_a_look_up() -> None:
+async def test_concurrent_requests_share_a_look_up() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
     users = [an_id(100 + number) for number in range(20)]
     counter.counts.shown = {user: [seen(1, 2)] for user in users[::2]}
@@ -112,7 +112,7 @@ async def test_when_it_is_not_known_the_operator_has_decided(when_away: CappedAd
     assert (look.failures, look.withheld_unknown + look.offered_unknown) == (1, 2)
 
 
-async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhile() -> None:
+async def test_a_failed_look_up_is_not_repeated_for_requests_that_came_meanwhile() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
     counter.counts.is_away = True
     first = counter.ask()
@@ -127,7 +127,7 @@ async def test_a_look_up_that_failed_is_not_repeated_for_those_who_came_meanwhil
 
 
 @pytest.mark.parametrize(("without_user", "expected"), [(CappedAds.WITHHOLD, 2), (CappedAds.OFFER, 1)])
-async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: CappedAds, expected: int) -> None:
+async def test_nothing_is_looked_up_for_an_unknown_user(without_user: CappedAds, expected: int) -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"), without_user=without_user)
 
     ad = counter.served(userId=NOBODY)
@@ -138,7 +138,7 @@ async def test_of_a_user_whom_nobody_knows_nothing_is_asked(without_user: Capped
     assert counter.counts.asked == []
 
 
-async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
+async def test_no_ad_is_left_when_all_were_seen_often_enough() -> None:
     counter = Counter(capped(1, "3.00"))
     counter.counts.shown[USER] = [seen(1, 2)]
 
@@ -151,7 +151,7 @@ async def test_nobody_is_left_when_all_were_seen_often_enough() -> None:
     }
 
 
-async def test_who_stands_in_for_a_winner_is_looked_up_where_nobody_was_yet() -> None:
+async def test_the_next_best_is_looked_up_if_nothing_was_yet() -> None:
     limited = [a_row(1, "10.00", is_limited=True), a_row(2, "9.00", is_limited=True)]
     counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"))
     counter.counts.shown[USER] = [seen(3, 2)]
@@ -165,7 +165,7 @@ async def test_who_stands_in_for_a_winner_is_looked_up_where_nobody_was_yet() ->
 
 
 @pytest.mark.parametrize("sample_rate", [0.0, 1.0])
-async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(sample_rate: float) -> None:
+async def test_a_second_bid_is_not_lost_with_a_winner_that_cannot_be_reserved(sample_rate: float) -> None:
     rows = a_row(1, "10.00", is_limited=True), a_row(2, "9.50"), capped(3, "9.00")
     counter = Counter(*rows, sample_rate=sample_rate)
     counter.grant(100_000)
@@ -182,7 +182,7 @@ async def test_nor_does_a_second_bid_get_lost_with_a_winner_who_cannot_be_held(s
 
 
 @pytest.mark.parametrize(("when_away", "price"), [(CappedAds.WITHHOLD, 1.01), (CappedAds.OFFER, 8.01)])
-async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decided(
+async def test_a_looked_up_ad_is_next_best_and_the_setting_decides_on_others(
     when_away: CappedAds, price: float
 ) -> None:
     rows = capped(1, "10.00", is_limited=True), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
@@ -200,7 +200,7 @@ async def test_who_was_looked_up_stands_in_and_of_others_the_operator_has_decide
     assert (look.offered_unknown, look.withheld_unknown) == (is_offered, not is_offered)
 
 
-async def test_of_who_would_be_third_nobody_has_to_decide() -> None:
+async def test_a_third_bid_needs_no_decision() -> None:
     rows = capped(1, "10.00", is_limited=True), a_row(2, "9.00"), a_row(3, "8.00"), capped(4, "7.00")
     counter = Counter(*rows, sample_rate=0.0)
     counter.grant(100_000)
@@ -213,7 +213,7 @@ async def test_of_who_would_be_third_nobody_has_to_decide() -> None:
     assert counter.frequency.withheld_unknown == 0
 
 
-async def test_who_was_not_asked_about_stands_back() -> None:
+async def test_an_ad_that_was_not_looked_up_is_withheld() -> None:
     limited = [capped(1, "10.00", is_limited=True), capped(2, "9.00", is_limited=True)]
     counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"), sample_rate=0.0)
     counter.counts.shown[USER] = [seen(3, 2)]
@@ -226,7 +226,7 @@ async def test_who_was_not_asked_about_stands_back() -> None:
     assert ad["adId"] == name_of(4)
 
 
-async def test_only_who_may_win_or_be_second_is_asked_about() -> None:
+async def test_only_ads_that_may_win_or_be_second_are_looked_up() -> None:
     rows = capped(1, "3.00"), a_row(2, "2.00"), capped(3, "1.00")
     recorded, unrecorded = Counter(*rows), Counter(*rows, sample_rate=0.0)
 
@@ -238,7 +238,7 @@ async def test_only_who_may_win_or_be_second_is_asked_about() -> None:
     assert unrecorded.counts.banners == [(name_of(1),)]
 
 
-async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_about_it() -> None:
+async def test_an_ad_that_leads_meanwhile_is_not_offered_without_a_look_up() -> None:
     rows = capped(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
     counter = Counter(*rows, sample_rate=0.0)
     counter.counts.shown[USER] = [seen(3, 2)]
@@ -254,7 +254,7 @@ async def test_who_comes_first_meanwhile_is_not_offered_to_who_was_not_asked_abo
 
 
 @pytest.mark.parametrize(("when_away", "price"), [(CappedAds.WITHHOLD, 1.01), (CappedAds.OFFER, 8.01)])
-async def test_who_was_asked_about_is_offered_whoever_else_comes_or_goes(
+async def test_a_looked_up_ad_is_offered_whatever_else_comes_or_goes(
     when_away: CappedAds, price: float
 ) -> None:
     rows = a_row(1, "10.00"), capped(2, "9.00"), capped(3, "8.00"), a_row(4, "1.00")
@@ -301,7 +301,7 @@ async def test_nor_is_it_in_a_large_market() -> None:
     assert auction.removed == (RemovedCandidates("frequency_unknown", 300),)
 
 
-async def test_who_was_looked_up_together_is_worked_out_and_then_told_and_nobody_holds_up_others() -> None:
+async def test_a_batch_is_worked_out_and_then_sent_and_one_failure_stops_no_other() -> None:
     counter = Counter(capped(1, "3.00"), a_row(2, "2.00"))
     lines: list[str] = []
 

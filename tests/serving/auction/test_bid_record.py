@@ -78,7 +78,7 @@ class Crowd:
         return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))
 
 
-def test_the_room_that_bids_leave_is_filled_with_who_was_removed() -> None:
+def test_space_left_by_bids_is_filled_with_removed_candidates() -> None:
     crowd = Crowd(taking_part=10)
 
     note = crowd.noted()
@@ -89,7 +89,7 @@ def test_the_room_that_bids_leave_is_filled_with_who_was_removed() -> None:
     assert sum(reason is None for reason in listed.values()) == 10
 
 
-def test_who_is_not_listed_is_counted_by_the_kind_of_step_that_removed_it() -> None:
+def test_unlisted_candidates_are_counted_by_the_step_that_removed_them() -> None:
     note = Crowd(taking_part=10).noted()
 
     counts = {one.reason: one.count for one in note.removed}
@@ -123,9 +123,7 @@ def test_where_bids_leave_no_room_all_others_are_counted() -> None:
 
 @pytest.mark.parametrize("scoring", [HEURISTIC, LEARNED])
 @for_each("seed", range(4))
-def test_whoever_has_not_reached_its_floor_is_listed_with_that_and_nobody_twice(
-    seed: int, scoring: str
-) -> None:
+def test_bids_under_their_floor_are_listed_as_such_and_none_twice(seed: int, scoring: str) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     slots = [a_slot(key, floor=floor, scoring=scoring) for key, floor in enumerate(("1", "3"), 1)]
     rows = [

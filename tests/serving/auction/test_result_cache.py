@@ -132,7 +132,7 @@ def a_random_index(chance: Random) -> Index:
 
 
 @for_each("seed", range(40))
-def test_it_agrees_with_who_remembers_nothing(seed: int) -> None:
+def test_cached_auctions_agree_with_uncached_ones(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     house = House(a_random_index(chance))
     found = 0
@@ -161,7 +161,7 @@ def test_it_agrees_with_who_remembers_nothing(seed: int) -> None:
     assert found, "somebody wins now and then"
 
 
-def test_readers_of_whom_the_same_is_known_share_an_auction() -> None:
+def test_visitors_with_equal_contexts_share_an_auction() -> None:
     house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
 
     first = house.auction(a_request(), a_reader())
@@ -171,7 +171,7 @@ def test_readers_of_whom_the_same_is_known_share_an_auction() -> None:
     assert house.auction(a_request(), a_reader(b'{"country":"FR"}')) is not first
 
 
-def test_who_comes_or_goes_elsewhere_changes_nothing() -> None:
+def test_changes_elsewhere_change_nothing() -> None:
     slots = [a_slot(1), a_slot(2, placement_type="story")]
     house = House(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
     first = house.auction(a_request(), a_reader())
@@ -181,7 +181,7 @@ def test_who_comes_or_goes_elsewhere_changes_nothing() -> None:
     assert house.auction(a_request(), a_reader()) is first
 
 
-def test_who_could_not_change_anything_is_noted_all_the_same() -> None:
+def test_bids_that_could_not_change_anything_are_recorded_too() -> None:
     rows = [a_row(1, "9"), a_row(2, "8"), a_row(3, "0.01", placement_key=2)]
     house = House(an_index(rows, a_slot(1), a_slot(2)))
     first = house.auction(a_request(), a_reader())
@@ -208,7 +208,7 @@ def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() ->
     assert second.bidder.campaign_key == 2
 
 
-def test_who_took_part_is_noted_once_for_all_who_share_an_auction() -> None:
+def test_bids_are_recorded_once_for_requests_that_share_an_auction() -> None:
     house = House(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
     first, second = (sold(house) for _ in range(2))
     house.exclude(1)

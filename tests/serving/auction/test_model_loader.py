@@ -45,7 +45,7 @@ async def kept(valkey: Valkey) -> AsyncGenerator[ModelLoader]:
         stop.set()
 
 
-def test_a_keeper_is_a_policy(valkey: Valkey) -> None:
+def test_a_loader_is_a_policy(valkey: Valkey) -> None:
     policy: Scoring = ModelLoader(valkey, ManualClock(NOW))
 
     assert policy.name == "learned"
@@ -75,7 +75,7 @@ async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> Non
             await eventually(lambda version=version: keeper.version == version, seconds=5)
 
 
-async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used(valkey: Valkey) -> None:
+async def test_ads_are_ranked_for_frequent_visitors_and_before_each_model_is_used(valkey: Valkey) -> None:
     rows = [a_row(number, "1", bid_type=BidType.CPC) for number in range(1, 4)]
     index = an_index(rows, a_slot(scoring=LEARNED))
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
@@ -102,7 +102,7 @@ async def test_ads_are_ranked_for_frequent_readers_and_before_each_model_is_used
     assert all(one.is_retired for one in first)
 
 
-async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
+async def test_a_market_that_has_grown_leaves_no_unused_rankings(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = an_index([a_row(1, "1", bid_type=BidType.CPC)], a_slot(scoring=LEARNED))
@@ -129,7 +129,7 @@ async def test_a_market_that_has_grown_leaves_no_rankings_that_nobody_uses(
     assert set(block.rankings) == {*first, *keeper.strengths}
 
 
-async def test_readers_are_looked_at_again_after_a_failure(
+async def test_kinds_of_visitors_are_ranked_again_after_a_failure(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adloom.serving.background.model_loader.RANK_SECONDS", 0.01)
@@ -150,7 +150,7 @@ def failing(scoring: str, known: StrengthSource) -> Generator[None, None, int]:
     yield
 
 
-async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_readers(valkey: Valkey) -> None:
+async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_visitors(valkey: Valkey) -> None:
     keeper = ModelLoader(valkey, ManualClock(NOW))
     keeper.set_ranker(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
     await ModelPublisher(valkey).publish(a_model(1))
@@ -171,7 +171,7 @@ def pretended(known: StrengthSource, *, bids: int) -> Generator[None, None, int]
     return bids
 
 
-async def test_a_keeper_that_is_cancelled_ends_whatever_it_is_at(valkey: Valkey) -> None:
+async def test_a_cancelled_loader_ends_whatever_it_does(valkey: Valkey) -> None:
     model = a_model(1)
     for step in range(10):
         running = asyncio.ensure_future(ModelLoader(valkey, ManualClock(NOW)).run(asyncio.Event()))

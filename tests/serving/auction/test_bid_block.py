@@ -21,7 +21,7 @@ def the_block(*rows: AssignmentRow, slot: PlacementRow | None = None) -> BidBloc
     return block
 
 
-def test_bids_stand_in_a_lane_for_each_kind_the_highest_first() -> None:
+def test_each_bid_type_has_a_lane_with_the_highest_bid_first() -> None:
     block = the_block(
         a_row(1, "1"),
         a_row(2, "0.3", bid_type=BidType.CPC),
@@ -37,7 +37,7 @@ def test_bids_stand_in_a_lane_for_each_kind_the_highest_first() -> None:
     ]
 
 
-def test_the_highest_bids_stand_in_a_block_that_is_soon_looked_through() -> None:
+def test_the_highest_bids_are_in_a_small_first_block() -> None:
     rows = [a_row(number, str(number)) for number in range(1, 1_301)]
 
     blocks = an_index(rows, a_slot()).by_slug[b"slot-1"].blocks
@@ -46,7 +46,7 @@ def test_the_highest_bids_stand_in_a_block_that_is_soon_looked_through() -> None
     assert [one.campaign_key for block in blocks for one in block.candidates] == [*range(1_300, 0, -1)]
 
 
-def test_who_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
+def test_a_campaign_that_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
     block = the_block(
         a_row(1, None), a_row(2, "0"), a_row(3, "1", status=AssignmentStatus.CAMPAIGN_PAUSED), a_row(4, "1")
     )
@@ -54,7 +54,7 @@ def test_who_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
     assert [one.campaign_key for one in block.bidders] == [4]
 
 
-def test_nobody_is_a_fallback_in_an_auction() -> None:
+def test_an_auction_has_no_fallbacks() -> None:
     block = the_block(a_row(1, "1", is_fallback=True, is_evergreen_fallback=True))
 
     assert [one.campaign_key for one in block.bidders] == [1]
