@@ -2,7 +2,7 @@
 
 import pytest
 
-from adloom.serving.request.device import AGENTS_REMEMBERED_MAX, DeviceParser
+from adloom.serving.request.device import CACHED_AGENTS_MAX, DeviceParser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 IOS_WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
@@ -66,7 +66,7 @@ TABLETS = {
     "Firefox, tablet": "Mozilla/5.0 (Android 13; Tablet; rv:132.0) Gecko/132.0 Firefox/132.0",
     "Kindle Fire": f"Mozilla/5.0 (Linux; Android 9; KFMAWI) {WEBKIT} Silk/112.5.1 like Chrome/112.0.5615.213 Safari/537.36",
     "Kindle Fire that says Mobile": "Mozilla/5.0 (Linux; U; Android 4.0.3; en-us; KFTT Build/IML74K) AppleWebKit/535.19 (KHTML, like Gecko) Silk/3.4 Mobile Safari/535.19 Silk-Accelerated=true",
-    "Kindle reader": "Mozilla/5.0 (X11; U; Linux armv7l like Android; en-us) AppleWebKit/531.2+ (KHTML, like Gecko) Version/5.0 Safari/533.2+ Kindle/3.0+",
+    "Kindle parser": "Mozilla/5.0 (X11; U; Linux armv7l like Android; en-us) AppleWebKit/531.2+ (KHTML, like Gecko) Version/5.0 Safari/533.2+ Kindle/3.0+",
     "PlayBook": "Mozilla/5.0 (PlayBook; U; RIM Tablet OS 2.1.0; en-US) AppleWebKit/536.2+ (KHTML, like Gecko) Version/7.2.1.0 Safari/536.2+",
 }
 CASES = [
@@ -77,19 +77,19 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def reader() -> DeviceParser:
+def parser() -> DeviceParser:
     return DeviceParser()
 
 
 @pytest.mark.parametrize(("agent", "kind"), CASES)
-def test_a_user_agent_tells_the_kind_of_device(reader: DeviceParser, agent: str, kind: str) -> None:
-    assert reader.device_of(agent.encode("latin-1")) == kind
+def test_a_user_agent_tells_the_kind_of_device(parser: DeviceParser, agent: str, kind: str) -> None:
+    assert parser.device_of(agent.encode("latin-1")) == kind
 
 
 @pytest.mark.parametrize("agent", [b"", b"   "])
-def test_without_a_user_agent_the_device_is_unknown(reader: DeviceParser, agent: bytes) -> None:
-    assert reader.device_of(agent) is None
+def test_without_a_user_agent_the_device_is_unknown(parser: DeviceParser, agent: bytes) -> None:
+    assert parser.device_of(agent) is None
 
 
-def test_what_is_remembered_has_a_bound(reader: DeviceParser) -> None:
-    assert reader.device_of.cache_info().maxsize == AGENTS_REMEMBERED_MAX
+def test_what_is_remembered_has_a_bound(parser: DeviceParser) -> None:
+    assert parser.device_of.cache_info().maxsize == CACHED_AGENTS_MAX

@@ -1,6 +1,6 @@
 """Who is not shown is asked for where its placements are."""
 
-from adloom.serving.leases.demand import LATELY_SECONDS, Demand
+from adloom.serving.leases.demand import RECENT_SECONDS, Demand
 
 PLACEMENTS = {7: (1, 2), 8: (2,), 9: ()}
 
@@ -21,7 +21,7 @@ def test_what_was_asked_for_a_while_ago_is_not_any_more() -> None:
     demand = a_demand()
 
     demand.record_requests([1], at=10.0)
-    demand.record_requests([], at=10.0 + LATELY_SECONDS)
+    demand.record_requests([], at=10.0 + RECENT_SECONDS)
 
     assert not demand.is_requested(7)
 

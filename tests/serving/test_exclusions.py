@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId, CampaignId
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, remove_excluded
-from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow
@@ -53,7 +53,7 @@ def test_the_newest_reason_is_told() -> None:
     excluded.change("budgets", {7: "budget_pending", 8: "pacing"})
     excluded.change("budgets", {7: "pacing"})
 
-    assert excluded.by("budgets") == {"pacing": frozenset({7, 8})}
+    assert [excluded.find_reason(key, ["budgets"]) for key in (7, 8)] == ["pacing", "pacing"]
 
 
 @given(
@@ -175,9 +175,9 @@ def test_it_is_known_which_placements_were_asked_for() -> None:
     assert states.take_requested() == []
 
 
-def test_who_excludes_can_be_asked_whom() -> None:
+def test_the_reason_of_an_excluded_campaign_is_known() -> None:
     states = PlacementStates()
 
     states.mark_changed({1: "pacing", 2: "daily_budget", 3: "pacing"})
 
-    assert states.excluded_by(BUDGETS) == {"pacing": frozenset({1, 3}), "daily_budget": frozenset({2})}
+    assert [states.find_reason(key) for key in (1, 2, 3, 4)] == ["pacing", "daily_budget", "pacing", None]

@@ -239,7 +239,7 @@ async def test_one_that_was_turned_away_asks_again_while_its_placement_is_asked_
 
     assert unasked == 1
     assert brain.usages[-1].is_needed
-    assert desk.states.excluded_by("budgets") == {"daily_budget": frozenset({7})}
+    assert desk.states.find_reason(7) == "daily_budget"
 
 
 async def test_news_of_a_budget_are_followed_at_once(desk: Desk, brain: Brain, valkey: Valkey) -> None:

@@ -1,4 +1,4 @@
-"""From offers to the bytes of an answer: fresh ids, tokens and times between parts that were encoded before."""
+"""From offers to the bytes of an answer: ids, tokens and times between parts that were encoded before."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,10 +35,10 @@ class AnswerEncoder:
         second: int,
         leases: Sequence[int] = NO_LEASES,
     ) -> bytes:
-        """Encode what fills one placement, as a request of its own; each offer has its lease."""
+        """Encode what fills one placement; each offer has its lease."""
         issued = request_id.bytes
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
-        # One join of many parts: formatting them would read the format, and copy twice.
+        # One join of many parts: formatting would parse the format and copy twice.
         parts = [placement.head]
         for slot, offer in enumerate(offers):
             token = sign(
@@ -69,7 +69,7 @@ class AnswerEncoder:
         return b"".join(parts)
 
     def encode_page(self, results: Sequence[tuple[bytes, bytes]], now: datetime, second: int) -> bytes:
-        """Put the answers of a page's placements together, each under its slug as JSON."""
+        """Combine the answers of a page's placements, each under its slug as JSON."""
         return b'{"results":{%b},"requestId":"%b","servedAt":"%b"}' % (
             b",".join([b"%b:%b" % result for result in results]),
             str(self._new_id()).encode(),
@@ -78,14 +78,14 @@ class AnswerEncoder:
 
 
 class MillisecondStamp:
-    """Writes moments as RFC 3339 with milliseconds; the second is written once for all its requests."""
+    """Formats moments as RFC 3339 with milliseconds; the part up to the second is cached."""
 
     def __init__(self) -> None:
         self._second: int | None = None
         self._written = b""
 
     def format(self, moment: datetime, second: int) -> bytes:
-        """Write a moment in UTC, given the second since the epoch that it lies in."""
+        """Format a moment in UTC, given its second since the epoch."""
         if second != self._second:
             self._second = second
             self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()

@@ -1,9 +1,9 @@
 """The placements of one page: no banner twice while another could take its place.
 
-Each placement gets its first banner before any gets its second. One that finds all its banners taken
-asks who has them to take another instead, and so on: what is found this way is the most that can be
-shown without showing anything twice. Only a placement that would stay empty then shows what is there
-already. What evergreens stand in for is nothing at all, not something shown elsewhere on the page.
+Each placement gets its first banner before any gets its second. A placement that finds all its banners taken
+asks their placements to take another one, and so on: the result shows as many different banners as possible.
+Only a placement that would stay empty repeats a banner. Evergreens stand in only if a placement has no other
+candidate, not if its candidates are taken elsewhere on the page.
 """
 
 # pure
@@ -16,20 +16,20 @@ from adloom.serving.index.index import Candidate
 
 
 class PageChoice(msgspec.Struct, frozen=True):
-    """Who may fill a placement's slots, the first to do so first, each banner once."""
+    """The candidates of a placement in fill order, each banner once."""
 
     candidates: Sequence[Candidate]
     slots_max: int
 
 
 def has_no_repeats(answers: Iterable[Sequence[Candidate]]) -> bool:
-    """Tell whether placements that were decided each for itself make a page already."""
+    """Whether placements that were decided one by one make a page already."""
     banners = [one.banner_key for answer in answers for one in answer]
     return len(banners) == len(set(banners))
 
 
 def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Candidate]:
-    """Leave out a banner's second campaign; more than so many the page has no use for."""
+    """Drop a banner's second campaign, and stop at as many as a page can use."""
     found: dict[int, Candidate] = {}
     for one in candidates:
         if found.setdefault(one.banner_key, one) is one and len(found) == at_most:
@@ -48,7 +48,7 @@ def fill_page(choices: Sequence[PageChoice]) -> list[list[Candidate]]:
 
 
 def _match_banners(choices: Sequence[PageChoice]) -> Mapping[int, int]:
-    """Give banners to placements: a largest matching, slot by slot."""
+    """Assign banners to placements: a maximum matching, slot by slot."""
     holders: dict[int, int] = {}
     wanting = list(range(len(choices)))
     filled = 0

@@ -1,4 +1,4 @@
-"""Telling the ledger what was offered, for who wants to follow it; no answer waits for that."""
+"""Publishes what was offered to the event log; no answer waits for it."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ Tell = Callable[[bytes], object]
 
 
 class ServedEventPublisher:
-    """Tells every offer of every answer; `tell` takes an entry of the ledger, and does not wait."""
+    """Publishes every offer of every answer; `publish` takes an encoded event and does not wait."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -35,15 +35,15 @@ class ServedEventPublisher:
         now: datetime,
         user_id: UUID | None,
     ) -> None:
-        """Tell what a request was answered; who only looks at the head of an answer was offered nothing."""
+        """Publish the offers of an answer; a HEAD request was offered nothing."""
         if not offers or request.method == b"HEAD":
             return
-        served_to = user_id or _user_of(request.query)
-        of_request = RequestId(UUID(bytes=request_id.bytes))
+        served_to = user_id or _parse_user(request.query)
+        in_request = RequestId(UUID(bytes=request_id.bytes))
         for slot, offer in enumerate(offers):
-            banner_id, campaign_id = _ids_of(offer.candidate.pair)
+            banner_id, campaign_id = _unpack_ids(offer.candidate.pair)
             served = Served(
-                request_id=of_request,
+                request_id=in_request,
                 slot=slot,
                 banner_id=banner_id,
                 placement_id=placement.id,
@@ -55,10 +55,10 @@ class ServedEventPublisher:
             self._tell(encode_event(served))
 
 
-def _user_of(query: bytes) -> UUID | None:
+def _parse_user(query: bytes) -> UUID | None:
     return parse_query(query).user_id if USER_ID in query else None
 
 
 @lru_cache(PAIRS_REMEMBERED_MAX)
-def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
+def _unpack_ids(pair: bytes) -> tuple[BannerId, CampaignId]:
     return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))

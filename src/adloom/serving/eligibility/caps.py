@@ -1,8 +1,8 @@
-"""Caps of campaigns: how many impressions and clicks they may have, offers that are still out included.
+"""Lifetime caps of campaigns on impressions and clicks, including offers that are still out.
 
-An offer counts against the impression cap from the moment in which it is made until it is reported,
-or until its token is too old to be billed. Each process knows its own offers, and all processes know
-what was counted, so several of them can together be over a cap by what the others have out.
+An offer counts against the impression cap from when it is made until it is reported, or until its token is
+too old to be billed. Each process knows its own offers, and all know the counts, so together they can exceed
+a cap by what the others have out.
 """
 
 # pure
@@ -28,7 +28,6 @@ class LifetimeCounts(msgspec.Struct, frozen=True):
     clicks: int = 0
 
     def plus(self, other: "LifetimeCounts") -> "LifetimeCounts":
-        """Add up."""
         return LifetimeCounts(self.impressions + other.impressions, self.clicks + other.clicks)
 
 
@@ -36,7 +35,7 @@ NO_COUNTS: Final = LifetimeCounts()
 
 
 def find_reached_cap(caps: Caps, counts: LifetimeCounts) -> str | None:
-    """Name the cap that a campaign has reached, or None."""
+    """Return the name of the cap that a campaign has reached, or None."""
     if caps.impressions is not None and counts.impressions >= caps.impressions:
         return IMPRESSION_CAP
     if caps.clicks is not None and counts.clicks >= caps.clicks:
@@ -45,56 +44,60 @@ def find_reached_cap(caps: Caps, counts: LifetimeCounts) -> str | None:
 
 
 class CapTracker:
-    """What campaigns with caps have had, and what this process has out for them."""
+    """Counts of campaigns with caps, and the offers that this process has out."""
 
     def __init__(self) -> None:
         self._caps: Mapping[int, Caps] = {}
         self._counts: Mapping[int, LifetimeCounts] = {}
-        self._held: dict[int, deque[int]] = {}  # By campaign, the seconds in which its offers were made.
-        self.changes: dict[int, str | None] = {}  # Who has reached which cap; None is who may be shown again.
+        self._reserved: dict[int, deque[int]] = {}  # By campaign, the seconds of its offers.
+        self.changes: dict[
+            int, str | None
+        ] = {}  # By campaign, the cap that it reached; None: it may be shown again.
 
     def update(self, caps: Mapping[int, Caps], counts: Mapping[int, LifetimeCounts], *, second: int) -> None:
-        """Take the newest caps and counts; what was counted since is no longer out."""
-        for campaign_key, held in self._held.items():
+        """Apply the newest caps and counts; offers that were counted since are no longer out."""
+        for campaign_key, reserved in self._reserved.items():
             before, now = (known.get(campaign_key, NO_COUNTS) for known in (self._counts, counts))
-            for _ in range(min(len(held), now.impressions - before.impressions)):
-                held.popleft()
-            while held and held[0] <= second - RESERVED_SECONDS:
-                held.popleft()
-        self._held = {key: held for key, held in self._held.items() if held and key in caps}
+            for _ in range(min(len(reserved), now.impressions - before.impressions)):
+                reserved.popleft()
+            while reserved and reserved[0] <= second - RESERVED_SECONDS:
+                reserved.popleft()
+        self._reserved = {
+            key: reserved for key, reserved in self._reserved.items() if reserved and key in caps
+        }
         self._caps = caps
         self._counts = counts
 
     def reserve(self, campaign_key: int, *, second: int) -> bool:
-        """Take one offer out, or tell that there is none left."""
+        """Count one offer, or return False if none is left."""
         cap = self._caps.get(campaign_key)
         if cap is None or cap.impressions is None:
-            return True  # Just appeared, or only its clicks are capped.
-        held = self._held.get(campaign_key)
-        if held is None:
-            held = self._held[campaign_key] = deque()
+            return True  # New, or only its clicks are capped.
+        reserved = self._reserved.get(campaign_key)
+        if reserved is None:
+            reserved = self._reserved[campaign_key] = deque()
         counts = self._counts.get(campaign_key)
-        left = cap.impressions - len(held) - (counts.impressions if counts is not None else 0)
+        left = cap.impressions - len(reserved) - (counts.impressions if counts is not None else 0)
         if left > 0:
-            held.append(second)
+            reserved.append(second)
         if left <= 1:
             self.changes[campaign_key] = IMPRESSION_CAP
         return left > 0
 
     def release(self, campaign_key: int) -> None:
-        """Put an offer back that was taken just now, and is not made after all."""
-        held = self._held.get(campaign_key)
-        if held:
-            held.pop()
+        """Take back an offer that was reserved just now, and is not made after all."""
+        reserved = self._reserved.get(campaign_key)
+        if reserved:
+            reserved.pop()
             self.changes[campaign_key] = self._find_reached_cap(campaign_key)
 
     def take_changes(self) -> dict[int, str | None]:
-        """Take the changes since this, or `excluded`, was last asked."""
+        """Return the changes since the last call of this or of `find_reached`."""
         changes, self.changes = self.changes, {}
         return changes
 
     def find_reached(self) -> dict[str, frozenset[int]]:
-        """Tell who has reached a cap, by its name."""
+        """Return the campaigns that have reached a cap, by its name."""
         self.changes = {}
         reached: dict[str, set[int]] = {IMPRESSION_CAP: set(), CLICK_CAP: set()}
         for campaign_key in self._caps:
@@ -110,6 +113,6 @@ class CapTracker:
         )
 
     def _impressions(self, campaign_key: int) -> int:
-        held = self._held.get(campaign_key)
+        reserved = self._reserved.get(campaign_key)
         counted = self._counts.get(campaign_key, NO_COUNTS).impressions
-        return counted + (len(held) if held else 0)
+        return counted + (len(reserved) if reserved else 0)

@@ -1,7 +1,7 @@
 """Which candidates fill a placement's slots: a pure function of the index, the request and the moment.
 
-Candidates stand in the order in which they fill slots, in blocks. A block's bitmap of who may serve
-now is narrowed to those whom the request is for; as soon as the slots are filled nobody looks further.
+Blocks hold candidates in the order in which they fill slots. A block's bitmap of available candidates is
+narrowed to those that the request matches; the search ends as soon as the slots are filled.
 """
 
 # pure
@@ -14,14 +14,14 @@ from adloom.targeting.context import Context
 
 
 def decide(placement: IndexedPlacement, context: Context, available: Sequence[int]) -> list[Candidate]:
-    """Fill the slots: primaries first, then fallbacks; where there is nothing at all, evergreens."""
+    """Fill the slots: primaries first, then fallbacks; evergreens only if there is nothing else."""
     return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
 def iter_eligible(
     placement: IndexedPlacement, context: Context, available: Sequence[int]
 ) -> Iterator[Candidate]:
-    """List who may serve, the first to fill a slot first; `available` has a bitmap for each block."""
+    """Yield the candidates that may serve in fill order; `available` has a bitmap per block."""
     is_empty = True
     evergreens_from = placement.primary_blocks + placement.fallback_blocks
     for number, block in enumerate(placement.blocks):

@@ -1,4 +1,4 @@
-"""Who of some candidates may be offered at the moment: in time and not excluded, a bitmap for each block."""
+"""Which candidates may be offered now: open by schedule and not excluded, as one bitmap per block."""
 
 # pure
 
@@ -12,7 +12,7 @@ from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 
 class ChangeCounter:
-    """How often anybody came or went, in any of the sets that share it."""
+    """Counts the changes of all eligible sets that share it."""
 
     __slots__ = ("count",)
 
@@ -21,7 +21,7 @@ class ChangeCounter:
 
 
 class EligibleSet:
-    """The candidates of one thing at the moment; `available` is replaced and never changed."""
+    """The candidates that may be offered now; `available` is replaced, never changed in place."""
 
     __slots__ = (
         "_change_counter",
@@ -45,7 +45,7 @@ class EligibleSet:
         change_counter: ChangeCounter,
     ) -> None:
         self._change_counter = change_counter
-        self.change_count = 0  # How often anybody came or went here.
+        self.change_count = 0  # Changes of this set.
         self.candidates = candidates
         self.ranks = ranks
         self.available: list[int] = []
@@ -56,8 +56,8 @@ class EligibleSet:
         self.set_excluded(excluded)
 
     def advance_to(self, now: datetime) -> None:
-        """Put out whose time it is now; what was decided from the same stays."""
-        if now < self.since:  # The machine's clock was set back.
+        """Apply the schedule at a moment."""
+        if now < self.since:  # The machine's clock went back.
             self.schedule_mask = run_steps(build_schedule_mask(self.candidates, now=now))
         else:
             self.schedule_mask = advance_schedule_mask(self.schedule_mask, self.candidates, now=now)
@@ -67,20 +67,20 @@ class EligibleSet:
         self._update_available()
 
     def set_excluded(self, excluded: ExcludedCampaigns) -> None:
-        """Take those away who are excluded, and no others."""
-        # Whichever are fewer are looked up among the others.
+        """Remove the excluded campaigns, and no others."""
+        # Look up the fewer among the more.
         among = excluded if len(excluded) < len(self.ranks) else filter(excluded.__contains__, self.ranks)
         self._excluded = build_excluded_masks(self.candidates, self.ranks, among)
         self.excluded_version = excluded.changes
         self._update_available()
 
     def mark(self, campaign_key: int, *, is_out: bool) -> None:
-        """Take a campaign away, or put it back."""
+        """Remove a campaign, or put it back."""
         ranks = self.ranks.get(campaign_key)
         if ranks is None:
             return
         masks, excluded = self.schedule_mask.masks, self._excluded
-        # Whoever decides from the list may still want to tell from whom it chose.
+        # A decision may still need the list that it was made from.
         available = self.available.copy()
         is_changed = False
         for rank in ranks:
@@ -114,7 +114,7 @@ class EligibleSet:
             self._on_all_changed()
 
     def _on_campaign_changed(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
-        """Hear that candidates of a campaign came or went, the first of them at a rank."""
+        """Override to react when candidates of a campaign came or went, the first of them at a rank."""
 
     def _on_all_changed(self) -> None:
-        """Hear that anybody may have come or gone."""
+        """Override to react when any candidate may have come or gone."""

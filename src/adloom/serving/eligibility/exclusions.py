@@ -1,8 +1,8 @@
-"""Reasons not to serve that do not stand in the catalog, each a named set of campaigns.
+"""Reasons not to serve that are not in the catalog, each a named set of campaigns.
 
-What is excluded is marked and not removed: it comes back by itself when whoever excludes it says so.
-Caps say anew who has reached one; budgets say who has changed, since thousands of campaigns do every
-second. So it is known where each campaign stands in a placement, and nobody else is looked at.
+Excluded campaigns are marked and not removed: they come back when their source says so. Caps replace their
+whole set; budgets send changes, since thousands of campaigns change every second. The ranks of a campaign's
+candidates are known, so no other candidate is looked at.
 """
 
 # pure
@@ -15,19 +15,18 @@ from adloom.serving.index.index import Candidate, HasBlocks
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 Keys = frozenset[int]
-# By campaign, where its candidates stand, the first to fill a slot first: its block times the block size, plus its position.
+# By campaign, the ranks of its candidates in fill order: block number counts block size plus position.
 Ranks = Mapping[int, tuple[int, ...]]
 
 CANDIDATES_A_STEP = 64
 
 
 class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may not serve, by the name of the reason."""
+    """The campaigns that may not serve, by reason."""
 
     campaigns: Mapping[str, Keys] = {}
 
     def __bool__(self) -> bool:
-        """Tell whether anybody is excluded."""
         return any(self.campaigns.values())
 
 
@@ -35,77 +34,67 @@ NO_EXCLUSIONS = Exclusions()
 
 
 class ExcludedCampaigns:
-    """Who may not serve, as several know it who each change only what they said themselves."""
+    """The campaigns that may not serve, by source; each source changes only its own part."""
 
     def __init__(self) -> None:
-        self._said: dict[str, dict[int, str]] = {}  # By who says so, the reason of each campaign.
-        self._times: dict[int, int] = {}  # By campaign, how many say so.
-        self.changes = 0  # How often somebody was excluded, or no longer.
+        self._reasons: dict[str, dict[int, str]] = {}  # By source and campaign, the reason.
+        self._source_counts: dict[int, int] = {}  # By campaign, how many sources exclude it.
+        self.changes = 0  # How often a campaign was excluded, or no longer.
 
     def __contains__(self, campaign_key: object) -> bool:
-        """Tell whether anybody excludes a campaign."""
-        return campaign_key in self._times
+        return campaign_key in self._source_counts
 
     def __len__(self) -> int:
-        """Count the campaigns that are excluded."""
-        return len(self._times)
+        return len(self._source_counts)
 
     def __iter__(self) -> Generator[int]:
-        """List the campaigns that are excluded."""
-        yield from self._times
-
-    def by(self, source: str) -> dict[str, Keys]:
-        """Tell whom one of those who exclude has excluded, by its reasons."""
-        found: dict[str, set[int]] = {}
-        for campaign_key, reason in self._said.get(source, {}).items():
-            found.setdefault(reason, set()).add(campaign_key)
-        return {reason: frozenset(keys) for reason, keys in found.items()}
+        yield from self._source_counts
 
     def find_reason(self, campaign_key: int, sources: Iterable[str]) -> str | None:
-        """Tell why a campaign is excluded, as the first of some sources says that knows; None where it is not."""
+        """Return why a campaign is excluded by the first of some sources that excludes it, or None."""
         for source in sources:
-            reason = self._said.get(source, {}).get(campaign_key)
+            reason = self._reasons.get(source, {}).get(campaign_key)
             if reason is not None:
                 return reason
         return None
 
     def replace(self, source: str, exclusions: Exclusions) -> list[int]:
-        """Take all that somebody says, and tell for whom the answer is another now."""
-        said: dict[int, str | None] = {}
+        """Replace all that a source says, and return the campaigns whose state flipped."""
+        reasons: dict[int, str | None] = {}
         for reason, keys in exclusions.campaigns.items():
             for key in keys:
-                said.setdefault(key, reason)  # Of several reasons the first counts.
-        changes: dict[int, str | None] = dict.fromkeys(self._said.get(source, {}).keys() - said.keys())
-        return self.change(source, changes | said)
+                reasons.setdefault(key, reason)  # Of several reasons the first counts.
+        changes: dict[int, str | None] = dict.fromkeys(self._reasons.get(source, {}).keys() - reasons.keys())
+        return self.change(source, changes | reasons)
 
     def change(self, source: str, changes: Mapping[int, str | None]) -> list[int]:
-        """Take what somebody says anew of some campaigns, None is nothing against them; tell whose answer flipped."""
-        said = self._said.setdefault(source, {})
-        times = self._times
+        """Apply a source's changes, None for no reason; return the campaigns whose state flipped."""
+        reasons = self._reasons.setdefault(source, {})
+        counts = self._source_counts
         flipped: list[int] = []
         for key, reason in changes.items():
             if reason is None:
-                if said.pop(key, None) is None:
+                if reasons.pop(key, None) is None:
                     continue
-                left = times[key] - 1
+                left = counts[key] - 1
                 if left:
-                    times[key] = left
+                    counts[key] = left
                     continue
-                del times[key]
+                del counts[key]
                 flipped.append(key)
-            elif key in said:
-                said[key] = reason
+            elif key in reasons:
+                reasons[key] = reason
             else:
-                said[key] = reason
-                times[key] = times.get(key, 0) + 1
-                if times[key] == 1:
+                reasons[key] = reason
+                counts[key] = counts.get(key, 0) + 1
+                if counts[key] == 1:
                     flipped.append(key)
         self.changes += len(flipped)
         return flipped
 
 
 def rank_campaigns(placement: HasBlocks) -> Generator[None, None, Ranks]:
-    """Note where each campaign's candidates stand, with pauses."""
+    """Note the ranks of each campaign's candidates, in steps."""
     ranks: dict[int, tuple[int, ...]] = {}
     for number, block in enumerate(placement.blocks):
         for position, one in enumerate(block.candidates):
@@ -117,31 +106,31 @@ def rank_campaigns(placement: HasBlocks) -> Generator[None, None, Ranks]:
 
 
 def build_excluded_masks(placement: HasBlocks, ranks: Ranks, campaigns: Iterable[int]) -> list[int]:
-    """Make the bitmaps of some campaigns' candidates, one for each block."""
+    """Build the bitmaps of some campaigns' candidates, one per block."""
     positions: list[list[int]] = [[] for _ in placement.blocks]
     for key in campaigns:
         for rank in ranks.get(key, ()):
             number, position = divmod(rank, BLOCK_CANDIDATES_MAX)
             positions[number].append(position)
-    return [_mask(of_block) for of_block in positions]
+    return [_build_mask(of_block) for of_block in positions]
 
 
 def remove_excluded(masks: tuple[int, ...], placement: HasBlocks, exclusions: Exclusions) -> tuple[int, ...]:
-    """Take those who are excluded out of a placement's bitmaps, by looking at every candidate."""
+    """Remove excluded campaigns from a placement's bitmaps by looking at every candidate."""
     if not exclusions:
         return masks
     campaigns = frozenset(key for keys in exclusions.campaigns.values() for key in keys)
     return tuple(
-        mask & ~_excluded(block.candidates, campaigns)
+        mask & ~_build_mask_of(block.candidates, campaigns)
         for mask, block in zip(masks, placement.blocks, strict=True)
     )
 
 
-def _excluded(candidates: tuple[Candidate, ...], campaigns: Keys) -> int:
-    return _mask([position for position, one in enumerate(candidates) if one.campaign_key in campaigns])
+def _build_mask_of(candidates: tuple[Candidate, ...], campaigns: Keys) -> int:
+    return _build_mask([position for position, one in enumerate(candidates) if one.campaign_key in campaigns])
 
 
-def _mask(positions: list[int]) -> int:
+def _build_mask(positions: list[int]) -> int:
     mask = 0
     for position in positions:
         mask |= 1 << position

@@ -1,8 +1,8 @@
-"""What each placement has to offer at the moment, and the answers made from it: all that changes here.
+"""The live state of each placement: which candidates are eligible now, and the answers made from them.
 
-The index is immutable; what changes under it is who is in time and who is excluded. A state keeps both
-as bitmaps, and with them the answers by context. They go when the bitmaps change, at once, only those
-of this placement, and only where an answer may be another one.
+The index is immutable; schedules and exclusions change under it. A state keeps both as bitmaps, with the
+answers by context. Answers are dropped at once when the bitmaps change: only those of this placement, and
+only if an answer may differ.
 """
 
 # pure
@@ -25,17 +25,17 @@ from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 
 ANSWERS_KEPT_SECONDS = 60
-ANSWERS_MAX = 10_000  # Beyond this the oldest go: all of them would, within `keep_seconds`.
+ANSWERS_MAX = 10_000  # Beyond this the oldest are dropped.
 CAMPAIGNS_A_STEP = 64
 CAPS: Final = "caps"
 BUDGETS: Final = "budgets"
 
-_NOBODY_YET: Final = -1
-_EVERYBODY: Final = 1 << 62  # Behind every rank.
+_NO_RANK: Final = -1
+_LAST_RANK: Final = 1 << 62  # After every rank.
 
 
 class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
-    """A candidate that fills a slot, as far as it is the same for every request."""
+    """A candidate in a slot, as far as it is the same for every request."""
 
     candidate: Candidate
     token_terms: bytes
@@ -43,7 +43,7 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlacementState(EligibleSet):
-    """One placement's candidates at the moment, and the answers made from them."""
+    """One placement's eligible candidates, and the answers made from them."""
 
     __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_requested", "placement")
 
@@ -56,28 +56,28 @@ class PlacementState(EligibleSet):
         change_counter: ChangeCounter,
     ) -> None:
         self.placement = placement
-        self.is_requested = False  # Since somebody last wanted to know.
+        self.is_requested = False  # Since `take_requested`.
         self._offers: dict[
             bytes, RenderedOffer
-        ] = {}  # Made when a candidate is first chosen; answers share them.
+        ] = {}  # Built when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
-        self._chosen: set[int] = set()  # Campaigns that are in an answer.
-        self._last_rank = _NOBODY_YET  # Who stands behind it changes no answer by being there.
+        self._chosen: set[int] = set()  # Campaigns in an answer.
+        self._last_rank = _NO_RANK  # Candidates after it change no answer.
         super().__init__(placement, schedule_mask, ranks, excluded, change_counter)
 
     def cache_answer(self, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
-        """Keep an answer, and what could change it: who is in it, and who stands before its last."""
+        """Keep an answer, and what could change it: its campaigns, and candidates before its last one."""
         self.answers[context] = (until, offers)
-        last = _EVERYBODY
+        last = _LAST_RANK
         for offer in offers:
             self._chosen.add(offer.candidate.campaign_key)
         if len(offers) >= self.placement.slots_max:
-            # The last that the campaign has here: one of its candidates was chosen, and none stands behind it.
+            # The campaign's last rank here: one of its candidates was chosen, and none comes after it.
             last = self.ranks[offers[-1].candidate.campaign_key][-1]
         self._last_rank = max(self._last_rank, last)
 
     def build_offers(self, candidates: Iterable[Candidate]) -> tuple[RenderedOffer, ...]:
-        """Prepare what every answer with these candidates has in common."""
+        """Build what all answers with these candidates share."""
         made = self._offers
         offers: list[RenderedOffer] = []
         for one in candidates:
@@ -90,7 +90,7 @@ class PlacementState(EligibleSet):
         return tuple(offers)
 
     def _on_campaign_changed(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
-        # Who leaves changes the answers that he is in, who comes those that he would be in.
+        # A campaign that leaves changes the answers it is in; one that comes, those it would be in.
         if campaign_key in self._chosen if is_out else first_rank <= self._last_rank:
             self._forget()
 
@@ -100,7 +100,7 @@ class PlacementState(EligibleSet):
     def _forget(self) -> None:
         self.answers.clear()
         self._chosen.clear()
-        self._last_rank = _NOBODY_YET
+        self._last_rank = _NO_RANK
 
 
 class PlacementStates:
@@ -110,34 +110,30 @@ class PlacementStates:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max
         self._by_key: dict[int, PlacementState] = {}
-        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have a state with it.
+        self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[RenderedOffer, ...]]], Context]] = deque()
         self._excluded = ExcludedCampaigns()
         self.change_counter = ChangeCounter()
         self._requested: list[PlacementState] = []
-        self.inquiries = 0  # How often somebody wanted to know which placements are asked for.
+        self.inquiries = 0  # Calls of `take_requested`.
         self._watching: list[EligibleSet] = []
         self.hits = 0
         self.misses = 0
 
     def exclude(self, exclusions: Exclusions, *, source: str = CAPS) -> None:
-        """Say who may not serve from now on, as far as one source knows."""
+        """Replace the campaigns that one source excludes."""
         self._mark(self._excluded.replace(source, exclusions))
 
     def mark_changed(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
-        """Say of some campaigns why they may not serve from now on, or with None that they may."""
+        """Exclude some campaigns for a reason, or with None no longer."""
         self._mark(self._excluded.change(source, changes))
 
-    def excluded_by(self, source: str) -> dict[str, frozenset[int]]:
-        """Tell who may not serve, as far as one source knows, by the name of the reason."""
-        return self._excluded.by(source)
-
     def find_reason(self, campaign_key: int) -> str | None:
-        """Tell why a campaign may not serve, or None."""
+        """Return why a campaign is excluded, or None."""
         return self._excluded.find_reason(campaign_key, (CAPS, BUDGETS))
 
     def take_requested(self) -> list[int]:
-        """Tell which placements were asked for since this was last asked."""
+        """Return the placements that were requested since the last call."""
         asked, self._requested = self._requested, []
         self.inquiries += 1
         for state in asked:
@@ -145,7 +141,7 @@ class PlacementStates:
         return [state.placement.key for state in asked]
 
     def prepare(self, placement: IndexedPlacement, *, now: datetime) -> Generator[None, None, PlacementState]:
-        """Make a state ahead of the first request for it, with pauses."""
+        """Build a state before the first request for it, in steps."""
         schedule_mask = yield from build_schedule_mask(placement, now=now)
         ranks = yield from rank_campaigns(placement)
         for number, campaign_key in enumerate(ranks):
@@ -157,7 +153,7 @@ class PlacementStates:
     def prepare_eligible_set(
         self, candidates: HasBlocks, *, now: datetime
     ) -> Generator[None, None, EligibleSet]:
-        """Make the eligible_set of candidates that are on states too, with pauses; once it is watched it is kept."""
+        """Build an eligible set of candidates, in steps; `watch` keeps it up to date."""
         schedule_mask = yield from build_schedule_mask(candidates, now=now)
         ranks = yield from rank_campaigns(candidates)
         return EligibleSet(candidates, schedule_mask, ranks, self._excluded, self.change_counter)
@@ -170,7 +166,7 @@ class PlacementStates:
                 eligible_set.set_excluded(self._excluded)
 
     def install(self, index: Index, states: Iterable[PlacementState]) -> None:
-        """Take states that were prepared, in the moment in which their index becomes the current one."""
+        """Take over prepared states in the moment in which their index becomes the current one."""
         for state in states:
             if (
                 state.excluded_version != self._excluded.changes
@@ -179,12 +175,12 @@ class PlacementStates:
             before = self._by_key.get(state.placement.key)
             self._by_key[state.placement.key] = state
             if before is not None:
-                self._without(before, keeping=state.ranks)
+                self._forget_campaigns(before, keeping=state.ranks)
         for key in self._by_key.keys() - index.by_key.keys():
-            self._without(self._by_key.pop(key), keeping={})
+            self._forget_campaigns(self._by_key.pop(key), keeping={})
 
     def get(self, placement: IndexedPlacement, now: datetime) -> PlacementState:
-        """Give the state of a placement as it is now."""
+        """Return the state of a placement at a moment."""
         state = self._by_key.get(placement.key)
         if state is None or state.placement is not placement:
             state = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
@@ -198,7 +194,7 @@ class PlacementStates:
     def decide_offers(
         self, state: PlacementState, context: Context, second: int
     ) -> tuple[RenderedOffer, ...]:
-        """Decide, or remember what was decided for the same context a moment ago."""
+        """Decide, or return what was decided for the same context a moment ago."""
         answer = state.answers.get(context)
         if answer is not None and second < answer[0]:
             self.hits += 1
@@ -228,8 +224,8 @@ class PlacementStates:
             for eligible_set in self._watching:
                 eligible_set.mark(campaign_key, is_out=is_out)
 
-    def _without(self, state: PlacementState, *, keeping: Ranks) -> None:
-        """Forget that campaigns have candidates on a state that was taken down."""
+    def _forget_campaigns(self, state: PlacementState, *, keeping: Ranks) -> None:
+        """Forget the campaigns of a state that was replaced."""
         for campaign_key in state.ranks.keys() - keeping.keys():
             placements = self._placements.get(campaign_key, set())
             placements.discard(state.placement.key)

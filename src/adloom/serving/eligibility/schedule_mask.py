@@ -1,7 +1,7 @@
-"""Which candidates' time it is: a bitmap for each block that changes only at moments that are known ahead.
+"""Which candidates are open by schedule: a bitmap per block that changes only at moments known ahead.
 
-A campaign's dates and a banner's schedule say when they open and close next. So nobody has to tell
-the index that a time has come, and between two such moments a request compares two clock times.
+A campaign's dates and a banner's schedule say when they open and close next. So nothing has to tell the
+index that a time has come, and between two such moments a request compares two clock times.
 """
 
 # pure
@@ -18,11 +18,11 @@ from adloom.serving.index.index import HasBlocks, Timing
 NEVER = datetime.max.replace(tzinfo=UTC)
 CANDIDATES_A_STEP = 64
 
-OpenState = tuple[bool, datetime | None]  # Whether it is open, and until when that certainly stays so.
+OpenState = tuple[bool, datetime | None]  # Is open, and until when that certainly stays so.
 
 
 class ScheduleMask(msgspec.Struct, frozen=True, kw_only=True):
-    """Who of a placement is in its time, from one moment to another."""
+    """The open candidates of a placement, from one moment to another."""
 
     masks: tuple[int, ...]  # One for each block.
     since: datetime
@@ -31,16 +31,16 @@ class ScheduleMask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_schedule_mask(placement: HasBlocks, *, now: datetime) -> Generator[None, None, ScheduleMask]:
-    """Look at every candidate, with pauses."""
+    """Look at every candidate, in steps."""
     known: dict[int, OpenState] = {}
     masks: list[int] = []
     changes: list[tuple[datetime, int, int]] = []
     for number, block in enumerate(placement.blocks):
         mask = block.everyone
-        for turn, position in enumerate(block.timed):
-            if turn % CANDIDATES_A_STEP == 0:
+        for number_timed, position in enumerate(block.timed):
+            if number_timed % CANDIDATES_A_STEP == 0:
                 yield
-            is_in_time, until = _state(block.candidates[position].timing, known, now)
+            is_in_time, until = _get_state(block.candidates[position].timing, known, now)
             if not is_in_time:
                 mask ^= 1 << position
             if until is not None:
@@ -53,14 +53,14 @@ def build_schedule_mask(placement: HasBlocks, *, now: datetime) -> Generator[Non
 def advance_schedule_mask(
     schedule_mask: ScheduleMask, placement: HasBlocks, *, now: datetime
 ) -> ScheduleMask:
-    """Look only at those whose moment has come; time does not run back here."""
-    assert schedule_mask.since <= now, "earlier schedule_mask are made anew"
+    """Look only at candidates whose moment has come; time does not run back here."""
+    assert schedule_mask.since <= now, "for an earlier moment the mask is built again"
     known: dict[int, OpenState] = {}
     masks = list(schedule_mask.masks)
     changes = schedule_mask.changes.copy()
     while changes and changes[0][0] <= now:
         _, number, position = heappop(changes)
-        is_in_time, until = _state(placement.blocks[number].candidates[position].timing, known, now)
+        is_in_time, until = _get_state(placement.blocks[number].candidates[position].timing, known, now)
         bit = 1 << position
         masks[number] = masks[number] | bit if is_in_time else masks[number] & ~bit
         if until is not None:
@@ -68,8 +68,8 @@ def advance_schedule_mask(
     return _build_mask(masks, changes, now)
 
 
-def find_open_state(timing: Timing, *, now: datetime) -> OpenState:
-    """Tell whether it is the time of a candidate, and until when that certainly stays so."""
+def find_open_get_state(timing: Timing, *, now: datetime) -> OpenState:
+    """Return whether a candidate is open, and until when that certainly stays so."""
     if timing.ends_at is not None and timing.ends_at <= now:
         return False, None
     if timing.starts_at is not None and now < timing.starts_at:
@@ -80,12 +80,12 @@ def find_open_state(timing: Timing, *, now: datetime) -> OpenState:
     return is_open(timing.schedule, now=now), until
 
 
-def _state(timing: Timing | None, known: dict[int, OpenState], now: datetime) -> OpenState:
-    """Ask once for all candidates that share a timing."""
+def _get_state(timing: Timing | None, known: dict[int, OpenState], now: datetime) -> OpenState:
+    """Compute once for all candidates that share a timing."""
     assert timing is not None, "only the timed are looked at"
     state = known.get(id(timing))
     if state is None:
-        state = known[id(timing)] = find_open_state(timing, now=now)
+        state = known[id(timing)] = find_open_get_state(timing, now=now)
     return state
 
 

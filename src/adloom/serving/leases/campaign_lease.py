@@ -1,4 +1,4 @@
-"""One campaign's lease in this process: what it may still give of it, what it has given, what it says of that."""
+"""One campaign's lease in this process: what is left of it, what was spent, and the reports about it."""
 
 # pure
 
@@ -9,19 +9,21 @@ from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage
 from adloom.core.money import Micros
 from adloom.serving.index.rows import LeaseTerms
 
-LEASE_SECONDS: Final = 2.0  # A lease is for about so long,
-# or for so many offers: readers come in bursts, and to ask for each offer would cost more than the offer.
+# A lease lasts about so long, or so many offers: visitors come in bursts, and asking for each offer would
+# cost more than the offer.
+LEASE_SECONDS: Final = 2.0
 OFFERS_MIN: Final = 16
-RECALLED_SECONDS: Final = 0.25  # Who is being shown keeps so much when it is asked back,
-SHOWN_SECONDS: Final = 1  # which is who was offered as lately as that.
-# What a burst comes to in a second is not known from less.
+# On recall, keep 0.25 s worth of budget if the campaign was offered within the last second.
+RECALLED_SECONDS: Final = 0.25
+SHOWN_SECONDS: Final = 1
+# A shorter burst says nothing about the rate of a second.
 RATED_SECONDS_MIN: Final = 0.1
 RATED_SECONDS_MAX: Final = 10.0
 RATE_WEIGHT: Final = 0.3
-PACED_SECONDS: Final = 1.0  # A paced budget is there bit by bit.
-WAIT_SECONDS_MIN: Final = 0.25  # So long it takes others to return what they do not need.
+PACED_SECONDS: Final = 1.0  # A paced budget is released bit by bit.
+WAIT_SECONDS_MIN: Final = 0.25  # Other processes take so long to return what they do not need.
 WAIT_SECONDS_MAX: Final = 60.0
-EARLY_SECONDS_MAX: Final = 1.0  # Each of four processes gets its turn until then.
+EARLY_SECONDS_MAX: Final = 1.0  # Until then each of four processes was served once.
 BUDGET_PENDING: Final = "budget_pending"
 NOTHING: Final = Micros(0)
 
@@ -34,7 +36,7 @@ REASON_BY_VERDICT: Final = {
 
 
 class CampaignLease:
-    """What this process has of one campaign."""
+    """What this process may spend of one campaign's budget."""
 
     __slots__ = (
         "due_at",
@@ -70,17 +72,17 @@ class CampaignLease:
         self.terms = terms
         self.placements: set[int] = set()
         self.report = 0
-        self.reason: str | None = None  # Why it is not shown, as was last said; None is nothing.
-        self.rate = 0.0  # Offers a second, those that could not be made included.
+        self.reason: str | None = None  # Why it is excluded; None: it may be offered.
+        self.rate = 0.0  # Offers a second, including those that could not be made.
         self.rated_at = 0.0
-        self.is_leaving = False  # The index has it no more.
+        self.is_leaving = False  # The index no longer has it.
         self.reset()
 
     def reset(self) -> None:
-        """Forget the lease, and what was said of it: it is somebody else's matter now."""
+        """Forget the lease and its reports: the session that they belong to is over."""
         self.number: int = 0
         self.left = 0
-        self.low = 0  # With no more than that left it is time to ask.
+        self.low = 0  # With no more than this left, ask.
         self.ends_second = 0
         self.offered_second = 0
         self.unreported: dict[int, int] = {}
@@ -88,38 +90,40 @@ class CampaignLease:
         self.sent_at = 0.0
         self.repeat_seconds = 0.0
         self.verdict: BudgetVerdict | None = None
-        self.offers = 0  # Since the rate was last looked at.
+        self.offers = 0  # Since the rate was last updated.
         self.due_at: float | None = None
-        self.is_gated = False  # It asks again only if somebody asks for the campaign.
-        self.was_turned_away = False  # With its last report.
-        self.is_needed = False  # A reader was not shown it.
-        self.is_ending = False  # All that is left is to be returned.
-        self.is_recalled = False  # All that is not needed at once is.
+        self.is_gated = False  # It asks again only if the campaign is requested.
+        self.was_turned_away = False  # By the answer to its last report.
+        self.is_needed = False  # A visitor missed it.
+        self.is_ending = False  # Return all that is left.
+        self.is_recalled = False  # Return all that is not needed at once.
         self.is_touched = False
         self.is_urgent = False
         self.wait_seconds = WAIT_SECONDS_MIN
 
     def can_offer(self, second: int) -> bool:
-        """Tell whether there is an offer's worth left."""
+        """Whether the price of an offer is left."""
         return self.left >= self.terms.cost and second < self.ends_second
 
     @property
     def needs_report(self) -> bool:
-        """Whether whoever granted the lease does not know all of it, or has something to get back."""
+        """Whether the budget service does not know everything yet, or has money to get back."""
         return self.left > 0 or bool(self.unreported) or self.pending is not None
 
     def build_report(self, session: int, *, second: int, at: float) -> LeaseUsage:
-        """Say what was given since the last report, and what is wanted; what is returned is set aside here."""
+        """Report what was spent since the last report, and what is wanted; what is returned is set aside here."""
         assert self.pending is None, "one report at a time"
         self._update_rate(at)
         cost = self.terms.cost
         has_ended = second >= self.ends_second
-        # The last of a lease is said of it; then another may be asked for.
+        # First report the rest of an ended lease; then ask for another.
         is_over = self.is_ending or (has_ended and self.needs_report)
         lease = 0 if has_ended and not is_over else self.number
         want = NOTHING if is_over else Micros(self._offers_wanted() * cost)
         self.left = min(self.left, want)
-        self.is_needed |= self.left < cost and bool(self.unreported)  # Who was shown just now would be again.
+        self.is_needed |= self.left < cost and bool(
+            self.unreported
+        )  # It was offered just now, so it would be again.
         self.report += 1
         self.pending = LeaseUsage(
             session=session,
@@ -137,18 +141,17 @@ class CampaignLease:
         return self.pending
 
     def apply_answer(self, answer: LeaseAnswer) -> None:
-        """Take the answer to what was last said."""
         self.pending = None
-        assert answer.lease == self.number or not self.unreported, "nothing is given out of what is not known"
+        assert answer.lease == self.number or not self.unreported, "nothing is spent out of an unknown lease"
         self.number = answer.lease
         self.left = max(0, answer.granted - answer.given - sum(self.unreported.values()))
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict
-        # An auction may charge less than the bid: who cannot pay its bid any more is out, whatever is left.
+        # An auction may charge less than the bid; a campaign that cannot pay its bid is out all the same.
         self.low = max(self.left // 2, self.terms.cost - 1)
 
     def recall(self, second: int) -> None:
-        """Return what is not needed here, where there is something: others have readers for it."""
+        """Return what is not needed here: other processes have visitors for it."""
         if self.left == 0:
             return
         if self.offered_second >= second - SHOWN_SECONDS:
@@ -164,9 +167,9 @@ class CampaignLease:
         self.wait_seconds = WAIT_SECONDS_MIN
 
     def back_off(self, pending: LeaseUsage) -> float:
-        """Tell after how long to ask again, if somebody asks for the campaign."""
+        """Return the seconds to wait before asking again, if the campaign is requested then."""
         wait_seconds = self.wait_seconds
-        # At first it may only have come too early: the advertiser allots a campaign something because it is asked for.
+        # At first it may only be too early: the advertiser allots budget to a campaign because it asks.
         is_too_early = self.verdict is BudgetVerdict.ADVERTISER_BUDGET and wait_seconds <= EARLY_SECONDS_MAX
         self.is_gated = not is_too_early
         self.was_turned_away = True
@@ -176,7 +179,7 @@ class CampaignLease:
         return wait_seconds
 
     def restart_rate(self, at: float) -> None:
-        """Begin anew to count offers, after a pause in which there were none."""
+        """Count offers afresh after a pause without any."""
         if at > self.rated_at + RATED_SECONDS_MAX:
             self.rate = 0.0
             self.rated_at = at

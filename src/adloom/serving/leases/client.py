@@ -1,8 +1,8 @@
-"""Keeps the leases of this process: says what the book has to say, and lets it hear what the brains say.
+"""The client of the budget service: sends the reports of this process's leases, and applies the answers.
 
-Everything goes over Valkey and may be lost. While it is away, leases go on until they are used up or
-their day ends; then their campaigns are not shown. A session lives as long as the process, unless the
-brains have given it up: then another begins, and all leases of the one before are void.
+Everything goes over Valkey and may be lost. While Valkey is away, leases last until they are used up or
+their day ends; then their campaigns are excluded. A session lives as long as the process, unless the budget
+service gives it up: then another begins, and all leases of the one before are void.
 """
 
 import asyncio
@@ -46,27 +46,26 @@ from adloom.serving.leases.local_leases import LocalLeases
 
 BATCH_MAX: Final = 500
 BATCHES_A_TURN_MAX: Final = 4
-CLOSING_BATCH_MAX: Final = 5_000  # Nobody has to be answered meanwhile, so that one message may be long.
-GATHER_SECONDS: Final = 0.005  # What becomes urgent within it is said in one message.
+CLOSING_BATCH_MAX: Final = 5_000  # No request waits meanwhile, so one message may be long.
+GATHER_SECONDS: Final = 0.005  # Urgent reports within it share one message.
 TURN_SECONDS_MIN: Final = 0.02
-LOOK_SECONDS: Final = 0.25  # How often whoever waits for readers learns whether there are some.
+LOOK_SECONDS: Final = 0.25  # How often waiting campaigns learn of demand.
 RETRY_SECONDS: Final = 0.2
-CLOSE_SECONDS_MAX: Final = 1.0  # What is not returned by then comes back by itself, later.
+CLOSE_SECONDS_MAX: Final = 1.0  # What is not returned by then expires later.
 SESSION_BITS: Final = 48
-QUIET_SECONDS: Final = 2.0  # A connection that died without a word is found within twice that.
+QUIET_SECONDS: Final = 2.0  # A dead connection is found within twice that.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-Letters = list[tuple[Address, BudgetMessage]]
+Messages = list[tuple[Address, BudgetMessage]]
 
 
 def random_session() -> int:
-    """Name a session that nobody else has."""
     return secrets.randbits(SESSION_BITS) or 1
 
 
 class LeaseClient:
-    """Stands between the book, the states and the brains."""
+    """Connects local leases and placement states with the budget service."""
 
     def __init__(
         self,
@@ -85,18 +84,18 @@ class LeaseClient:
         self._has_work = asyncio.Event()
         self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set)
         self._demand = Demand(self.leases.list_placements)
-        self._is_heard = asyncio.Event()  # Whether answers would reach us.
-        self._over: list[int] = []  # Sessions of which the brains are still to be told that they are over.
+        self._is_heard = asyncio.Event()  # Whether we are subscribed to answers.
+        self._over: list[int] = []  # Ended sessions that the budget service has not been told of.
         self._beats_at = 0.0
         self._looks_at = 0.0
         self._sleeps_until = 0.0
         self._is_cut_off = False
-        self._listeners = 0  # To what was last said.
+        self._listeners = 0  # Of the last message.
         # A plain counter, read by a collector.
         self.sessions = 1
 
     def update(self, index: Index) -> None:
-        """Take a new index; who needs a lease and has none is not shown from here on."""
+        """Apply a new index; a campaign that needs a lease and has none is excluded from now on."""
         placed = {
             key: one.terms
             for key, one in index.by_key.items()
@@ -107,11 +106,11 @@ class LeaseClient:
         self._has_work.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep leases until told to stop; then return them all, as far as anybody hears it."""
+        """Run until told to stop; then return all leases, as far as the budget service hears it."""
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            stopping = group.create_task(_woken_by(stop, self._has_work))
-            news = self._subscription(SPEND_CHANNEL, began=_nothing)
+            stopping = group.create_task(_wake_on(stop, self._has_work))
+            news = self._subscription(SPEND_CHANNEL, began=_ignore)
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():
@@ -126,29 +125,29 @@ class LeaseClient:
             ends.set()
             stopping.cancel()
 
-    # ------------------------------------------------------------ speaking
+    # ------------------------------------------------------------ sending
 
     async def _try_send_due(self) -> None:
         try:
             await self._send_due()
         except Exception:
-            # The outermost loop: one campaign that cannot be reported must not keep all others from it.
+            # The outermost loop: one faulty report must not block all others.
             log.exception("lease_turn_failed")
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _send_due(self) -> None:
-        """Say what is due, a heartbeat first: who speaks in a session that is over hears of it."""
+        """Send what is due, a heartbeat first: it tells a process whose session is over."""
         at = _seconds()
-        letters: Letters = []
+        messages: Messages = []
         if at >= self._beats_at:
-            letters += [(session_address(over), SessionEnds(session=over)) for over in self._over]
+            messages += [(session_address(over), SessionEnds(session=over)) for over in self._over]
             beat = SessionHeartbeat(session=self.leases.session, process=self._process)
-            letters.append((session_address(self.leases.session), beat))
+            messages.append((session_address(self.leases.session), beat))
         if self._is_heard.is_set():
             self._check_demand(at)
-            letters += self._collect_reports(at)
-        for start in range(0, len(letters), self._batch_max):
-            if not await self._send(letters[start : start + self._batch_max]):
+            messages += self._collect_reports(at)
+        for start in range(0, len(messages), self._batch_max):
+            if not await self._send(messages[start : start + self._batch_max]):
                 return
         if at >= self._beats_at:
             self._over.clear()
@@ -161,7 +160,7 @@ class LeaseClient:
         for key in self._demand.record_requests(self._states.take_requested(), at=at):
             self.leases.on_demand(key, at=at)
 
-    def _collect_reports(self, at: float) -> Letters:
+    def _collect_reports(self, at: float) -> Messages:
         said = self.leases.collect_reports(
             second=self._second(),
             at=at,
@@ -175,9 +174,9 @@ class LeaseClient:
     def _batch_max(self) -> int:
         return CLOSING_BATCH_MAX if self.leases.is_closing else BATCH_MAX
 
-    async def _send(self, letters: Sequence[tuple[Address, BudgetMessage]]) -> bool:
+    async def _send(self, messages: Sequence[tuple[Address, BudgetMessage]]) -> bool:
         try:
-            self._listeners = await self._valkey.publish(INBOX_CHANNEL, encode_envelopes(letters))
+            self._listeners = await self._valkey.publish(INBOX_CHANNEL, encode_envelopes(messages))
         except VALKEY_AWAY as error:
             if not self._is_cut_off:
                 log.warning("leases_cut_off_from_brains", error=repr(error))
@@ -190,7 +189,7 @@ class LeaseClient:
         return True
 
     async def _sleep(self) -> None:
-        """Wait until something is due, or becomes urgent; that is gathered for a moment."""
+        """Wait until something is due or urgent; urgent reports are gathered for a moment."""
         at = _seconds()
         moments = [self._beats_at]
         if self._demand.has_waiting:
@@ -212,10 +211,10 @@ class LeaseClient:
             await asyncio.sleep(GATHER_SECONDS)
         self._has_work.clear()
 
-    # ------------------------------------------------------------ hearing
+    # ------------------------------------------------------------ receiving
 
     def _listen(self, group: asyncio.TaskGroup) -> asyncio.Event:
-        """Listen for what is said to this session, until what is given back is set."""
+        """Listen to this session's channel until the returned event is set."""
         self._is_heard.clear()
         ends = asyncio.Event()
         answers = self._subscription(session_channel(self.leases.session), began=self._on_subscribed)
@@ -261,7 +260,7 @@ class LeaseClient:
             case SessionVoid():
                 self.leases.is_void |= news.session == self.leases.session
             case AdvertiserExhausted():
-                pass  # Its campaigns are told when they ask.
+                pass  # Its campaigns learn it when they ask.
 
     # ------------------------------------------------------------ sessions
 
@@ -274,9 +273,9 @@ class LeaseClient:
         self._update_exclusions()
 
     async def _close(self) -> None:
-        """Return everything, and wait a little until that is known.
+        """Return everything, and wait a little for the confirmation.
 
-        The end of the session is said after it, and heard after it: what has arrived by then is returned, answered or not.
+        The end of the session is sent last: whatever arrived before it is returned, answered or not.
         """
         self.leases.close(at=_seconds())
         self._update_exclusions()
@@ -300,10 +299,10 @@ def _seconds() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     return None
 
 
-async def _woken_by(stop: asyncio.Event, work: asyncio.Event) -> None:
+async def _wake_on(stop: asyncio.Event, work: asyncio.Event) -> None:
     await stop.wait()
     work.set()

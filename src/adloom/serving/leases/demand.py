@@ -1,7 +1,7 @@
-"""Whether somebody asks for a campaign that is not shown: known by the placements that were asked for.
+"""Whether an excluded campaign is in demand, judged by the requests for its placements.
 
-Who is excluded never comes up in a request, so each placement only notes that it was asked for, and
-whoever wants to know about a campaign looks at its placements. One that nobody asks for waits there.
+An excluded campaign never comes up in a request. So each placement notes that it was requested, and a
+campaign without requests waits at its placements.
 """
 
 # pure
@@ -9,11 +9,11 @@ whoever wants to know about a campaign looks at its placements. One that nobody 
 from collections.abc import Callable, Iterable
 from typing import Final
 
-LATELY_SECONDS: Final = 2.0
+RECENT_SECONDS: Final = 2.0
 
 
 class Demand:
-    """Which placements were asked for lately, and who waits until they are."""
+    """Which placements were requested recently, and which campaigns wait for that."""
 
     def __init__(self, placements_of: Callable[[int], Iterable[int]]) -> None:
         self._placements_of = placements_of
@@ -23,11 +23,10 @@ class Demand:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether anybody waits."""
         return bool(self._waiting)
 
     def record_requests(self, placement_keys: Iterable[int], *, at: float) -> set[int]:
-        """Note which placements were asked for, and tell which campaigns waited for that."""
+        """Record requested placements, and return the campaigns that waited for them."""
         self._at = at
         found: set[int] = set()
         for placement_key in placement_keys:
@@ -36,9 +35,9 @@ class Demand:
         return found
 
     def is_requested(self, campaign_key: int) -> bool:
-        """Tell whether somebody asks for a campaign; where nobody does, it waits for that from now on."""
+        """Whether a campaign is in demand; if not, it waits for a request from now on."""
         placement_keys = list(self._placements_of(campaign_key))
-        oldest = self._at - LATELY_SECONDS
+        oldest = self._at - RECENT_SECONDS
         if any(self._asked_at.get(key, oldest) > oldest for key in placement_keys):
             return True
         for key in placement_keys:

@@ -1,11 +1,11 @@
-"""What this process may give of campaigns' budgets: leases, taken ahead of need, and what was given of them.
+"""What this process may still spend of campaigns' budgets: leases, and what was spent of them.
 
-Offers are given here and nowhere else, so that a process never gives more than it was granted. It
-reports what it gave, and says what it wants, one report a campaign at a time; an answer that is late,
-lost or overtaken changes nothing. What it returns it has set aside before it says so.
+All offers take their money from here, so a process never spends more than it was granted. It reports what
+it spent and asks for more, one report per campaign at a time. A late, lost or overtaken answer changes
+nothing. Money to be returned is set aside before the report says so.
 
-Nothing here looks at all campaigns, except where a session begins or ends: who has something to say is
-on the agenda. `at` is a moment of a clock that never goes back; `second` is one of the calendar.
+Only the start and the end of a session look at all campaigns; otherwise timers say which are due. `at` is a
+moment of a monotonic clock, `second` one of the calendar.
 """
 
 # pure
@@ -29,14 +29,14 @@ from adloom.serving.leases.timers import LeaseTimers
 
 REPEAT_SECONDS: Final = 0.5  # An answer takes milliseconds: after this it is lost.
 REPEAT_SECONDS_MAX: Final = 2.0
-REPORT_SECONDS: Final = 5.0  # What was given is reported at least so often.
-UPDATE_SECONDS: Final = 0.25  # Spend is told twice a second; to ask much more often is of no use.
+REPORT_SECONDS: Final = 5.0  # Spend is reported at least so often.
+UPDATE_SECONDS: Final = 0.25  # Spend is announced twice a second; asking much more often is of no use.
 SOON_SECONDS: Final = 0.05
-UNDER_WAY_MAX: Final = 2_000  # Beyond this nobody else asks until somebody is answered.
-ENDS_A_LOOK_MAX: Final = 2_000
+UNDER_WAY_MAX: Final = 2_000  # Reports without an answer; beyond this no campaign asks until one is answered.
+ENDS_AT_ONCE_MAX: Final = 2_000
 
-IsWanted = Callable[[int], bool]  # Whether somebody asks for a campaign.
-Said = tuple[LeaseTerms, LeaseUsage]
+IsWanted = Callable[[int], bool]  # Whether a placement of the campaign is requested.
+Report = tuple[LeaseTerms, LeaseUsage]
 
 
 def _ignore() -> None:
@@ -48,7 +48,7 @@ class LocalLeases:
 
     def __init__(self, session: int = 0, *, on_urgent: Callable[[], None] = _ignore) -> None:
         self.session = session
-        self.is_void = False  # The session is over, as a brain says: begin another.
+        self.is_void = False  # The budget service has ended the session: start another.
         self.is_closing = False
         self._on_urgent = on_urgent
         self._registry = LeaseRegistry()
@@ -56,7 +56,9 @@ class LocalLeases:
         self._timers = LeaseTimers()
         self._urgent: list[int] = []
         self._touched: list[int] = []
-        self.changes: dict[int, str | None] = {}  # Who may not be shown, and why; None is who may again.
+        self.changes: dict[
+            int, str | None
+        ] = {}  # By campaign, why it is excluded; None: it may be offered again.
         self._out = 0
         # Plain counters, read by a collector.
         self.under_way = 0
@@ -67,20 +69,20 @@ class LocalLeases:
         self.voided = 0
         self.late = 0
 
-    # ------------------------------------------------------------ who may be given
+    # ------------------------------------------------------------ who may be offered
 
     @property
     def has_changes(self) -> bool:
-        """Whether somebody can be given, or can no longer, since `changes` was asked."""
+        """Whether a campaign became offerable, or no longer is, since `take_changes`."""
         return bool(self.changes)
 
     def take_changes(self) -> dict[int, str | None]:
-        """Take the news since this was last asked."""
+        """Return why campaigns are excluded, or None, for those that changed since the last call."""
         changes, self.changes = self.changes, {}
         return changes
 
     def list_excluded(self) -> dict[str, frozenset[int]]:
-        """Tell who may not be shown, by the reason."""
+        """Return the excluded campaigns by reason."""
         found: dict[str, set[int]] = {}
         for key, lease in self._leases.items():
             if lease.reason is not None:
@@ -89,11 +91,10 @@ class LocalLeases:
 
     @property
     def offerable_count(self) -> int:
-        """How many campaigns can be given."""
         return len(self._leases) - self._out
 
     def update(self, placed: PlacementTerms, *, at: float) -> None:
-        """Take what the index says; who is new asks for a lease, who is gone returns what it has."""
+        """Apply a new index: a new campaign asks for a lease, one that is gone returns its own."""
         changes = self._registry.update(placed)
         for key in changes.new:
             lease = self._leases[key]
@@ -103,7 +104,7 @@ class LocalLeases:
             lease = self._leases[key]
             lease.is_leaving = lease.is_ending = False
             if lease.left < lease.terms.cost or lease.reason is not None:
-                # What is left pays for no offer any more, or was about to be returned: ask anew.
+                # What is left does not pay for an offer, or was about to be returned: ask again.
                 self._set_reason(key, lease, BUDGET_PENDING)
                 lease.is_gated = False
                 self._schedule(key, lease, at)
@@ -111,12 +112,11 @@ class LocalLeases:
             self._release(key, self._leases[key], at)
 
     def list_placements(self, key: int) -> Iterable[int]:
-        """Tell where a campaign may be shown."""
         lease = self._leases.get(key)
         return () if lease is None else lease.placements
 
     def reserve(self, key: int, cost: int, second: int) -> int | None:
-        """Take one offer out of a campaign's lease: its number, or None where nothing is left."""
+        """Take the price of an offer out of a lease. Returns the number of the lease, or None if too little is left."""
         lease = self._leases.get(key)
         if lease is None:
             return None
@@ -127,7 +127,7 @@ class LocalLeases:
             self._update_reason(key, lease, second)
             self._mark_urgent(key, lease)
             return None
-        # On the path of every offer: what the lease itself could do costs a call there.
+        # On the path of every offer: a method of the lease would cost a call.
         lease.left = left
         lease.unreported[second] = lease.unreported.get(second, 0) + cost
         lease.offered_second = second
@@ -140,11 +140,11 @@ class LocalLeases:
             self._touched.append(key)
         return lease.number
 
-    # ------------------------------------------------------------ what is said
+    # ------------------------------------------------------------ reports
 
     @property
     def next_at(self) -> float | None:
-        """When something may fall due; what is urgent is told at once to whoever asked for that."""
+        """When the next report may be due; `on_urgent` announces urgent ones."""
         return self._timers.next_at
 
     @property
@@ -152,37 +152,37 @@ class LocalLeases:
         """The second in which the next lease may end."""
         return self._timers.next_end
 
-    def collect_reports(self, *, second: int, at: float, most: int, is_wanted: IsWanted) -> list[Said]:
-        """Tell what is to be said now: reports that nobody has answered, and new ones."""
+    def collect_reports(self, *, second: int, at: float, most: int, is_wanted: IsWanted) -> list[Report]:
+        """Return the reports to send now: unanswered ones again, and new ones."""
         self._catch_up(second, at)
-        said: list[Said] = []
+        reports: list[Report] = []
         for planned_at, key in self._timers.pop_repeats(at):
             lease = self._leases.get(key)
             if lease is not None and lease.pending is not None and lease.due_at == planned_at:
-                said.append((lease.terms, self._repeat_report(key, lease, lease.pending, at)))
-            if len(said) == most:
-                return said
-        # Who closes says everything: it may not be there any more when somebody answers.
-        while len(said) < most and (self.is_closing or self.under_way < UNDER_WAY_MAX):
+                reports.append((lease.terms, self._repeat_report(key, lease, lease.pending, at)))
+            if len(reports) == most:
+                return reports
+        # A closing process sends everything: it may be gone when the answer comes.
+        while len(reports) < most and (self.is_closing or self.under_way < UNDER_WAY_MAX):
             planned_at, key = next(self._timers.pop_due(at), (0.0, None))
             if key is None:
                 break
             lease = self._leases.get(key)
             if lease is not None and lease.pending is None and lease.due_at == planned_at:
                 usage = self._build_report(key, lease, second, at, is_wanted)
-                said += () if usage is None else ((lease.terms, usage),)
-        return said
+                reports += () if usage is None else ((lease.terms, usage),)
+        return reports
 
     def on_demand(self, key: int, *, at: float) -> None:
-        """Hear that somebody asks for a campaign that waits for that."""
+        """Let a campaign ask that waited until one of its placements is requested."""
         lease = self._leases.get(key)
         if lease is not None and lease.is_gated:
             self._schedule(key, lease, max(at, lease.sent_at + lease.wait_seconds))
 
-    # ------------------------------------------------------------ what is heard
+    # ------------------------------------------------------------ answers and news
 
     def on_answer(self, answer: LeaseAnswer, *, second: int, at: float) -> None:
-        """Take an answer; only one to what was last said counts."""
+        """Apply an answer; only one to the last report counts."""
         found = self._registry.find(answer.campaign_id)
         pending = None if found is None else found[1].pending
         if found is None or pending is None or _report_key(answer) != _report_key(pending):
@@ -199,7 +199,7 @@ class LocalLeases:
             self._update_reason(key, lease, second)
             return
         if is_void:
-            lease.reset()  # It was returned before, and we have not heard the answer.
+            lease.reset()  # It was returned before, and the answer was lost.
         else:
             self._apply_grant(key, lease, answer)
         self._plan_next_report(key, lease, pending, second, at)
@@ -215,18 +215,16 @@ class LocalLeases:
             self._schedule(key, lease, at)
 
     def on_campaign_restored(self, campaign_id: CampaignId, *, at: float) -> None:
-        """Hear that a campaign has something to give again."""
         found = self._registry.find(campaign_id)
         if found is not None:
             self._retry_soon(*found, at)
 
     def on_advertiser_restored(self, advertiser_id: AdvertiserId, *, at: float) -> None:
-        """Hear that an advertiser has something to give again."""
         for key, lease in self._registry.list_of_advertiser(advertiser_id):
             self._retry_soon(key, lease, at)
 
     def on_spend_update(self, campaign_id: CampaignId, *, at: float) -> None:
-        """Hear how a campaign stands, which it says often: only where it is asked for we try whether that helps."""
+        """Spend is announced often, so only a campaign that was refused and is requested asks again."""
         found = self._registry.find(campaign_id)
         if found is not None and found[1].was_turned_away:
             key, lease = found
@@ -234,7 +232,7 @@ class LocalLeases:
             self._schedule(key, lease, max(at, lease.sent_at + UPDATE_SECONDS))
 
     def on_campaign_exhausted(self, campaign_id: CampaignId, *, at: float) -> None:
-        """Hear that nothing is left of a campaign's budget: to ask for it is of no use before there are news."""
+        """Nothing is left of a budget: asking is of no use until it is restored."""
         found = self._registry.find(campaign_id)
         if found is not None and found[1].is_gated and found[1].pending is None:
             key, lease = found
@@ -244,7 +242,7 @@ class LocalLeases:
     # ------------------------------------------------------------ the session
 
     def start_session(self, session: int, *, at: float) -> None:
-        """Begin another session: nothing of the one before may be given, and all ask anew."""
+        """Start another session: leases of the one before are void, and every campaign asks again."""
         self.session = session
         self.is_void = False
         self.under_way = 0
@@ -259,7 +257,7 @@ class LocalLeases:
             self._timers.schedule(key, lease, at if lease.rate else self._timers.take_background_slot(at))
 
     def close(self, *, at: float) -> None:
-        """Give nothing any more, and return everything."""
+        """Stop offering, and return everything."""
         self.is_closing = True
         for key, lease in self._leases.items():
             self._set_reason(key, lease, BUDGET_PENDING)
@@ -271,13 +269,13 @@ class LocalLeases:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything is returned, and that is known."""
+        """Whether everything is returned, and the return is confirmed."""
         return self.is_closing and not any(lease.needs_report for lease in self._leases.values())
 
     # ------------------------------------------------------------ steps
 
     def _release(self, key: int, lease: CampaignLease, at: float) -> None:
-        self._set_reason(key, lease, None)  # Who is still there needs no lease any more.
+        self._set_reason(key, lease, None)  # If it is still offered, it needs no lease any more.
         if lease.needs_report:
             lease.is_leaving = lease.is_ending = True
             self._schedule(key, lease, at)
@@ -285,7 +283,7 @@ class LocalLeases:
             self._registry.drop(key)
 
     def _catch_up(self, second: int, at: float) -> None:
-        """Put on the agenda what happened since the last look."""
+        """Schedule reports for what happened since the last call."""
         for keys, seconds in ((self._touched, REPORT_SECONDS), (self._urgent, 0.0)):
             for key in keys:
                 lease = self._leases.get(key)
@@ -294,7 +292,7 @@ class LocalLeases:
                     lease.restart_rate(at)
                     self._schedule(key, lease, at + seconds)
             keys.clear()
-        for ends_second, key in self._timers.pop_ended(second, most=ENDS_A_LOOK_MAX):
+        for ends_second, key in self._timers.pop_ended(second, most=ENDS_AT_ONCE_MAX):
             lease = self._leases.get(key)
             if lease is not None and lease.ends_second == ends_second:
                 self._update_reason(key, lease, second)
@@ -305,7 +303,7 @@ class LocalLeases:
     def _build_report(
         self, key: int, lease: CampaignLease, second: int, at: float, is_wanted: IsWanted
     ) -> LeaseUsage | None:
-        """Say what is to be said of one campaign; nothing, where it waits until somebody asks for it."""
+        """Return the report of a campaign, or None while it waits for demand."""
         lease.due_at = None
         if lease.is_gated and not lease.needs_report:
             if not is_wanted(key):
@@ -339,7 +337,7 @@ class LocalLeases:
     def _plan_next_report(
         self, key: int, lease: CampaignLease, pending: LeaseUsage, second: int, at: float
     ) -> None:
-        """Tell who may be shown after an answer, and when there is something to be said again."""
+        """After an answer: update whether the campaign is excluded, and schedule its next report."""
         self._update_reason(key, lease, second)
         if lease.is_leaving or self.is_closing:
             if lease.needs_report:
@@ -354,7 +352,7 @@ class LocalLeases:
             if lease.unreported:
                 self._schedule(key, lease, at + REPORT_SECONDS)
         else:
-            # Also where the day of a new one is over: then it is here and not there, as clocks differ.
+            # Also if the day of a new lease is over here but not at the budget service: clocks differ.
             self._schedule(key, lease, at + lease.back_off(pending))
 
     def _retry_soon(self, key: int, lease: CampaignLease, at: float) -> None:
@@ -364,7 +362,7 @@ class LocalLeases:
             self._schedule(key, lease, max(at, lease.sent_at + SOON_SECONDS))
 
     def _mark_urgent(self, key: int, lease: CampaignLease) -> None:
-        """Ask at once, unless an answer is awaited, or it was just no."""
+        """Ask at once, unless an answer is pending or was just a refusal."""
         if lease.is_urgent or lease.is_gated or lease.pending is not None:
             return
         lease.is_urgent = True
@@ -373,12 +371,12 @@ class LocalLeases:
             self._on_urgent()
 
     def _schedule(self, key: int, lease: CampaignLease, at: float) -> None:
-        """Plan to say something; who waits for an answer says it after that."""
+        """Schedule a report; while an answer is pending it waits for that."""
         if lease.pending is None:
             self._timers.schedule(key, lease, at)
 
     def _update_reason(self, key: int, lease: CampaignLease, second: int) -> None:
-        """Tell whether a campaign may be shown, where that has changed."""
+        """Record whether a campaign may be offered, and if not, why."""
         if lease.is_leaving or (lease.can_offer(second) and not self.is_closing):
             self._set_reason(key, lease, None)
         elif lease.verdict is None or second >= lease.ends_second:

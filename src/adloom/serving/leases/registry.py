@@ -1,4 +1,4 @@
-"""Which campaigns need leases, by key, by id and by advertiser, as the index says."""
+"""Which campaigns need leases, by key, by id and by advertiser, according to the index."""
 
 # pure
 
@@ -13,7 +13,7 @@ PlacementTerms = Mapping[int, Mapping[int, LeaseTerms]]  # By placement, the ter
 
 
 class LeaseChanges(NamedTuple):
-    """The keys of campaigns that came, whose terms or placements changed, and that no placement has any more."""
+    """Campaigns that are new, whose terms or placements changed, and that no placement has any more."""
 
     new: set[int]
     changed: set[int]
@@ -21,26 +21,24 @@ class LeaseChanges(NamedTuple):
 
 
 class LeaseRegistry:
-    """The leases of all campaigns that need leases, and of those that have not returned theirs yet."""
+    """The leases of all campaigns that need one, and of those that have not returned theirs yet."""
 
     def __init__(self) -> None:
         self.leases: dict[int, CampaignLease] = {}
         self._placed: PlacementTerms = {}
         self._keys: dict[CampaignId, int] = {}
         self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
-        self._reported = 0  # No campaign that was forgotten has a report with a higher number.
+        self._reported = 0  # The highest report number of dropped campaigns.
 
     def find(self, campaign_id: CampaignId) -> tuple[int, CampaignLease] | None:
-        """Find a campaign by its id."""
         key = self._keys.get(campaign_id)
         return None if key is None else (key, self.leases[key])
 
     def list_of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, CampaignLease]]:
-        """List the campaigns of an advertiser."""
         return [(key, self.leases[key]) for key in self._of_advertiser.get(advertiser_id, ())]
 
     def update(self, placed: PlacementTerms) -> LeaseChanges:
-        """Take what the index says; placements whose terms are the same object are not looked at."""
+        """Apply the index; placements whose terms are the same object are skipped."""
         before, self._placed = self._placed, dict(placed)
         changes = LeaseChanges(set(), set(), set())
         for placement_key, terms in placed.items():
@@ -58,7 +56,6 @@ class LeaseRegistry:
         return changes
 
     def drop(self, key: int) -> None:
-        """Forget a campaign."""
         lease = self.leases.pop(key)
         self._reported = max(self._reported, lease.report)
         del self._keys[lease.terms.campaign_id]
@@ -68,7 +65,7 @@ class LeaseRegistry:
         lease = self.leases.get(key)
         if lease is None:
             lease = self.leases[key] = CampaignLease(terms)
-            # It may have been here before in this session: then its brain takes no lower number for news.
+            # It may have been here before in this session: then the budget service ignores lower numbers.
             lease.report = self._reported
             self._keys[terms.campaign_id] = key
             self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)

@@ -1,7 +1,4 @@
-"""When which campaign has something to say about its lease; one that has nothing to say costs nothing.
-
-`at` is a moment of a clock that never goes back.
-"""
+"""When which campaign has to report about its lease; an idle campaign costs nothing. `at` is a monotonic time."""
 
 # pure
 
@@ -11,11 +8,11 @@ from typing import Final
 
 from adloom.serving.leases.campaign_lease import CampaignLease
 
-BACKGROUND_A_SECOND: Final = 5_000  # Who is not needed yet asks in a row.
+BACKGROUND_A_SECOND: Final = 5_000  # Campaigns that are not needed yet ask one after another.
 
 
 class LeaseTimers:
-    """A heap of who is due when, of which only what a lease itself still knows of counts."""
+    """Min-heaps of (due time, campaign). Entries may be stale; only one equal to `lease.due_at` counts."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []
@@ -25,7 +22,6 @@ class LeaseTimers:
 
     @property
     def next_at(self) -> float | None:
-        """When something may fall due."""
         return min((heap[0][0] for heap in (self._due, self._repeats) if heap), default=None)
 
     @property
@@ -34,49 +30,44 @@ class LeaseTimers:
         return self._ends[0][0] if self._ends else None
 
     def schedule(self, key: int, lease: CampaignLease, at: float) -> None:
-        """Let somebody speak at a moment, or earlier where that was planned."""
+        """Schedule a report, unless an earlier one is scheduled."""
         if lease.due_at is None or at < lease.due_at:
             self.reschedule(key, lease, at)
 
     def reschedule(self, key: int, lease: CampaignLease, at: float) -> None:
-        """Let somebody speak at a moment, and not before."""
+        """Schedule a report, and none before it."""
         lease.due_at = at
         heappush(self._due, (at, key))
 
     def schedule_repeat(self, key: int, lease: CampaignLease, at: float) -> None:
-        """Let somebody say it again at a moment, unless he is answered before."""
+        """Repeat a report at a moment, unless it is answered before."""
         lease.due_at = at
         heappush(self._repeats, (at, key))
 
     def take_background_slot(self, at: float) -> float:
-        """Find the next free moment for somebody who can wait."""
+        """Return the next free moment for a campaign that can wait."""
         turn_at = max(self._in_turn_at, at)
         self._in_turn_at = turn_at + 1 / BACKGROUND_A_SECOND
         return turn_at
 
     def pop_due(self, at: float) -> Iterator[tuple[float, int]]:
-        """Take out those whose moment has come, as was planned at some time."""
         while self._due and self._due[0][0] <= at:
             yield heappop(self._due)
 
     def pop_repeats(self, at: float) -> Iterator[tuple[float, int]]:
-        """Take out those whom nobody may have answered in time."""
         while self._repeats and self._repeats[0][0] <= at:
             yield heappop(self._repeats)
 
     def schedule_end(self, key: int, second: int) -> None:
-        """Note when a lease ends."""
         heappush(self._ends, (second, key))
 
     def pop_ended(self, second: int, *, most: int) -> Iterator[tuple[int, int]]:
-        """Take out those whose lease ends, as was said at some time."""
         for _ in range(most):
             if not self._ends or self._ends[0][0] > second:
                 return
             yield heappop(self._ends)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._due.clear()
         self._repeats.clear()
         self._ends.clear()

@@ -1,6 +1,6 @@
 """What is known about a request, from its headers and its parameters.
 
-Parts are remembered by the raw value they come from, never by who sent it, and only in memory.
+Parts are cached by the raw value that they come from, never by sender, and only in memory.
 """
 
 from collections.abc import Sequence
@@ -21,22 +21,22 @@ from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
 from adloom.targeting.values import extract_host, normalize_country, normalize_language
 
-VALUES_REMEMBERED_MAX: Final = 4_096
+CACHED_VALUES_MAX: Final = 4_096
 BEARER: Final = b"bearer "
 USER_ID: Final = b"userId"
 PARTS_OF_ADDRESS: Final = 3  # A scheme, nothing, a host; the rest of an address is not looked at.
-SAID_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
+CACHED_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
 
 ZONES_MAX: Final = 1_024  # More than exist; at the bound the cache is cleared.
 MINUTE: Final = timedelta(minutes=1)
 
 LocalTime = tuple[int, int]
 # What headers say: agent, two countries, languages, logged in, new, referring origin; and hour and day.
-_Said = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
+_HeaderValues = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
 
 
 class ContextParser:
-    """Reads the contexts of a process's requests."""
+    """Parses the contexts of a process's requests."""
 
     def __init__(self, countries: CountryLookup | None = None, *, trusted: Sequence[Network] = ()) -> None:
         devices = DeviceParser()
@@ -45,11 +45,11 @@ class ContextParser:
         self.local_time = LocalTimes().get
         self._countries = None if isinstance(countries, NoCountries) else countries
         self._trusted = trusted
-        self._known: dict[_Said, Context] = {}
-        self._behind_proxies = lru_cache(VALUES_REMEMBERED_MAX)(self._client_of)
+        self._known: dict[_HeaderValues, Context] = {}
+        self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._client_of)
 
     def parse(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
-        """Tell what is known about a request to a placement in a time zone.
+        """Return the context of a request for a placement in a time zone.
 
         Raises ValidationFailedError for a parameter that makes no sense.
         """
@@ -57,21 +57,21 @@ class ContextParser:
             request.first_values = index_headers(request.headers)
         header = request.first_values.get
         authorization, referer = header(b"authorization"), header(b"referer")
-        said = (
+        values = (
             header(b"user-agent", b""),
             header(b"x-country-code"),
             header(b"cf-ipcountry"),
             header(b"accept-language", b""),
             authorization is not None and _is_logged_in(authorization),
             not (header(b"x-device-id") or header(b"x-session-id")),
-            None if referer is None else _origin_of(referer),
+            None if referer is None else _parse_origin(referer),
             self.local_time(zone, now),
         )
-        context = self._known.get(said) or self._parse(said)
+        context = self._known.get(values) or self._parse(values)
         if self._countries is not None and context.country is None:
             country = self._country_by_address(request, self._countries)
             context = msgspec.structs.replace(context, country=country)
-        return _overrides_of(request.query).apply_to(context) if request.query else context
+        return _parse_overrides(request.query).apply_to(context) if request.query else context
 
     def read_request_info(self, request: FastRequest) -> RequestInfo:
         """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
@@ -81,36 +81,36 @@ class ContextParser:
         return RequestInfo(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
 
     def move_to_zone(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
-        """Tell the same of a request for another placement, in its own time zone."""
+        """Return the same context for a placement in another time zone."""
         hour, day = self.local_time(zone, now)
         if (hour, day) == (context.hour, context.day):
             return context
         return msgspec.structs.replace(context, hour=hour, day=day)
 
-    def _parse(self, said: _Said) -> Context:
-        agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = said
+    def _parse(self, values: _HeaderValues) -> Context:
+        agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = values
         context = Context(
             device=self._device_of(agent),
-            country=_country_of(country) or _country_of(other_country),
-            language=_language_of(accepted),
+            country=_parse_country(country) or _parse_country(other_country),
+            language=_parse_language(accepted),
             is_logged_in=is_logged_in,
             is_new_visitor=is_new_visitor,
-            referrer_domain=None if origin is None else _host_of(origin),
+            referrer_domain=None if origin is None else _parse_host(origin),
             segment=None,
             hour=hour,
             day=day,
         )
-        if len(self._known) >= VALUES_REMEMBERED_MAX:
+        if len(self._known) >= CACHED_VALUES_MAX:
             self._known.clear()
         if (
             sum(len(value) for value in (agent, country, other_country, accepted, origin) if value)
-            <= SAID_BYTES_MAX
+            <= CACHED_BYTES_MAX
         ):
-            self._known[said] = context
+            self._known[values] = context
         return context
 
     def _country(self, request: FastRequest, values: dict[bytes, bytes]) -> str | None:
-        country = _country_of(values.get(b"x-country-code")) or _country_of(values.get(b"cf-ipcountry"))
+        country = _parse_country(values.get(b"x-country-code")) or _parse_country(values.get(b"cf-ipcountry"))
         if country is None and self._countries is not None:
             return self._country_by_address(request, self._countries)
         return country
@@ -126,13 +126,13 @@ class ContextParser:
 
 
 class LocalTimes:
-    """Works out the local time of a zone once a minute, however many requests ask."""
+    """Caches the local time of each zone for a minute."""
 
     def __init__(self) -> None:
         self._minutes: dict[ZoneInfo, tuple[datetime, datetime, LocalTime]] = {}
 
     def get(self, zone: ZoneInfo, now: datetime) -> LocalTime:
-        """Give the hour, 0 to 23, and the day of the week, 0 for Sunday."""
+        """Return the hour, 0 to 23, and the day of the week, 0 for Sunday."""
         minute = self._minutes.get(zone)
         if minute is not None and minute[0] <= now < minute[1]:
             return minute[2]
@@ -149,34 +149,34 @@ class LocalTimes:
 
 
 def _is_logged_in(authorization: bytes) -> bool:
-    """Tell by the presence of a bearer token; whether it is valid is the shop's business."""
+    """Accept any bearer token; whether it is valid is the shop's business."""
     return authorization[: len(BEARER)].lower() == BEARER and bool(authorization[len(BEARER) :].strip())
 
 
-def _origin_of(referer: bytes) -> bytes | None:
+def _parse_origin(referer: bytes) -> bytes | None:
     parts = referer.split(b"/", PARTS_OF_ADDRESS)
     return b"/".join(parts[:PARTS_OF_ADDRESS]) if len(parts) >= PARTS_OF_ADDRESS else None
 
 
-def _overrides_of(query: bytes) -> Overrides:
-    # Whoever asks for a user names a person, which is not remembered.
-    return parse_query(query) if USER_ID in query else _remembered_overrides_of(query)
+def _parse_overrides(query: bytes) -> Overrides:
+    # A user id is a person's, so it is not cached.
+    return parse_query(query) if USER_ID in query else _cached_parse_query(query)
 
 
-_remembered_overrides_of = lru_cache(VALUES_REMEMBERED_MAX)(parse_query)
+_cached_parse_query = lru_cache(CACHED_VALUES_MAX)(parse_query)
 
 
-@lru_cache(VALUES_REMEMBERED_MAX)
-def _host_of(origin: bytes) -> str | None:
+@lru_cache(CACHED_VALUES_MAX)
+def _parse_host(origin: bytes) -> str | None:
     return extract_host(origin.decode("latin-1"))
 
 
-@lru_cache(VALUES_REMEMBERED_MAX)
-def _country_of(said: bytes | None) -> str | None:
-    return normalize_country(said.decode("latin-1")) if said else None
+@lru_cache(CACHED_VALUES_MAX)
+def _parse_country(value: bytes | None) -> str | None:
+    return normalize_country(value.decode("latin-1")) if value else None
 
 
-@lru_cache(VALUES_REMEMBERED_MAX)
-def _language_of(accepted: bytes) -> str | None:
+@lru_cache(CACHED_VALUES_MAX)
+def _parse_language(accepted: bytes) -> str | None:
     first = accepted.decode("latin-1").partition(",")[0]
     return normalize_language(first.partition(";")[0])

@@ -1,7 +1,7 @@
-"""What a request says about its reader in so many words, for servers that ask on a reader's behalf.
+"""What a request states about its visitor, for servers that ask on a visitor's behalf.
 
-The same names stand in the query of a request and in the `context` of a body. An empty text says
-that the thing is unknown; where a name is missing the headers decide, which may be the server's own.
+The names are the same in the query and in the `context` of a body. An empty text means unknown; without a
+name the headers decide, which may be the server's own.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,18 +32,18 @@ OverrideValue: TypeAlias = str | bool | None
 
 
 class Overrides(msgspec.Struct, frozen=True):
-    """The fields of a context that a request gives itself, and for whom it asks."""
+    """The fields of a context that a request states, and the user that it asks for."""
 
     fields: Mapping[str, OverrideValue]
     user_id: UUID | None = None
 
     def apply_to(self, context: Context) -> Context:
-        """Put what was given in the place of what the headers say."""
+        """Replace what the headers say by what was stated."""
         return msgspec.structs.replace(context, **self.fields) if self.fields else context
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A name that a request may give: the field it fills, who reads it, what it takes."""
+    """A name that a request may state: the field that it fills, its parser, what it takes."""
 
     field: str
     read: Callable[[object], OverrideValue]
@@ -51,7 +51,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 def parse_query(query: bytes) -> Overrides:
-    """Read the parameters of a query; of a repeated one the first counts, unknown ones are ignored."""
+    """Parse a query; of a repeated parameter the first counts, unknown ones are ignored."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
     return parse_overrides(dict(reversed(pairs)))
 
@@ -59,7 +59,7 @@ def parse_query(query: bytes) -> Overrides:
 def parse_overrides(
     given: Mapping[str, object], *, within: str = "", parameters: Mapping[str, Parameter] | None = None
 ) -> Overrides:
-    """Read what was given by name; `within` is what stands before the name in an error: `context.`."""
+    """Parse values by name; `within` precedes the name in an error: `context.`."""
     fields: dict[str, OverrideValue] = {}
     problems: list[FieldProblem] = []
     for name, parameter in (PARAMETERS if parameters is None else parameters).items():
@@ -69,7 +69,7 @@ def parse_overrides(
             fields[parameter.field] = parameter.read(given[name])
         except ValueError:
             field = f"{within}{name}"
-            message = f"{field} must be {parameter.takes}, not {_shown(given[name])}."
+            message = f"{field} must be {parameter.takes}, not {_abbreviate(given[name])}."
             problems.append(FieldProblem(field, message))
     if problems:
         raise ValidationFailedError(" ".join(one.message for one in problems), errors=problems)
@@ -77,7 +77,7 @@ def parse_overrides(
     return Overrides(fields, UUID(user_id) if isinstance(user_id, str) else None)
 
 
-def _text(normalise: Callable[[str], str | None]) -> Callable[[object], OverrideValue]:
+def _make_text_parser(normalise: Callable[[str], str | None]) -> Callable[[object], OverrideValue]:
     def read(value: object) -> str | None:
         if value is None or value == "":
             return None
@@ -90,10 +90,10 @@ def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Override
 
 
 def _country(value: object) -> OverrideValue:
-    # A server passes on what its own proxy has told it.
+    # A server passes on what its own proxy says.
     if isinstance(value, str) and value.upper() in UNKNOWN_COUNTRIES:
         return None
-    return _text(normalize_country)(value)
+    return _make_text_parser(normalize_country)(value)
 
 
 def _referrer(text: str) -> str | None:
@@ -103,7 +103,7 @@ def _referrer(text: str) -> str | None:
 def _boolean(value: object) -> OverrideValue:
     found = BOOLEANS.get(value.lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
-        raise ValueError(value)  # noqa: TRY004 - every reader refuses by the same error
+        raise ValueError(value)  # noqa: TRY004 - every parser fails with the same error
     return found
 
 
@@ -112,19 +112,21 @@ def _uuid(text: str) -> str:
 
 
 PARAMETERS: Final = {
-    "device": Parameter("device", _text(normalize_device), f"one of {', '.join(DEVICES)}"),
+    "device": Parameter("device", _make_text_parser(normalize_device), f"one of {', '.join(DEVICES)}"),
     "country": Parameter("country", _country, "the two letters of a country, such as DE"),
-    "language": Parameter("language", _text(normalize_language), "a language tag, such as de or de-AT"),
+    "language": Parameter(
+        "language", _make_text_parser(normalize_language), "a language tag, such as de or de-AT"
+    ),
     "loggedIn": Parameter("is_logged_in", _boolean, "true or false"),
     "newVisitor": Parameter("is_new_visitor", _boolean, "true or false"),
-    "referrer": Parameter("referrer_domain", _text(_referrer), "an address or a domain"),
+    "referrer": Parameter("referrer_domain", _make_text_parser(_referrer), "an address or a domain"),
     "segment": Parameter(
-        "segment", _text(normalize_segment), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
+        "segment", _make_text_parser(normalize_segment), f"a text of 1 to {SEGMENT_CHARACTERS_MAX} characters"
     ),
-    "userId": Parameter("user_id", _text(_uuid), "a UUID"),
+    "userId": Parameter("user_id", _make_text_parser(_uuid), "a UUID"),
 }
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     written = msgspec.json.encode(value).decode()
     return written if len(written) <= SHOWN_CHARACTERS_MAX else written[:SHOWN_CHARACTERS_MAX] + "…"

@@ -1,4 +1,4 @@
-"""Rate limits of the public routes, where the operator has set one."""
+"""Rate limits of the public routes, if the operator has set one."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ def limit_routes(
 ) -> list[FastRoute]:
     """Put a limit per client address before every route.
 
-    Each process counts for itself, so the limit holds for each and not for their sum: a counter
-    in Valkey would put a round trip before every ad.
+    Each process counts for itself, so the limit holds per process, not for their sum: a counter in Valkey would
+    put a round trip before every ad.
     """
 
     def behind_limit(handler: FastHandler) -> FastHandler:
