@@ -7,16 +7,13 @@ from typing import Protocol
 class Clock(Protocol):
     """Tells the current moment, always as aware UTC."""
 
-    def now(self) -> datetime:
-        """Tell the current moment."""
-        ...
+    def now(self) -> datetime: ...
 
 
 class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> datetime:
-        """Tell the current moment."""
         return datetime.now(UTC)
 
 
@@ -28,10 +25,8 @@ class ManualClock:
         self._now = start.astimezone(UTC)
 
     def now(self) -> datetime:
-        """Tell the moment the clock was last moved to."""
         return self._now
 
     def advance(self, step: timedelta) -> None:
-        """Move forward; time never runs back."""
         assert step >= timedelta(), "time never runs back"
         self._now += step

@@ -24,20 +24,18 @@ class OpaqueId(Protocol):
     """An identifier that is only written out, never compared."""
 
     @property
-    def bytes(self) -> bytes:
-        """Its 16 bytes."""
-        ...
+    def bytes(self) -> bytes: ...
 
 
 class IdSource(Protocol):
     """Makes new identifiers; a simulation passes one that is seeded."""
 
     def new(self) -> UUID:
-        """Make an identifier that was never made before, later ones sorting after earlier ones."""
+        """Make a unique id that sorts after earlier ones."""
         ...
 
     def new_opaque(self) -> OpaqueId:
-        """Make one for the public path, whose `str` is its text: five times as fast as `new`."""
+        """Make an id for the public path, whose `str` is its text: five times as fast as `new`."""
         ...
 
 
@@ -45,9 +43,7 @@ class SystemIds:
     """UUIDv7 from the machine's clock and randomness."""
 
     def new(self) -> UUID:
-        """Make a UUIDv7."""
         return uuid_utils.compat.uuid7()
 
     def new_opaque(self) -> OpaqueId:
-        """Make a UUIDv7 of the library's own type, which is cheap to make and to write."""
         return uuid_utils.uuid7()

@@ -38,5 +38,5 @@ def decimal_from_micros(micros: Micros) -> Decimal:
 
 
 def impression_cost(cpm: Micros) -> Micros:
-    """Price one impression of a price per thousand, rounded up: fractions are never given away."""
+    """Price one impression at a price per thousand, rounded up: fractions are never given away."""
     return Micros(-(-cpm // IMPRESSIONS_PER_CPM))

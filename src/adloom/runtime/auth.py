@@ -42,7 +42,6 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 def issue_access_token(secret: str, actor: Actor, *, now: datetime, lifetime: timedelta) -> str:
-    """Sign a token that says who someone is until its lifetime is over."""
     claims: dict[str, str | int] = {
         "iss": ISSUER,
         "sub": actor.subject,
@@ -56,7 +55,7 @@ def issue_access_token(secret: str, actor: Actor, *, now: datetime, lifetime: ti
 
 
 def verify_access_token(secret: str, token: str, *, now: datetime) -> Actor:
-    """Tell who a token was signed for."""
+    """Return the actor that a token was signed for, or raise UnauthenticatedError."""
     try:
         # Time is checked below against `now`: the library would ask the machine's clock.
         payload = jwt.decode(
@@ -82,7 +81,7 @@ def verify_access_token(secret: str, token: str, *, now: datetime) -> Actor:
 
 
 def new_opaque_token() -> str:
-    """Make a token that means nothing by itself; only its hash is stored."""
+    """Make a random token; only its hash is stored."""
     return secrets.token_urlsafe(RANDOM_BYTES)
 
 
@@ -92,7 +91,7 @@ def new_api_key() -> str:
 
 
 def api_key_hint(key: str) -> str:
-    """Tell the beginning of a key, by which its owner knows it again."""
+    """Return the beginning of a key, by which its owner recognises it."""
     return key[:API_KEY_HINT_LENGTH]
 
 
@@ -111,14 +110,13 @@ class Passwords:
         self._decoy: str | None = None
 
     async def hash(self, password: str) -> str:
-        """Hash a password for storage."""
         return await self._in_turn(self._hasher.hash, password)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
-        """Tell whether a password is the one of a hash.
+        """Compare a password with a hash.
 
-        Where there is no hash a decoy is checked: the same work, so that the time an answer takes
-        does not tell which users exist.
+        Without a hash a decoy is checked: the same work, so that the time of an answer
+        does not show which users exist.
         """
         if self._decoy is None:
             self._decoy = await self.hash(new_opaque_token())

@@ -35,12 +35,12 @@ class SecretCipher:
         return "SecretCipher(…)"
 
     def encrypt(self, text: str, *, belongs_to: str) -> bytes:
-        """Seal a text; the same text gives other bytes each time."""
+        """Encrypt a text; the same text gives different bytes each time."""
         nonce = token_bytes(NONCE_BYTES)
         return VERSION + nonce + self._ciphers[0].encrypt(nonce, text.encode(), belongs_to.encode())
 
     def decrypt(self, sealed: bytes, *, belongs_to: str) -> str:
-        """Read what was sealed for the same owner, or raise SealBrokenError."""
+        """Decrypt what was encrypted for the same owner, or raise DecryptionError."""
         nonce, body = sealed[len(VERSION) :][:NONCE_BYTES], sealed[len(VERSION) + NONCE_BYTES :]
         if sealed.startswith(VERSION) and len(nonce) == NONCE_BYTES:
             for cipher in self._ciphers:

@@ -22,7 +22,7 @@ class CountryLookup(Protocol):
     """Tells the country of an address."""
 
     def country_of(self, address: str) -> str | None:
-        """Give two letters of ISO 3166, or None where the country is not known."""
+        """Return two letters of ISO 3166, or None if the country is unknown."""
         ...
 
 
@@ -30,7 +30,6 @@ class NoCountries:
     """Knows of no address where it is."""
 
     def country_of(self, address: str) -> str | None:  # noqa: ARG002 - the protocol's signature
-        """Tell that the country is not known."""
         return None
 
 
@@ -51,7 +50,7 @@ class Countries:
 
 
 def open_countries(path: str | None) -> CountryLookup:
-    """Open the file that ADLOOM_GEOIP_FILE names, in MaxMind's format; without one nothing is known."""
+    """Open the file of ADLOOM_GEOIP_FILE in MaxMind's format; without one every country is unknown."""
     if path is None:
         return NoCountries()
     if not Path(path).is_file():

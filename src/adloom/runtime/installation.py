@@ -61,7 +61,6 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Path:
-    """Name the data directory where none is given."""
     if is_root:
         return ROOT_DATA_DIRECTORY
     home = variables.get("XDG_DATA_HOME") or str(
@@ -71,7 +70,6 @@ def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Pa
 
 
 def make_secrets() -> Secrets:
-    """Make new secrets."""
     return Secrets(
         jwt_secret=secrets.token_urlsafe(SECRET_BYTES),
         token_secret=secrets.token_urlsafe(SECRET_BYTES),
@@ -90,13 +88,12 @@ class DataDirectory:
 
     @property
     def secrets_path(self) -> Path:
-        """Where the secrets are kept."""
         return self.path / SECRETS_NAME
 
     def make(self) -> None:
-        """Make the folder, if it is not there.
+        """Create the folder if it is missing.
 
-        Others may walk through it, because PostgreSQL does not run as root; every file in it is private.
+        Other users may traverse it, because PostgreSQL does not run as root; every file in it is private.
         """
         try:
             if not self.path.is_dir():
@@ -113,7 +110,7 @@ class DataDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
-        """Hold the folder; the kernel lets go of it when we die, however that comes."""
+        """Lock the folder; the kernel releases it when we die in any way."""
         path = self.path / LOCK_NAME
         with _explain_write_errors(path):
             lock = _acquire_lock(path)
@@ -125,7 +122,7 @@ class DataDirectory:
             os.close(lock)
 
     def holder_pid(self) -> int | None:
-        """Tell which process holds the folder."""
+        """Return the process that has locked the folder."""
         try:
             lock = os.open(self.path / LOCK_NAME, os.O_RDWR)
         except OSError:
@@ -139,31 +136,28 @@ class DataDirectory:
         return None
 
     def read_secrets(self) -> Secrets | None:
-        """Read the secrets; None where the installation was never started."""
+        """Return None if the installation was never started."""
         return self._read(SECRETS_NAME, Secrets)
 
     def read_installation(self) -> Installation | None:
-        """Read where the installation runs or has run last; None where it was never started."""
+        """Return where the installation runs or ran last; None if it was never started."""
         return self._read(INSTALLATION_NAME, Installation)
 
     def write_secrets(self, value: Secrets) -> None:
-        """Write the secrets for those who may read them."""
         self._write(SECRETS_NAME, value)
 
     def write_installation(self, value: Installation) -> None:
-        """Write where the installation runs."""
         self._write(INSTALLATION_NAME, value)
 
     def read(self, name: str, kind: type[T]) -> T | None:
-        """Read what was kept under a name; None where nothing was."""
+        """Return None if there is no such file."""
         return self._read(name, kind)
 
     def write(self, name: str, value: msgspec.Struct) -> None:
-        """Write something of one's own under a name, whole or not at all."""
+        """Write a file whole or not at all."""
         self._write(name, value)
 
     def delete(self, name: str) -> None:
-        """Have nothing under a name any more."""
         path = self.path / name
         with _explain_write_errors(path):
             path.unlink(missing_ok=True)

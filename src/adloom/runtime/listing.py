@@ -51,16 +51,16 @@ class Filters:
         self._conditions: list[str] = []
 
     def add(self, condition: str, *values: object) -> None:
-        """Ask for rows of which this is true."""
+        """Add a condition."""
         self._conditions.append(condition.format(*(self.bind(value) for value in values)))
 
     def add_given(self, condition: str, value: object | None) -> None:
-        """Ask for rows of which this is true, where a value was given."""
+        """Add a condition if there is a value."""
         if value is not None:
             self.add(condition, value)
 
     def add_search(self, columns: Sequence[str], text: str | None) -> None:
-        """Ask for rows of which one column contains a text, in capitals or not."""
+        """Add a condition that one of the columns contains a text, ignoring case."""
         if text:
             pattern = self.bind(f"%{escape_like(text)}%")
             self._conditions.append(
@@ -68,7 +68,7 @@ class Filters:
             )
 
     def bind(self, value: object) -> str:
-        """Bind a value, and tell how a statement names it."""
+        """Bind a value, and return its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
@@ -79,7 +79,7 @@ class Filters:
 
 
 def escape_like(text: str) -> str:
-    """Take the meaning from the characters that LIKE reads as wildcards."""
+    """Escape the wildcards of LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -91,7 +91,7 @@ async def fetch_page(
     *,
     total_count: int | None = None,
 ) -> Listed[Record]:
-    """Read one page; how many there are is counted, unless it is known."""
+    """Read one page; the total is counted unless it is known."""
     where = f"FROM {source.tables} WHERE {filters.sql}"
     if total_count is None:
         total_count = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)

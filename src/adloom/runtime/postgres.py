@@ -40,15 +40,15 @@ class _LeftAsFoundConnection(asyncpg.Connection):  # pyright: ignore[reportMissi
     """A connection whose users leave nothing behind; a transaction that is open is rolled back all the same."""
 
     def get_reset_query(self) -> str:
-        """Ask for nothing: setting back what nobody has set takes as long as a query."""
+        """Skip the reset: it takes as long as a query."""
         return ""
 
 
 @asynccontextmanager
 async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) -> AsyncGenerator[Pool]:
-    """Open a pool that makes its connections when they are first needed, and close it at the end.
+    """Open a pool that connects when it is first used, and close it at the end.
 
-    Who has one that is not reset sets nothing but for a transaction, and takes no lock of a session.
+    Users of a pool without reset may change settings only within a transaction, and take no session lock.
     """
     pool = _BoundedPool(
         database_url,
@@ -82,7 +82,6 @@ async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) 
 
 
 async def is_reachable(pool: Pool) -> bool:
-    """Tell whether the database answers."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             return await pool.fetchval("SELECT true")

@@ -14,14 +14,14 @@ BATCH_THRESHOLD: Final = 100_000
 
 
 def freeze_startup_objects(allocations: int) -> None:
-    """Set all that is here by now aside for good, and look for cycles after so many more objects."""
+    """Exclude all present objects from collection, and collect after so many new ones."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(allocations)
 
 
 def freeze_new_objects() -> None:
-    """Set aside what has been made since; at once, and with it whatever cycles there are."""
+    """Exclude the objects made since; quick, and their cycles are never freed."""
     gc.freeze()
 
 
@@ -30,7 +30,7 @@ OPEN_FILES_MAX = 65_536
 
 
 def raise_open_files() -> int:
-    """Take what the system allows: what shells hand out is a few hundred, which one client can use up."""
+    """Raise the limit of open files to what the system allows: a shell's default is a few hundred."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = OPEN_FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES_MAX)
     if soft == resource.RLIM_INFINITY or soft >= allowed:

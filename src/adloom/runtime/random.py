@@ -6,5 +6,4 @@ from adloom.core.random import Chance
 
 
 def system_chance() -> Chance:
-    """Give chance that nobody can foresee."""
     return SystemRandom()

@@ -16,7 +16,7 @@ class DatabaseError(Exception):
 
 
 async def upgrade_schema(database_url: str) -> str:
-    """Apply the migrations that are missing, and tell the revision."""
+    """Apply the missing migrations, and return the revision."""
     try:
         return await _upgrade(database_url)
     except POSTGRES_AWAY as error:
@@ -24,7 +24,7 @@ async def upgrade_schema(database_url: str) -> str:
 
 
 def newest_revision() -> str:
-    """Tell the newest migration by the name of its file; a test keeps the names honest."""
+    """Return the newest migration by its file name; a test keeps the names right."""
     names = (entry.name for entry in (files("adloom") / "migrations" / "versions").iterdir())
     return max(name.partition("_")[0] for name in names if name.endswith(".py"))
 
@@ -36,7 +36,7 @@ def describe_database(database_url: str) -> str:
 
 
 async def current_revision(connection: Connection) -> str | None:
-    """Tell the revision that a database has; None for an empty one."""
+    """Return the revision of a database; None if it is empty."""
     try:
         return await connection.fetchval(CURRENT_REVISION)
     except asyncpg.UndefinedTableError:

@@ -302,7 +302,7 @@ def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
 
 
 def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
-    """For a process that has no other settings."""
+    """Read the settings of a process that has no others."""
     return _read(Telemetry, variables, process="adloom")
 
 

@@ -59,7 +59,7 @@ class DedicatedConnection:
         self._connection: AbstractConnection | None = None
 
     async def execute_command(self, *words: str | bytes | int) -> object:
-        """Make a call, as a client does; whatever goes wrong, and be it that nobody waits any more, the next one connects anew."""
+        """Send a command; after any failure, cancellation included, the next one connects again."""
         connection = self._connection
         if connection is None:
             connection = self._pool.make_connection()
@@ -78,16 +78,15 @@ class DedicatedConnection:
         return answer
 
     async def aclose(self) -> None:
-        """Hang up."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.disconnect()
 
 
 async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:
-    """Make a call that may safely be made twice, and make it again where it met a dead connection.
+    """Make a call that may safely be made twice; repeat it once if its connection was dead.
 
-    A connection that waited in the pool while the server was started anew is found dead only by using it.
+    A pooled connection to a server that was restarted is found dead only when it is used.
     """
     try:
         return await call()
@@ -105,7 +104,6 @@ def unavailable_when_away(message: str = "The ledger does not answer") -> Genera
 
 
 async def is_reachable(client: Valkey) -> bool:
-    """Tell whether Valkey answers."""
     try:
         return bool(await retry_if_disconnected(lambda: client.ping()))  # noqa: PLW0108 - the stubs know the call only
     except VALKEY_AWAY:
@@ -143,7 +141,6 @@ class Subscription:
         self._quiet_seconds = quiet_seconds
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Listen until told to stop."""
         listening = asyncio.ensure_future(self._listen())
         stopping = asyncio.ensure_future(stop.wait())
         try:

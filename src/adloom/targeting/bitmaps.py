@@ -57,7 +57,7 @@ class TargetingBlock:
         self._domains = tables.get(RuleType.REFERRER_DOMAIN)
 
     def find_eligible(self, context: Context, among: int) -> int:
-        """Tell which of some candidates the request is for."""
+        """Return the mask of those candidates among `among` that target the request."""
         if self._tables:
             values = _values_of(context)
             for position, masks, other in self._tables:
@@ -70,7 +70,7 @@ class TargetingBlock:
 
 
 def compile_block(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
-    """Compile the rules of the candidates of a block, in their order; all rules of one must hold."""
+    """Compile the rules of a block's candidates, in their order; all rules of a candidate must hold."""
     steps = compile_in_steps(rules_by_candidate)
     while True:
         try:
@@ -80,7 +80,7 @@ def compile_block(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBloc
 
 
 def compile_in_steps(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, None, TargetingBlock]:
-    """Compile with pauses: a full block takes some milliseconds, which a request should not wait for."""
+    """Compile with pauses: a full block takes milliseconds that a request should not wait for."""
     assert len(rules_by_candidate) <= BLOCK_CANDIDATES_MAX, "a block has a bound"
     drafts: dict[RuleType, _Draft] = {}
     for position, rules in enumerate(rules_by_candidate):
@@ -104,9 +104,9 @@ def compile_in_steps(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[
 
 
 def _look_up_host(domains: DimensionTable, host: str | None) -> int:
-    """Look up a host by the longest part of it that a rule mentions.
+    """Look up a host by its longest suffix that a rule mentions.
 
-    Every shorter part that is mentioned is a part of that one too, so its mask already knows of it.
+    The masks of shorter suffixes are part of that one's.
     """
     while host:
         mask = domains.masks.get(host)
@@ -126,7 +126,7 @@ class _Draft:
         self._refusing: dict[Value, int] = {}
 
     def add(self, bit: int, rules: Sequence[Rule]) -> None:
-        """Add all rules that one candidate has on this dimension."""
+        """Add all rules of one candidate on this dimension."""
         wanted = [_accepted_values(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
         if wanted:
             self._choosy |= bit
@@ -136,7 +136,7 @@ class _Draft:
                 _mark(self._refusing, rule.values, bit)
 
     def table(self, everyone: int, shared: dict[int, int]) -> DimensionTable:
-        """Make the table; equal masks become one."""
+        """Build the table; equal masks are shared."""
         other = everyone & ~self._choosy
         masks: dict[Value, int] = {}
         for value in self._accepting.keys() | self._refusing.keys():
@@ -155,7 +155,7 @@ class _Draft:
         return accepting & ~refusing
 
     def _in_all(self, wanted: Sequence[Sequence[Value]]) -> Iterable[Value]:
-        """Narrow several lists to what all of them accept."""
+        """Intersect several lists."""
         narrowed = set(wanted[0])
         for values in wanted[1:]:
             narrowed = {one for one in narrowed if self._is_listed(one, values)} | {

@@ -22,7 +22,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def context_hash(context: Context) -> str:
-    """Name a context in the keys of caches; the segment is no part of it and stands beside it there."""
+    """Return the cache key of a context; the segment is not part of it, but beside it in the key."""
     written = "|".join(
         (
             context.device or "",

@@ -8,7 +8,7 @@ from adloom.targeting.values import domain_and_parents
 
 
 def matches(rule: Rule, context: Context) -> bool:
-    """Tell whether a rule holds; what is unknown is in no list."""
+    """Whether a rule holds; an unknown value is in no list."""
     value = value_of(rule.rule_type, context)
     match rule.operator:
         case Operator.IN:
@@ -22,17 +22,16 @@ def matches(rule: Rule, context: Context) -> bool:
 
 
 def find_failing(rules: Sequence[Rule], context: Context) -> Rule | None:
-    """Find the rule that keeps a campaign from serving, or None where all hold."""
+    """Return the first rule that does not hold, or None."""
     return next((rule for rule in rules if not matches(rule, context)), None)
 
 
 def matches_all(rules: Sequence[Rule], context: Context) -> bool:
-    """Tell whether all rules of a campaign hold; without rules it is for everybody."""
+    """Whether all rules of a campaign hold; without rules it targets all visitors."""
     return find_failing(rules, context) is None
 
 
 def value_of(rule_type: RuleType, context: Context) -> Value | None:  # noqa: PLR0911 - a table of nine
-    """Give what a rule of this type asks about."""
     match rule_type:
         case RuleType.DEVICE:
             return context.device

@@ -82,12 +82,12 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def json_value(self) -> bool | list[Value]:
-        """Give the value in the shape that the API shows and takes."""
+        """The value as the API shows and takes it."""
         return bool(self.values[0]) if self.operator is Operator.IS else list(self.values)
 
 
 def parse_rule(rule_type: str, operator: str, value: object) -> Rule:
-    """Make a rule from what somebody wrote; the error says what is allowed instead."""
+    """Parse a rule; the error says what is allowed instead."""
     kind = _parse_rule_type(rule_type)
     comparison = _parse_operator(kind, operator)
     match comparison:
@@ -193,7 +193,7 @@ def _wrong(message: str) -> ValidationFailedError:
 
 
 def _show(value: object) -> str:
-    """Write a value as its author did, in JSON, cut where it is long."""
+    """Write a value in JSON as its author did, cut if it is long."""
     try:
         written = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, OverflowError):

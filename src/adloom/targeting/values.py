@@ -22,13 +22,12 @@ _MAPPED_ANOTHER_WAY = re.compile("[\u00df\u03c2\u200c\u200d]")
 
 
 def normalize_device(text: str) -> str | None:
-    """Normalise a kind of device."""
     device = text.strip().lower()
     return device if device in DEVICES else None
 
 
 def normalize_country(text: str) -> str | None:
-    """Normalise a country of ISO 3166-1 alpha-2."""
+    """Normalise to ISO 3166-1 alpha-2."""
     country = text.strip().upper()
     if country == "UK":  # Reserved for it in the standard and written by many, but no proxy sends it.
         return "GB"
@@ -42,13 +41,13 @@ def normalize_language(text: str) -> str | None:
 
 
 def normalize_segment(text: str) -> str | None:
-    """Normalise the name of a segment; it is the shop's own, so its letters stay as they are."""
+    """Normalise the name of a segment; the shop chose it, so its case stays."""
     segment = text.strip()
     return segment if 0 < len(segment) <= SEGMENT_CHARACTERS_MAX and segment.isprintable() else None
 
 
 def normalize_domain(text: str) -> str | None:
-    """Normalise a domain to the letters in which browsers send it: lower case, punycode."""
+    """Normalise a domain to what browsers send: lower case, punycode."""
     domain = text.strip().lower().removesuffix(".")
     if len(domain) > DOMAIN_CHARACTERS_MAX:
         return None
@@ -63,13 +62,13 @@ def normalize_domain(text: str) -> str | None:
 
 
 def extract_host(address: str) -> str | None:
-    """Take the domain out of an address: its scheme, port, path and whatever else it has are dropped."""
+    """Return the domain of a URL, without scheme, port, path and the rest."""
     _, is_address, rest = address.strip().partition("://")
     host = _END_OF_HOST.split(rest, maxsplit=1)[0].rpartition("@")[2].partition(":")[0]
     return normalize_domain(host) if is_address else None
 
 
 def domain_and_parents(domain: str) -> list[str]:
-    """List a domain and those above it, the longest first: a.b.c, b.c, c."""
+    """List a domain and its parents, the longest first: a.b.c, b.c, c."""
     labels = domain.split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]

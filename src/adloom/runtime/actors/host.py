@@ -75,26 +75,23 @@ class ActorHost:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages are taken: from the begin of `run` until it is told to stop."""
+        """Whether messages are accepted: from the start of `run` until it is told to stop."""
         return self._is_open
 
     @property
     def active(self) -> int:
-        """How many entities are in memory."""
         return len(self._runner)
 
     @property
     def waiting(self) -> int:
-        """How many messages wait."""
         return len(self._mailboxes)
 
     @property
     def alarms(self) -> int:
-        """How many entities want to be woken some time."""
         return len(self._runner.alarms)
 
     def tell(self, address: Address, message: msgspec.Struct) -> bool:
-        """Send a message that nobody waits for; tell whether there was room for it."""
+        """Send a message without waiting; return whether a mailbox took it."""
         try:
             self._enqueue(Envelope(address, message))
         except UnavailableError:
@@ -102,7 +99,7 @@ class ActorHost:
         return True
 
     async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
-        """Send a message and wait for the reply: TimeoutError, or UnavailableError when there will be none."""
+        """Send a message and wait for the reply; raises TimeoutError, or UnavailableError if there will be none."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._enqueue(Envelope(address, message, answered=answered))
         async with asyncio.timeout(seconds_max):
@@ -111,14 +108,14 @@ class ActorHost:
     def send_durably(self, address: Address, message: msgspec.Struct) -> asyncio.Future[None]:
         """Send a message, or raise UnavailableError.
 
-        The future is done when what came of it is kept, and fails with UnavailableError when that is not known.
+        The future is done when the result is durable, and fails with UnavailableError when that is unknown.
         """
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._enqueue(Envelope(address, message, durable=durable))
         return durable
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take messages until told to stop; what was taken by then is kept, the rest is refused."""
+        """Process messages until told to stop; what was accepted by then is persisted, the rest is refused."""
         assert not self._is_open, "a host runs once at a time"
         self._is_open = True
         try:
@@ -131,7 +128,7 @@ class ActorHost:
             self._leave()
 
     async def _run_as_owner(self, stop: asyncio.Event) -> None:
-        """Own the entities until told to stop, or until somebody else is found to."""
+        """Run until told to stop, or until another host turns out to own the actors."""
         try:
             await self._set_alarms(stop)
             while not stop.is_set():
@@ -148,7 +145,7 @@ class ActorHost:
             await asyncio.sleep(RETRY_AFTER.total_seconds())
 
     async def _set_alarms(self, stop: asyncio.Event) -> None:
-        """Set the alarms of all who sleep; those that should have rung meanwhile ring now."""
+        """Load all stored alarms; overdue ones fire now."""
         while not stop.is_set():
             try:
                 timers = await self._store.timers()
@@ -161,7 +158,7 @@ class ActorHost:
                 return
 
     async def _reload_due_alarms(self) -> None:
-        """Set alarms that should have rung and of which nobody here knows."""
+        """Load overdue alarms that this host does not know of."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._look_at:
             return
@@ -172,7 +169,7 @@ class ActorHost:
             log.warning("entity_alarms_not_read", reason=error.detail)
 
     async def _wait(self) -> None:
-        """Wait for a message, for an alarm, or until somebody has been idle for long enough."""
+        """Wait for a message, an alarm, or the next actor to become idle."""
         if self._mailboxes:
             await asyncio.sleep(0)  # Others live in this process too.
             return
@@ -196,7 +193,7 @@ class ActorHost:
         await self._runner.run([*alarms, *self._mailboxes.take(self._batch_max)])
 
     async def _passivate(self) -> None:
-        """Let those leave whom nobody has talked to for long; what is not kept of them is kept first."""
+        """Persist and evict idle actors."""
         oldest = self._clock.now() - self._idle_max
         idle = self._runner.idle_since(oldest, count_max=self._batch_max)
         await self._runner.persist(idle)
@@ -204,7 +201,7 @@ class ActorHost:
             self._runner.evict(entity)
 
     async def _finish(self) -> None:
-        """Take what already waits, and keep everyone."""
+        """Process the messages that already wait, and persist all actors."""
         self._is_open = False
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + STOP_SECONDS_MAX

@@ -63,11 +63,10 @@ class BatchRunner:
         self.alarms = Alarms()
 
     def __len__(self) -> int:
-        """Tell how many entities are in memory."""
         return len(self._entities)
 
     async def run(self, envelopes: Sequence[Envelope]) -> None:
-        """Take messages; FencedOutError when an entity is somebody else's by now, so that all may be."""
+        """Process messages; FencedOutError if another host owns an actor by now, and so perhaps all of them."""
         try:
             await self._run(envelopes)
         except (FencedOutError, asyncio.CancelledError) as error:
@@ -75,7 +74,7 @@ class BatchRunner:
             raise
 
     async def persist(self, entities: Iterable[ActiveActor]) -> None:
-        """Let entities look at the clock once more, and keep them as they are then."""
+        """Send actors their wake message once more, and persist the result."""
         looks = [
             Envelope(entity.address, entity.kind.on_waking, is_kept_after=True)
             for entity in entities
@@ -85,11 +84,10 @@ class BatchRunner:
             await self.run(looks[first : first + KEPT_AT_ONCE])
 
     async def persist_all(self) -> None:
-        """Keep everyone."""
         await self.persist(list(self._entities.values()))
 
     def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
-        """Set alarms as they are kept; FencedOutError when somebody who is here has not kept theirs."""
+        """Set alarms as stored; FencedOutError if an actor in memory has stored another one."""
         for address, at in timers:
             entity = self._entities.get(address)
             if entity is not None and entity.durable_wake_at != at:
@@ -99,22 +97,21 @@ class BatchRunner:
                 self.alarms.set(address, at)
 
     def oldest_touch(self) -> datetime | None:
-        """Tell when somebody was last touched of whom that is longest ago."""
+        """Return the last activity of the least recently used actor."""
         first = next(iter(self._entities.values()), None)
         return None if first is None else first.touched_at
 
     def idle_since(self, oldest: datetime, *, count_max: int) -> list[ActiveActor]:
-        """Tell who was not touched since."""
         idle = takewhile(lambda entity: entity.touched_at <= oldest, self._entities.values())
         return list(islice(idle, count_max))
 
     def evict(self, entity: ActiveActor) -> None:
-        """Let somebody leave of whom everything is kept."""
+        """Drop an actor from memory if all of it is durable."""
         if entity.is_durable and self._entities.get(entity.address) is entity:
             del self._entities[entity.address]
 
     def forget_all(self, error: Exception) -> None:
-        """Forget everyone: whoever owns them next may be somebody else."""
+        """Drop all actors: another host may own them next."""
         for entity in self._entities.values():
             _fail_all(entity.waiting, _not_kept(error))
         self._entities.clear()
@@ -163,7 +160,7 @@ class BatchRunner:
             await self._store.commit(batch.build_writes(), batch.records)
 
     async def _activate(self, batch: StepBatch, addresses: set[Address]) -> list[Envelope]:
-        """Read those who are not here, and give what they have to hear first."""
+        """Load absent actors, and return the messages that come before all others."""
         absent = sorted(addresses.difference(self._entities))
         if not absent:
             return []
@@ -205,7 +202,7 @@ class BatchRunner:
             self._counts.steps += 1
 
     def _deliver_locally(self, batch: StepBatch, now: datetime) -> None:
-        """Deliver what those who are here told each other, as far as it goes."""
+        """Deliver messages between actors in memory within this batch, up to a bound."""
         for_others: list[Tell] = []
         for _ in range(TELLS_MAX):
             if not batch.tells:
@@ -218,7 +215,7 @@ class BatchRunner:
         batch.tells.extendleft(reversed(for_others))
 
     async def _settle(self, batch: StepBatch) -> None:
-        """Let everybody know, now that all is kept that has to be."""
+        """Send answers, messages and broadcasts, now that the states are durable."""
         self._counts.batches += 1
         for durable in batch.mark_durable():
             if not durable.done():
@@ -245,7 +242,7 @@ class BatchRunner:
             log.warning("entities_not_heard", messages=len(said), reason=repr(error))
 
     def _forget(self, batch: StepBatch, error: Exception, *, again_after: timedelta) -> None:
-        """Forget who is not known to be kept; they are read again with their next message, or soon."""
+        """Drop actors that may not be durable; they are loaded again with their next message, or soon."""
         again_at = self._clock.now() + again_after
         for address, entity in batch.touched.items():
             self._entities.pop(address, None)
@@ -255,7 +252,7 @@ class BatchRunner:
     def _fail(
         self, envelopes: Sequence[Envelope], error: BaseException, *, again_after: timedelta = RETRY_AFTER
     ) -> None:
-        """Tell senders that their messages have come to nothing; an alarm rings again."""
+        """Fail messages; an alarm fires again later."""
         self._counts.failed += len(envelopes)
         again_at = self._clock.now() + again_after
         for envelope in envelopes:

@@ -47,7 +47,7 @@ class RecordWriter(Protocol):
     """Writes the rows that entities record."""
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
-        """Write all rows in the transaction of the connection."""
+        """Write all rows in the connection's transaction."""
         ...
 
 
@@ -60,7 +60,6 @@ class PostgresStateStore:
         self._clock = clock
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
-        """Read states."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         try:
             rows = await self._pool.fetch(LOAD, kinds, keys)
@@ -74,7 +73,6 @@ class PostgresStateStore:
         }
 
     async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
-        """Tell who wants to be woken, and when."""
         try:
             rows = await self._pool.fetch(TIMERS, until)
         except POSTGRES_AWAY as error:
@@ -82,7 +80,6 @@ class PostgresStateStore:
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
 
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
-        """Keep states and records in one transaction."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
@@ -114,5 +111,5 @@ SHARDS: Final = 100
 
 
 def shard_of(address: Address) -> int:
-    """Tell the shard of an entity among those of its kind."""
+    """Return an actor's shard: the same on every machine, in every run."""
     return zlib.crc32(address.key.encode()) % SHARDS

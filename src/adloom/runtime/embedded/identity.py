@@ -14,12 +14,11 @@ class UnreachableError(Exception):
 
 
 def find_unprivileged_user() -> str | None:
-    """Name the user that the servers run as, None where that is just who we are."""
+    """Return the user that the servers run as; None is the current one."""
     return UNPRIVILEGED_NAME if os.geteuid() == 0 else None
 
 
 def give_ownership(path: Path, user: str | None) -> None:
-    """Make a folder and what is in it the user's own."""
     if user is None:
         return
     entry = pwd.getpwnam(user)
@@ -28,7 +27,7 @@ def give_ownership(path: Path, user: str | None) -> None:
 
 
 def can_reach(path: Path, user: str | None) -> bool:
-    """Tell whether a user may walk down to a path."""
+    """Whether every folder on the way to a path is open to a user."""
     if user is None:
         return True
     uid = pwd.getpwnam(user).pw_uid
@@ -43,7 +42,7 @@ def can_reach(path: Path, user: str | None) -> bool:
 
 
 def find_unreachable_folder(path: Path, user: str | None) -> Path | None:
-    """Tell whether a folder must be opened for a user who cannot walk to it, and which."""
+    """Return the folder if it must be opened for a user that cannot reach it, else None."""
     if can_reach(path, user):
         return None
     if not OPEN_FOLDERS.exists():

@@ -11,10 +11,10 @@ POLL_SECONDS = 0.02
 
 
 async def stop_leftover(pid_file: Path, *, mark: str, stop_signal: signal.Signals) -> None:
-    """End the server that a file names, if it still runs, and forget the file.
+    """Stop the server that a PID file names, if it still runs, and remove the file.
 
-    The number may belong to a stranger by now, so only a process whose command line has
-    the mark, the server's own folder, is taken for it.
+    The PID may be another program's by now, so the process must have the mark, the server's own folder,
+    on its command line.
     """
     pid = _written_pid(pid_file)
     if pid is not None and _is_marked(pid, mark):

@@ -40,15 +40,14 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """The address of the database, password included."""
         return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self._port}/{DATABASE}"
 
     @property
     def program(self) -> Program:
         """What to run; the signals are PostgreSQL's fast and immediate shutdown.
 
-        The fast one ends sessions instead of waiting for them. The immediate one is for when we are dead:
-        after a SIGKILL its own children would hold on to the shared memory for a moment.
+        The fast one ends sessions instead of waiting for them. The immediate one is for when we have died:
+        after a SIGKILL its own children would hold the shared memory for a moment.
         """
         options = {
             "port": str(self._port),
@@ -74,7 +73,7 @@ class EmbeddedPostgres:
         )
 
     async def prepare(self) -> None:
-        """Make the cluster if there is none, and end a server that an earlier run left on it."""
+        """Create the cluster if there is none, and stop a server that an earlier run left on it."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(install_postgres, self._home)
         if (self._folder / "PG_VERSION").exists():
@@ -83,7 +82,7 @@ class EmbeddedPostgres:
             await self._make_cluster()
 
     async def wait_until_ready(self) -> None:
-        """Wait for the server to answer, and make the database if there is none."""
+        """Wait until the server answers, and create the database if there is none."""
         server_url = self.url.removesuffix(DATABASE) + "postgres"
         async with asyncio.timeout(READY_SECONDS_MAX):
             while True:

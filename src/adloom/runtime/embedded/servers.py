@@ -29,7 +29,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def first_port(data_directory: Path) -> int:
-    """Tell where an installation looks for ports of its own, so that two seldom look in the same place."""
+    """Return where to look for free ports, so that two installations seldom look in the same place."""
     return PORT_FIRST + zlib.crc32(bytes(data_directory)) % PORT_COUNT
 
 
@@ -41,7 +41,7 @@ def describe_servers(
     postgres_port: int,
     valkey_port: int,
 ) -> Servers:
-    """Describe the servers; nothing is started yet."""
+    """Describe the servers without starting them."""
     postgres = EmbeddedPostgres(
         data_directory / "postgres", port=postgres_port, password=secrets.postgres_password
     )
@@ -57,7 +57,7 @@ def describe_servers(
 
 
 def find_database_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
-    """Tell where the database of an installation is; what the environment says wins."""
+    """Return the database URL of an installation; the environment wins."""
     if given := variables.get("DATABASE_URL"):
         return given
     last, secrets = _require_started(directory, "DATABASE_URL")
@@ -69,7 +69,7 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
 
 
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
-    """Tell where the Valkey of an installation is; what the environment says wins."""
+    """Return the Valkey URL of an installation; the environment wins."""
     if given := variables.get("REDIS_URL"):
         return given
     last, secrets = _require_started(directory, "REDIS_URL")

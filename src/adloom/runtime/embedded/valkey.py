@@ -31,12 +31,11 @@ class EmbeddedValkey:
 
     @property
     def url(self) -> str:
-        """The address of the server, password included."""
         return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
 
     @property
     def program(self) -> Program:
-        """What to run; the password is in a file that only we can read, not in the list of processes."""
+        """What to run; the password is in a private file, not on the command line."""
         return Program(
             name="valkey",
             arguments=(str(valkey_server()), str(self._folder / CONFIG_NAME)),
@@ -44,7 +43,7 @@ class EmbeddedValkey:
         )
 
     async def prepare(self) -> None:
-        """Write the configuration, and end a server that an earlier run left on the folder."""
+        """Write the configuration, and stop a server that an earlier run left on the folder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / CONFIG_NAME
         await stop_leftover(self._folder / PID_NAME, mark=str(config), stop_signal=signal.SIGTERM)
@@ -52,7 +51,7 @@ class EmbeddedValkey:
         config.write_text(self._config(), encoding="ascii")
 
     async def wait_until_ready(self) -> None:
-        """Wait for the server to answer: it does when it has read its file again."""
+        """Wait until the server answers, which it does after it has loaded its file."""
         async with asyncio.timeout(READY_SECONDS_MAX), open_valkey(self.url) as client:
             while True:
                 try:
@@ -86,7 +85,7 @@ class EmbeddedValkey:
 
 
 def _quoted(path: Path) -> str:
-    """Write a path as Valkey reads one; quotes, line ends and bytes that are no text may be in it."""
+    """Quote a path for Valkey's configuration, whatever bytes it has."""
     return '"' + "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02x}" for byte in bytes(path)) + '"'
 
 

@@ -26,7 +26,7 @@ class BodyDecoder(Generic[T]):
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes) -> T:
-        """Decode a body, or raise what is wrong with it."""
+        """Decode a body, or raise an error that names every wrong field."""
         try:
             decoded = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -37,7 +37,7 @@ class BodyDecoder(Generic[T]):
         return decoded
 
     def _diagnose(self, body: bytes, error: Exception) -> ValidationFailedError:
-        """Look again, field by field: the decoder stops at the first."""
+        """Check field by field: the decoder stops at the first mistake."""
         try:
             values = _decode_object(body)
         except msgspec.ValidationError as problem:
@@ -76,7 +76,7 @@ def _problem(field: msgspec.structs.FieldInfo, values: dict[str, Any]) -> FieldP
 
 
 def _field_problem(name: str, message: str) -> FieldProblem:
-    """Take the place that msgspec appends to its sentence out of it."""
+    """Move the path that msgspec appends to its message into the field's name."""
     place = _PATH.search(message)
     if place is None:
         return FieldProblem(name or "body", f"{message}.")

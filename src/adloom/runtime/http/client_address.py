@@ -13,9 +13,9 @@ IPV6_PREFIX_LENGTH: Final = 64
 
 
 def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
-    """Tell the address nearest to us that is not a trusted proxy's.
+    """Return the nearest address that is not a trusted proxy's.
 
-    Entries further to the left are whatever the client has written there.
+    The client can write anything into the entries further to the left.
     """
     hops = [hop.strip() for line in forwarded_for for hop in line.split(",")]
     address = _parse(peer)
@@ -25,7 +25,7 @@ def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted:
 
 
 def rate_limit_key(address: str) -> str:
-    """Tell what counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
     parsed = _parse(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, IPV6_PREFIX_LENGTH), strict=False))

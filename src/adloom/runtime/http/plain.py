@@ -32,7 +32,6 @@ class PlainApp:
         self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         del receive
         assert scope["type"] == "http", "lifespan and websockets are switched off"
         answer = await self._answer(scope["method"], scope["path"])

@@ -12,8 +12,8 @@ LOOPBACK_OF = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S1
 async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1) -> None:
     """Wait until a path answers 200 on several connections at once.
 
-    The kernel spreads connections among the processes that share a port, so with enough of
-    them every process has answered.
+    The kernel spreads connections over the processes that share a port, so with enough connections
+    every process has answered.
     """
     async with asyncio.TaskGroup() as group:
         for _ in range(connections):
@@ -21,13 +21,13 @@ async def wait_until_ok(host: str, port: int, path: str, *, connections: int = 1
 
 
 def url_host(host: str) -> str:
-    """Give an address to connect to, as it stands in a URL, for one that is listened on."""
+    """Return the host to connect to, as written in a URL, for an address that is listened on."""
     address = LOOPBACK_OF.get(host, host)
     return f"[{address}]" if ":" in address else address
 
 
 async def fetch(host: str, port: int, path: str) -> tuple[int, bytes]:
-    """Ask for a path, and return the status and the body of the answer."""
+    """Return the status and the body of an answer."""
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         reader, writer = await asyncio.open_connection(LOOPBACK_OF.get(host, host), port)
         try:

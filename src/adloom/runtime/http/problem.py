@@ -23,7 +23,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 def build_problem(error: AdloomError) -> ProblemDetails:
-    """Describe an error to its client."""
     return ProblemDetails(
         type="about:blank",
         title=error.status.phrase,
@@ -36,5 +35,4 @@ def build_problem(error: AdloomError) -> ProblemDetails:
 
 
 def encode_problem(error: AdloomError) -> bytes:
-    """Encode an error as the body of its answer."""
     return _encode(build_problem(error))

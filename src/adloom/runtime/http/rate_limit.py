@@ -28,7 +28,7 @@ class PermitResult(msgspec.Struct, frozen=True):
 
 
 def take_permit(bucket: TokenBucket | None, *, permits_per_minute: int, now: datetime) -> PermitResult:
-    """Take one permit; a bucket holds a minute's worth and fills up evenly."""
+    """Take one permit; a bucket holds a minute's worth and fills evenly."""
     per_second = permits_per_minute / SECONDS_PER_MINUTE
     permits = float(permits_per_minute)
     if bucket is not None:
@@ -47,7 +47,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def check(self, client: str, *, now: datetime) -> None:
-        """Let a request of a client pass, or raise."""
+        """Raise RateLimitedError if a client asks too often."""
         result = take_permit(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
         self._buckets[client] = result.bucket
         self._buckets.move_to_end(client)

@@ -33,7 +33,6 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Turn signals into a request to stop."""
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -44,13 +43,12 @@ class GracefulServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ask the server to finish what it has begun; a second signal does not wait for that."""
+        """Finish the requests that have begun; a second signal does not wait for them."""
         del sig, frame
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what was begun."""
         if self._before_drain is not None:
             self._before_drain()
         await super().shutdown(sockets)
@@ -66,7 +64,6 @@ async def serve(  # noqa: PLR0913 - what servers differ in
     has_web_sockets: bool = False,
     before_drain: Callable[[], None] | None = None,
 ) -> None:
-    """Serve an app on a listening socket until told to stop."""
     config = uvicorn.Config(
         app,
         http=protocol,

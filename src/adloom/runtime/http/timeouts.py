@@ -21,42 +21,37 @@ class TimeoutProtocol(HttpToolsProtocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  uvicorn narrows it so
-        """Take a new connection, and expect a request on it."""
         super().connection_made(transport)
         self._expect(self.head_seconds_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Expect nothing more."""
         self._arrived()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, but not for ever."""
         self._head_bytes += len(data)
         super().data_received(data)
         if self._is_in_head and self._head_bytes > self.head_bytes_max:
             self.transport.abort()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         self._is_in_head = True
         self._head_bytes = 0
         self._expect(self.head_seconds_max)
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Begin a body, which may have none."""
         self._is_in_head = False
         self._expect(self.body_seconds_max)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Have a whole request; the time for its answer is ours."""
+        """Stop the clock: the time for the answer is ours."""
         self._arrived()
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """Give the connection away: whoever has it now waits as long as it likes."""
+        """Stop the clock: a web socket may be idle for as long as it likes."""
         self._arrived()
         super().handle_websocket_upgrade()
 

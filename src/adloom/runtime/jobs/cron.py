@@ -35,9 +35,8 @@ class Cron:
         return self.expression
 
     def next_after(self, moment: datetime) -> datetime:
-        """Tell the first moment after one."""
         return next(CronSim(self.expression, moment))
 
     def latest_until(self, moment: datetime) -> datetime:
-        """Tell the last moment until one, which may be itself."""
+        """Return the last due time until a moment, which may be that moment."""
         return next(CronSim(self.expression, moment.replace(microsecond=0) + ONE_SECOND, reverse=True))

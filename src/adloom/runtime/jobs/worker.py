@@ -75,7 +75,7 @@ class JobWorker:
         self.errors = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run jobs until told to stop; a job that was begun has a while to finish."""
+        """Run jobs until told to stop; jobs that have begun get a while to finish."""
         worker = self._build_worker()
         running = asyncio.ensure_future(self._keep_running(worker, stop))
         try:
@@ -106,7 +106,7 @@ class JobWorker:
         return worker
 
     async def _keep_running(self, worker: bullmq.Worker, stop: asyncio.Event) -> None:
-        """Begin again where Valkey was not there at the beginning; later the library waits by itself."""
+        """Start again if Valkey was away at the start; later the library waits by itself."""
         while not stop.is_set():
             try:
                 await worker.run()

@@ -26,8 +26,7 @@ class StartError(Exception):
     """A child did not start; the message says which, and how it ended."""
 
 
-async def do_nothing() -> None:
-    """Stand in where nothing has to be done, or waited for."""
+async def do_nothing() -> None: ...
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,25 +61,23 @@ class SupervisedChild:
 
     @property
     def name(self) -> str:
-        """The name that logs call it."""
         return self.child.program.name
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process now; there is none while one is prepared or waited with."""
+        """Whether there is a process now; there is none while it is prepared or its restart is delayed."""
         return self._process is not None and self._process.returncode is None
 
     def give_up(self) -> None:
-        """Have the next death be the last."""
+        """Do not restart the child after its next death."""
         self._is_wanted = False
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal, if there is a process."""
         if self._process is not None and self.is_running:
             programs.send(self._process, number)
 
     async def keep_alive(self) -> None:
-        """Run the child again and again; its troubles are logged, or the starter's, but never raised."""
+        """Run the child again and again; failures are logged or set as `first_start`, never raised."""
         loop = asyncio.get_running_loop()
         deaths = 0
         while True:
@@ -104,7 +101,7 @@ class SupervisedChild:
             await asyncio.sleep(delay_seconds)
 
     async def _run_once(self) -> str:
-        """Run the child once and tell how that ended."""
+        """Run the child once, and return how it ended."""
         try:
             await self.child.prepare()
             self._process = process = await self._start()
@@ -175,12 +172,12 @@ LIVED_LONG_SECONDS = 10.0
 
 
 def deaths_in_a_row(before: int, *, lived_seconds: float) -> int:
-    """Count a death; a long life makes the earlier ones forgotten."""
+    """Count a death; a long life resets the count."""
     return 1 if lived_seconds >= LIVED_LONG_SECONDS else before + 1
 
 
 def restart_delay_seconds(deaths: int) -> float:
-    """Tell how long to wait after so many deaths in a row: not at all after the first, then twice as long each."""
+    """Return the delay after so many deaths in a row: none after the first, then doubling."""
     assert deaths >= 1
     if deaths == 1:
         return 0.0

@@ -40,7 +40,7 @@ class ProgramFailedError(Exception):
 async def start(
     program: Program, *, inherited_fds: Sequence[int] = (), output: IO[bytes] | int = STDERR_FD
 ) -> Process:
-    """Start a program that dies with us, in a session of its own: a terminal's Ctrl-C is for us alone."""
+    """Start a program that dies with us, in its own session: a terminal's Ctrl-C reaches only us."""
     return await asyncio.create_subprocess_exec(
         *build_command(program),
         env=program.environment,
@@ -55,7 +55,7 @@ async def start(
 
 
 async def run(program: Program, *, seconds_max: float) -> None:
-    """Run a program to its end; it is ended early when we are cancelled."""
+    """Run a program to its end; it is killed if we are cancelled."""
     process = await start(program, output=subprocess.PIPE)
     try:
         async with asyncio.timeout(seconds_max):
@@ -72,13 +72,13 @@ async def run(program: Program, *, seconds_max: float) -> None:
 
 
 def send(process: Process, number: signal.Signals) -> None:
-    """Send a signal; a process that has just ended does not mind."""
+    """Send a signal; the process may have just ended."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)
 
 
 def build_command(program: Program) -> tuple[str, ...]:
-    """Give the command that becomes the program, as its user, and ends with us."""
+    """Return the command that becomes the program, as its user, and ends with us."""
     interpreter = (sys.executable, "-I", "-S", str(Path(tether.__file__)))
     return (
         *interpreter,

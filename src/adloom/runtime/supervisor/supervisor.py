@@ -42,12 +42,12 @@ class Supervisor:
             raise StartError(f"{unready} did not become ready within {START_SECONDS_MAX:.0f} s.") from None
 
     async def wait_finished(self, name: str) -> None:
-        """Wait until the last child of a name has finished its work, or was given up."""
+        """Wait until the last child of a name has finished its work or was given up."""
         keepers = [keeper for stage in self._stages for kept, keeper in stage.items() if kept.name == name]
         await asyncio.wait(keepers[-1:])
 
     async def stop(self) -> None:
-        """Stop all children, the last stage first; return when none is left."""
+        """Stop all children, the last stage first."""
         for stage in reversed(self._stages):
             async with asyncio.TaskGroup() as group:
                 for kept, keeper in stage.items():
@@ -55,7 +55,7 @@ class Supervisor:
                     group.create_task(self._stop(kept, keeper, sooner))
 
     def hurry(self) -> None:
-        """Have a stop that is under way, or is to come, not wait for what does not obey at once."""
+        """Do not wait for children that do not stop at once."""
         if not self._hurried.done():
             self._hurried.set_result(None)
 
@@ -83,14 +83,14 @@ class Supervisor:
         await asyncio.wait({keeper})
 
     async def _outlive(self, others: Sequence[asyncio.Task[None]], *, seconds_max: float) -> None:
-        """Wait until others have ended; not for long, and not in a hurry."""
+        """Wait until other children have ended, up to a bound, and not in a hurry."""
         ended = self._tasks.create_task(_all_done(others))
         await asyncio.wait({ended, self._hurried}, timeout=seconds_max, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
 
 
 async def run_supervised(work: Callable[[Supervisor], Awaitable[None]]) -> None:
-    """Do work with a supervisor until it ends, fails or a signal asks to stop; then stop all children."""
+    """Run work until it ends, fails or a signal asks to stop; then stop all children."""
     async with asyncio.TaskGroup() as tasks:
         supervisor = Supervisor(tasks)
         working = tasks.create_task(_failure_of(work(supervisor)))
@@ -133,7 +133,7 @@ class StopRequests:
         self._asked_at: float | None = None
 
     def receive(self, now: float) -> None:
-        """Take a request, at a moment of any steady clock in seconds."""
+        """Take a request; `now` is in seconds of any steady clock."""
         if self._asked_at is None:
             self._asked_at = now
             self._ask()
@@ -143,7 +143,7 @@ class StopRequests:
 
 @contextlib.contextmanager
 def handle_stop_signals(requests: StopRequests) -> Generator[None]:
-    """Take the signals by which a terminal, a shell or a service manager asks a process to stop."""
+    """Handle the signals by which a terminal, a shell or a service manager asks a process to stop."""
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, lambda: requests.receive(loop.time()))

@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Take `DEATH_SIGNAL PARENT_PID USER DOOR PROGRAM ARGUMENTS…` and become the program."""
+    """Take `DEATH_SIGNAL PARENT_PID USER FOLDER PROGRAM ARGUMENTS…` and become the program."""
     death_signal, parent, user, door, *command = arguments
     # Until the program is there, stop signals simply end us.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> None:
 
 
 def through_door(door: str, command: list[str]) -> list[str]:
-    """Open a folder that the user could not walk to, and lead the command through it.
+    """Open a folder that the user cannot reach, and use its descriptor in the command.
 
-    Whoever holds a folder open may use what is in it, whatever the folders above it allow.
+    A process may use an open folder, whatever the folders above it allow.
     """
     handle = os.open(door, os.O_RDONLY | os.O_DIRECTORY)
     os.set_inheritable(handle, True)  # noqa: FBT003 - as the system declares it

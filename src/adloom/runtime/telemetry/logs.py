@@ -33,7 +33,7 @@ UVICORN_LOGGERS = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
 
 
 def configure_logs(telemetry: Telemetry, stream: TextIO | None = None) -> None:
-    """Send the logs of this process to standard error; once, first thing in an entrypoint."""
+    """Send the logs of this process to standard error; call it once, first in an entrypoint."""
     output: TextIO = stream or sys.stderr
     level = logging.getLevelNamesMapping()[telemetry.log_level.upper()]
     renderers = _renderers(telemetry, output)
@@ -49,7 +49,7 @@ def configure_logs(telemetry: Telemetry, stream: TextIO | None = None) -> None:
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Hide secrets, and leave only what every renderer can write."""
+    """Hide secrets, and reduce values to what every renderer can write."""
     return {key: _clean(key, value, DEPTH_MAX) for key, value in event.items()}
 
 

@@ -36,19 +36,18 @@ class Metrics:
         self._add(lambda: [_build_info(process)])
 
     def counter(self, name: str, help_text: str, read: Callable[[], int]) -> None:
-        """Show a total that only grows; Prometheus adds `_total` to its name."""
+        """Add a total that only grows; Prometheus adds `_total` to its name."""
         self._add(lambda: [CounterMetricFamily(name, help_text, value=read())])
 
     def counters(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
-        """Show totals that only grow, one for each value of a label; the values must be few."""
+        """Add totals that only grow, one per value of a label; the values must be few."""
         self._add(lambda: [_add_labels(CounterMetricFamily(name, help_text, labels=[label]), read())])
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
-        """Show a figure that goes up and down."""
         self._add(lambda: [GaugeMetricFamily(name, help_text, value=read())])
 
     def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Show figures that go up and down, one for each value of a label; the values must be few."""
+        """Add a gauge per value of a label; the values must be few."""
         self._add(lambda: [_add_labels(GaugeMetricFamily(name, help_text, labels=[label]), read())])
 
     def _add(self, collect: Callable[[], Iterable[Metric]]) -> None:
@@ -57,7 +56,7 @@ class Metrics:
 
 @contextlib.contextmanager
 def serve_metrics(telemetry: Telemetry) -> Generator[Metrics]:
-    """Open the registry of this process, and serve it where a port is set."""
+    """Open the registry of this process, and serve it if a port is set."""
     metrics = Metrics(telemetry.process)
     if not telemetry.metrics_port:
         yield metrics
@@ -83,7 +82,6 @@ class _Reading(Collector):
         self._collect = collect
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures now."""
         return self._collect()
 
 

@@ -41,9 +41,7 @@ Attribute = str | bool | int | float
 class TraceSpan(Protocol):
     """One piece of work that is being traced."""
 
-    def set_attribute(self, key: str, value: Attribute, /) -> None:
-        """Say something about the work."""
-        ...
+    def set_attribute(self, key: str, value: Attribute, /) -> None: ...
 
 
 class Tracing:
@@ -70,7 +68,7 @@ class Tracing:
 
 
 def configure_tracing(telemetry: Telemetry) -> Tracing:
-    """Turn tracing on where an endpoint is set; the answer, closed at the end, sends what is left."""
+    """Turn tracing on if an endpoint is set; close the result to send what is left."""
     if telemetry.otlp_endpoint is None:
         return Tracing(None)
     provider = _provider(telemetry.otlp_endpoint, telemetry.process)
@@ -79,12 +77,11 @@ def configure_tracing(telemetry: Telemetry) -> Tracing:
 
 
 def is_tracing() -> bool:
-    """Tell whether spans go anywhere."""
     return _current.tracer is not None
 
 
 def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
-    """Trace what happens in the block."""
+    """Trace the block."""
     tracer = _current.tracer
     if tracer is None:
         return NO_SPAN
@@ -103,7 +100,7 @@ def request_span(
 
 
 def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callable[P, R]:
-    """Trace one call in so many; without tracing this is the function itself."""
+    """Trace one call in so many; without tracing, return the function itself."""
     assert one_in >= 1, "one in one is all of them"
     if not is_tracing():
         return function
@@ -136,8 +133,7 @@ class _NoSpan:
     ) -> None:
         pass
 
-    def set_attribute(self, key: str, value: Attribute, /) -> None:
-        """Say nothing."""
+    def set_attribute(self, key: str, value: Attribute, /) -> None: ...
 
 
 class _Current:

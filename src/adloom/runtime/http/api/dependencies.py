@@ -18,7 +18,7 @@ class Authenticator(Protocol):
     """Tells who shows a header, or refuses."""
 
     async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
-        """Tell who asks; raises UnauthenticatedError."""
+        """Return who asks, or raise UnauthenticatedError."""
         ...
 
 
@@ -33,7 +33,6 @@ class GuardedRoute(APIRoute):
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Put the guard before what the framework does with a request."""
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:

@@ -56,7 +56,7 @@ _BETTER_WORDS: Final = {
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Answer errors with problem details instead of the framework's own shapes."""
+    """Answer errors with problem details instead of the framework's own format."""
     app.add_exception_handler(AdloomError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_framework)
@@ -67,7 +67,6 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 
 def problem_response(error: AdloomError, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer an error."""
     own: dict[str, str] = {}
     if isinstance(error, RateLimitedError | UnavailableError):
         own["Retry-After"] = str(error.retry_after_seconds)
@@ -79,7 +78,7 @@ def problem_response(error: AdloomError, headers: Mapping[str, str] | None = Non
 
 
 def field_problems(errors: Sequence[Mapping[str, Any]]) -> tuple[FieldProblem, ...]:
-    """Say what is wrong with each field, in the client's own names for them."""
+    """Describe what is wrong with each field, by the client's names."""
     return tuple(FieldProblem(_field(error["loc"]), _message(error)) for error in errors[:ERRORS_MAX])
 
 

@@ -46,7 +46,6 @@ class RequestPipeline:
         self._headers = {**HEADERS_EVERYWHERE, **(STRICT_TRANSPORT if is_https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -96,7 +95,7 @@ class RequestPipeline:
 
 
 def _limit_body(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
-    """Stop reading where a body is over its bound, whether it has said so or not."""
+    """Stop reading a body over its bound, whether it announced its length or not."""
     # What is not a plain number here the server has refused; then the bytes are counted.
     announced = headers.get("content-length", "")
     seen = 0

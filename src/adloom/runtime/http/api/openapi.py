@@ -41,7 +41,6 @@ _FRAMEWORKS_OWN: Final = ("HTTPValidationError", "ValidationError")
 
 
 def problem_answer_description(status: int) -> Json:
-    """Describe an answer that is an error."""
     return {
         "description": HTTPStatus(status).phrase,
         "content": {PROBLEM_CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -54,7 +53,6 @@ def problems(*statuses: int) -> Responses:
 
 
 def build_document(app: FastAPI) -> Json:
-    """Describe every route of an app."""
     document: Json = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )

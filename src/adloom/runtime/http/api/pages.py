@@ -33,7 +33,7 @@ class ListQuery(Body):
 
     @property
     def page_request(self) -> PageRequest:
-        """The part of the list that is asked for, in the words of the database."""
+        """The requested part of the list, with the column's name in the database."""
         name = self.sort.removeprefix("-")
         return PageRequest(
             number=self.page,
@@ -54,7 +54,6 @@ class Page(Answer, Generic[A]):
 
 
 def page_of(shape: type[A], listed: Listed[object], query: ListQuery) -> Page[A]:
-    """Answer a page, each of its items in its own shape."""
     return Page[shape](
         items=[shape.model_validate(item) for item in listed.items],
         total_count=listed.total_count,

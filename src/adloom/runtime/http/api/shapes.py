@@ -52,7 +52,7 @@ def _web_address(text: str) -> str:
 
 
 def make_pattern_check(pattern: str, message: str) -> Callable[[str], str]:
-    """Make a check that says what to change, where a pattern alone would only show itself."""
+    """Make a check whose message says what to change; a pattern alone would only show itself."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -96,7 +96,7 @@ class Body(BaseModel):
     )
 
     def fields(self, *, but: str = "") -> dict[str, Any]:
-        """Give the fields for the struct that is made of them, but for one that has to be looked at."""
+        """Return the fields for the struct that is made of them, without one that needs special care."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != but}
 
 
@@ -111,7 +111,7 @@ class Patch(Body):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - as Pydantic declares it
-        """Give every field a default that is never looked at."""
+        """Give every field a default that is never read."""
         for field in cls.model_fields.values():
             field.default = PydanticUndefined
             field.default_factory = _nothing

@@ -9,7 +9,6 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 
 
 def scope_of(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
-    """Describe a request to the ASGI app."""
     raw_path = connection.root_path.encode("ascii") + request.path
     return {
         "type": "http",

@@ -71,7 +71,6 @@ class RequestRejectedError(Exception):
 
 
 def rejection_of(error: AdloomError) -> RequestRejectedError:
-    """Refuse with an error's problem details."""
     return RequestRejectedError(problem_answer(error))
 
 
@@ -79,7 +78,7 @@ INTERNAL_FAILURE = problem_answer(InternalFailureError("Something went wrong on 
 
 
 def answer_error(error: Exception) -> FastAnswer:
-    """Tell a client what went wrong: an error of ours in its own words, of any other no more than that."""
+    """Answer one of our errors with its own text; any other is logged and answered without details."""
     if isinstance(error, AdloomError):
         return problem_answer(error)
     log.error("hot_request_failed", exc_info=error)
@@ -87,7 +86,7 @@ def answer_error(error: Exception) -> FastAnswer:
 
 
 def run_handler(handler: FastHandler, request: FastRequest) -> FastResult:
-    """Ask a handler, and answer for it where it fails."""
+    """Call a handler; an error becomes an answer."""
     try:
         return handler(request)
     except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
@@ -95,7 +94,7 @@ def run_handler(handler: FastHandler, request: FastRequest) -> FastResult:
 
 
 def on_resolved(coming: PendingAnswer, call: Callable[[PendingAnswer, FastAnswer], object]) -> None:
-    """Tell somebody the answer as soon as it is there; what has failed is answered for as well."""
+    """Call back with the answer as soon as it is there; a failure becomes an answer."""
     if isinstance(coming, DeferredAnswer):
         coming.add_callback(call)
     else:

@@ -32,7 +32,7 @@ class FastRequest(msgspec.Struct, gc=False):
     first_values: dict[bytes, bytes] | None = None
 
     def header(self, name: bytes) -> bytes | None:
-        """Give the first value of a header, by its whole name in lower case."""
+        """Return the first value of a header; the name is in lower case."""
         if self.first_values is None:
             self.first_values = index_headers(self.headers)
         return self.first_values.get(name)
@@ -55,19 +55,18 @@ class DeferredAnswer:
         self._calls: list[Callable[[DeferredAnswer, FastAnswer], object]] = []
 
     def resolve(self, answer: FastAnswer) -> None:
-        """Give the answer, once."""
+        """Set the answer, once."""
         self._answer = answer
         for call in self._calls:
             call(self, answer)
 
     def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
-        """Say who is told of it."""
         self._calls.append(call)
         if self._answer is not None:
             call(self, self._answer)
 
     def __await__(self) -> Generator[Any, None, FastAnswer]:
-        """Wait for it, where that is not the hot path."""
+        """Wait for it; not for the hot path."""
         answered: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
         self.add_callback(lambda _, answer: None if answered.done() else answered.set_result(answer))
         return answered.__await__()
@@ -92,7 +91,6 @@ class FastRoute(msgspec.Struct, frozen=True):
     )
 
     def covers(self, path: bytes) -> bool:
-        """Tell whether the path is this route's."""
         return path.startswith(self.path) if self.is_prefix else path == self.path
 
 
@@ -111,7 +109,7 @@ class FastRoutes:
         self._prefixes = [(p, _methods_on(p, routes)) for p in sorted(prefixes, key=len, reverse=True)]
 
     def find(self, method: bytes, path: bytes) -> FastRoute | None:
-        """Find who answers; a known path with another method is answered by a refusal."""
+        """Find the route; a known path with another method gets a route that rejects it."""
         table = self._exact.get(path)
         if table is None:
             for prefix, below in self._prefixes:
@@ -124,7 +122,7 @@ class FastRoutes:
 
 
 def _methods_on(path: bytes, routes: Sequence[FastRoute]) -> _MethodTable:
-    """Collect the methods of one path: its own first, then those of the prefixes above it, then ours."""
+    """Collect the methods of one path: its own first, then those of prefixes above it, then ours."""
     nearest_last = sorted(
         (route for route in routes if route.covers(path)),
         key=lambda route: (len(route.path), not route.is_prefix),
@@ -159,7 +157,7 @@ def _rejection_of(allowed: bytes) -> FastRoute:
 
 
 def index_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Index headers by name; of a repeated one the first counts."""
+    """Index headers by name; the first value of a repeated one counts."""
     return dict(reversed(headers))
 
 
@@ -179,7 +177,6 @@ def encode_head(status: HTTPStatus, content_type: bytes | None, *headers: tuple[
 
 
 def problem_answer(error: AdloomError, *headers: tuple[bytes, bytes]) -> FastAnswer:
-    """Answer with an error's problem details."""
     if isinstance(error, RateLimitedError | UnavailableError):
         headers = (*headers, (b"retry-after", b"%d" % error.retry_after_seconds))
     return FastAnswer(

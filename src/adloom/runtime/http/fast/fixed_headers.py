@@ -18,7 +18,7 @@ class FixedHeaders:
         self.lines = b""
 
     def refresh(self, source: Headers) -> Self:
-        """Give these headers as they are sent: without the one that names the software."""
+        """Take over uvicorn's headers if they changed, without the one that names the software."""
         if source is not self._source:
             self._source = source
             self.pairs = [(name, value) for name, value in source if name.lower() != b"server"]
@@ -26,7 +26,7 @@ class FixedHeaders:
         return self
 
     def encode(self, answer: FastAnswer, connection: bytes, source: Headers, *, has_body: bool) -> bytes:
-        """Encode an answer with these headers; `connection` is the line that says what becomes of that."""
+        """Encode an answer with these headers; `connection` is its connection header line."""
         if source is not self._source:
             self.refresh(source)
         head, body = answer.head, answer.body

@@ -24,7 +24,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tick_seconds(self) -> float:
-        """Tell how often a connection looks at its clock, so that no deadline is set behind its timer."""
+        """How often a connection checks its deadlines: no deadline is nearer than this."""
         return min(
             self.header_seconds_max,
             self.body_seconds_max,

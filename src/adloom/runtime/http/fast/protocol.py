@@ -88,7 +88,6 @@ class FastProtocol(HttpToolsProtocol):
     # The transport's side.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  uvicorn narrows it so
-        """Take a new connection."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
@@ -97,7 +96,7 @@ class FastProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self.tick_seconds, self._on_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything; a future that is still pending finds nobody."""
+        """Drop all state; a pending future then changes nothing."""
         if self._timer is not None:
             self._timer.cancel()
         self._pending = None
@@ -107,7 +106,7 @@ class FastProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless what came before has to be answered first."""
+        """Parse, or hold the bytes until earlier requests are answered."""
         if self._reader.is_finished:
             self._discard(data)
         elif self._is_blocked:
@@ -117,25 +116,24 @@ class FastProtocol(HttpToolsProtocol):
             self._read(data)
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  asyncio allows it
-        """Stay for what is still to be answered: the client may have closed its half only."""
+        """Stay open for answers that are due: the client may have closed only its half."""
         self._is_draining = self._reader.is_finished = True
         return self._is_blocked and self.scheme == "http"
 
     def pause_writing(self) -> None:
-        """Answer no more until the client has read."""
         self.flow.pause_writing()
         self._is_blocked = True
         self._blocked_since = self._time()
 
     def resume_writing(self) -> None:
-        """Go on, soon: this may be called from within a write."""
+        """Continue in the next tick: this may be called from within a write."""
         self.flow.resume_writing()
         self.loop.call_soon(self._advance)
 
     def shutdown(self) -> None:
-        """Close when everything that has arrived is answered, at once when nothing is to be expected.
+        """Close when everything that has arrived is answered, at once if nothing is to be expected.
 
-        A connection in use may have a request on its way: it is answered, and told that it is the last.
+        A connection in use may have a request on its way: it is answered, with `connection: close`.
         """
         self._is_draining = True
         if self._is_blocked:
@@ -180,7 +178,7 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, answer: FastAnswer) -> None:
-        """Answer what cannot be read any further, in its turn."""
+        """Reject what cannot be parsed any further, after the answers before it."""
         self._reader.is_finished = True
         if self._is_blocked:
             self._waiting.append(partial(self._write_last, answer))
@@ -188,14 +186,14 @@ class FastProtocol(HttpToolsProtocol):
             self._write_last(answer)
 
     def on_expectation(self) -> None:
-        """Ask for the body now, or when the answers before it are out."""
+        """Send 100 Continue now, or after the answers that are due."""
         if self._is_blocked:
             self._owes_continue = True
         else:
             self.transport.write(_CONTINUE)
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
-        """Answer a request, or let it wait for its turn."""
+        """Answer a request, or queue it behind the one that waits."""
         self._owes_continue = False
         if self._is_blocked:
             self._waiting.append(partial(self._begin, request, route, connection))
@@ -222,7 +220,7 @@ class FastProtocol(HttpToolsProtocol):
             self._handle_result(outcome, request, connection)
 
     def on_result(self, request: FastRequest, outcome: FastResult) -> None:
-        """Take what a request came to that was gathered with others."""
+        """Take the result of a request that was answered in a batch."""
         if self._pending is None or self._pending[1] is not request:
             return  # The client has gone.
         if isinstance(outcome, FastAnswer):
@@ -258,7 +256,7 @@ class FastProtocol(HttpToolsProtocol):
                 self.transport.resume_reading()
 
     def _run_app(self, request: FastRequest, connection: bytes) -> None:
-        """Let the ASGI app answer; it gets its body whole."""
+        """Let the ASGI app answer; it gets the whole body."""
         self._is_app_running = self._is_blocked = True
         stays_open = connection not in (CLOSES, STAYS_OPEN_FOR_1_0)  # The cycle does not speak HTTP/1.0.
         self.cycle = cycle = RequestResponseCycle(
@@ -286,13 +284,12 @@ class FastProtocol(HttpToolsProtocol):
         return limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit)
 
     def on_response_complete(self) -> None:
-        """Go on after an answer of the ASGI app."""
         self.server_state.total_requests += 1
         self._is_app_running = False
         self._advance()
 
     def _advance(self) -> None:
-        """Go on with what waits: requests first, then bytes, then the socket."""
+        """Continue with what waits: requests first, then bytes, then the socket."""
         while not self._must_wait():
             if self._waiting:
                 self._waiting.popleft()()
@@ -316,7 +313,7 @@ class FastProtocol(HttpToolsProtocol):
         )
 
     def _listen(self) -> None:
-        """Give the client its turn, with all of its time."""
+        """Wait for the client again; its time starts now."""
         self._reader.phase_since = self._time()
         if self._owes_continue:
             self._owes_continue = False
@@ -337,7 +334,7 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _write_last(self, answer: FastAnswer) -> None:
-        """Write a refusal and hear the client out, since closing on unread bytes would take it back."""
+        """Write a rejection and read on until the client ends: closing on unread bytes would discard the answer."""
         self._send(answer, CLOSES, has_body=True)
         if self._is_draining or not self.transport.can_write_eof():
             self.transport.close()
@@ -353,7 +350,7 @@ class FastProtocol(HttpToolsProtocol):
     # Time.
 
     def _on_timer(self) -> None:
-        """Look at the clock, at least once a tick: no deadline is set nearer than that."""
+        """Check the deadline at least once a tick: no deadline is nearer than that."""
         now = self._time()
         due = self._due(now)
         if now >= due:

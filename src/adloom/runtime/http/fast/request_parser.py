@@ -49,11 +49,11 @@ class RequestSink(Protocol):
     """Who takes the requests as they become whole."""
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
-        """Take a whole request, who answers it, and what its answer says about the connection."""
+        """Take a whole request, its route, and the connection header of its answer."""
         ...
 
     def on_expectation(self) -> None:
-        """Tell the client to go on with its body, as soon as it is its turn."""
+        """Tell the client to send its body, after the answers that are due."""
         ...
 
 
@@ -90,7 +90,7 @@ class RequestParser:
         self._connection = STAYS_OPEN
 
     def feed(self, piece: bytes | memoryview, now: float) -> None:
-        """Parse the next piece; RefusedError says what the client gets for bytes that are no request."""
+        """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
         self._now = now
         self._piece_bytes = len(piece)
         try:
@@ -104,12 +104,12 @@ class RequestParser:
             self._check_bounds()
 
     def stop(self) -> None:
-        """Let go of the parser and the sink, which hold us in a circle."""
+        """Release the parser and the sink, which hold a reference cycle."""
         self.is_finished = True
         del self._parser, self._on_request, self._on_expectation
 
     def _feed_as_plain(self, rest: bytes | memoryview) -> None:
-        """Read a request again without its `Upgrade`, which we ignore, and then what came after its head."""
+        """Parse a request again without its `Upgrade`, which we ignore, and then what came after its head."""
         lines = [b"%b: %b\r\n" % header for header in self._headers if header[0] != b"upgrade"]
         version = self._parser.get_http_version().encode()
         head = b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._url, version, b"".join(lines))
@@ -119,7 +119,7 @@ class RequestParser:
         self.feed(rest, self._now)
 
     def _check_bounds(self) -> None:
-        """Refuse an unfinished head or body that is over its bound for certain."""
+        """Reject an unfinished head or body that is over its bound for certain."""
         if self._is_phase_new:  # Some of the piece belonged to what came before.
             self._is_phase_new = False
             return
@@ -139,12 +139,11 @@ class RequestParser:
             raise self._reject(_headers_too_large(limits))
 
     def _reject(self, error: AdloomError) -> RequestRejectedError:
-        """Refuse, and remember it: the parser passes on that a callback failed, but not always why."""
+        """Remember the rejection: httptools reports that a callback failed, but not always why."""
         self._refusal = rejection_of(error)
         return self._refusal
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
         self._url = b""
         self._headers = []
         self._body = b""
@@ -154,7 +153,6 @@ class RequestParser:
         self._is_phase_new = True
 
     def on_url(self, url: bytes) -> None:
-        """Collect the target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -162,7 +160,7 @@ class RequestParser:
         self._headers.append((name.lower(), value.rstrip()))
 
     def on_headers_complete(self) -> None:
-        """Decide who answers, and refuse what is over its bounds before its body comes."""
+        """Find the route, and reject what is over its bounds before its body comes."""
         parser = self._parser
         method = parser.get_method()
         if parser.should_upgrade():
@@ -184,7 +182,7 @@ class RequestParser:
             self._expect_body(by_name, route)
 
     def _target(self) -> tuple[bytes, bytes]:
-        """Part path and query of the target, most often one in origin form."""
+        """Split the target into path and query."""
         url = self._url
         if url.startswith(b"/") and b"#" not in url:
             path, _, query = url.partition(b"?")
@@ -215,7 +213,7 @@ class RequestParser:
                 raise self._reject(_headers_too_large(limits))
 
     def _expect_body(self, by_name: dict[bytes, bytes], route: FastRoute | None) -> None:
-        """Bound the body that is to come, and call for it where the client waits to be asked."""
+        """Bound the body, and send 100 Continue if the client waits for it."""
         self.phase = _BODY
         self.phase_since = self._now
         self._phase_bytes = 0
@@ -241,7 +239,6 @@ class RequestParser:
         return BodyTooLargeError(f"The body may have at most {self._body_bytes_max} bytes.")
 
     def on_body(self, body: bytes) -> None:
-        """Collect the body."""
         if not self._body:
             self._body = body
         else:
@@ -252,7 +249,7 @@ class RequestParser:
             raise self._reject(self._body_too_large())
 
     def on_message_complete(self) -> None:
-        """Hand the request over; nothing is read behind one that closes its connection."""
+        """Pass the request on; nothing is parsed after one that closes its connection."""
         if self._is_upgrade or self.is_finished:
             return
         self.phase = _IDLE

@@ -22,9 +22,7 @@ class Connection(Protocol):
 
     loop: AbstractEventLoop
 
-    def on_result(self, request: FastRequest, outcome: FastResult) -> None:
-        """Take what its request has come to."""
-        ...
+    def on_result(self, request: FastRequest, outcome: FastResult) -> None: ...
 
 
 class TickBatch:
@@ -34,7 +32,7 @@ class TickBatch:
         self._asked: list[tuple[Connection, FastHandler, FastRequest]] = []
 
     def add(self, connection: Connection, handler: FastHandler, request: FastRequest) -> None:
-        """Have a request answered when this turn's are all there."""
+        """Queue a request; the batch is answered when all requests of this tick are read."""
         if not self._asked:
             connection.loop.call_soon(self._answer)
         self._asked.append((connection, handler, request))

@@ -29,16 +29,14 @@ class ServeTimes:
 
     @property
     def samples(self) -> int:
-        """How many measured calls are known."""
         return len(self._samples)
 
     def quantile(self, share: float) -> float | None:
-        """Tell the seconds that a share of the calls stays under; None where nothing was measured yet."""
+        """Return a quantile in seconds; None if nothing was measured yet."""
         ordered = sorted(self._samples.copy())
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
     def measure(self, route: FastRoute) -> FastRoute:
-        """Measure a route."""
         return msgspec.structs.replace(route, handler=self._measure_handler(route.handler))
 
     def _measure_handler(self, handler: FastHandler) -> FastHandler:
