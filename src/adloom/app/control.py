@@ -114,12 +114,10 @@ ROUTERS = (
 
 
 def main() -> None:
-    """Run until told to stop."""
     run_process(control_settings, control)
 
 
 async def control(settings: ControlSettings, metrics: Metrics) -> None:
-    """Serve the control plane."""
     app = build_control(settings, clock=SystemClock(), ids=SystemIds(), has_console=True)
     metrics.counters(
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
@@ -158,7 +156,7 @@ def build_control(
     passwords: Passwords | None = None,
     has_console: bool = False,
 ) -> FastAPI:
-    """Put the control plane together; it connects when it is started."""
+    """Compose the control plane; it connects when it is started."""
     feed = SpendFeed()
 
     @asynccontextmanager

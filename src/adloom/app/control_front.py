@@ -14,7 +14,7 @@ router = APIRouter()
 
 @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def front(request: Request) -> Response:
-    """Show the way."""
+    """Redirect a browser to the console; tell a program the addresses."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse(CONSOLE, 303)
     address = request.app.state.public_url

@@ -19,16 +19,16 @@ _UNAVAILABLE: Responses = {503: {"description": "A part that is needed does not 
 
 @router.get("/live")
 async def live() -> dict[str, str]:
-    """Tell that the process runs."""
+    """Answer that the process runs."""
     return {"status": "ok"}
 
 
 @router.get("/ready", responses=_UNAVAILABLE)
 @router.get("", responses=_UNAVAILABLE)
 async def ready(request: Request) -> Response:
-    """Tell whether the parts that the control plane leans on answer.
+    """Check the services that the control plane needs.
 
-    Valkey is looked at but not counted: without it changes reach the indexes a second later.
+    Valkey is reported but not required: without it changes reach the indexes a second later.
     """
     pool: postgres.Pool = request.app.state.pool
     async with asyncio.TaskGroup() as group:

@@ -39,7 +39,7 @@ def bind_socket(host: str, port: int, *, flag: str | None = None) -> socket.sock
 
 @contextlib.contextmanager
 def listen(host: str, port: int, *, count: int, flag: str | None = None) -> Generator[list[socket.socket]]:
-    """Listen with several sockets that share a port, among which the kernel spreads connections."""
+    """Listen with several sockets that share a port; the kernel spreads connections over them."""
     listeners = _bind_sockets(host, port, count=count, flag=flag)
     try:
         yield listeners
@@ -49,7 +49,6 @@ def listen(host: str, port: int, *, count: int, flag: str | None = None) -> Gene
 
 
 def port_of(listener: socket.socket) -> int:
-    """Tell the port that a socket listens on."""
     port: int = listener.getsockname()[1]
     return port
 

@@ -18,9 +18,7 @@ class ProcessSettings(Protocol):
     """What the settings of all processes have in common."""
 
     @property
-    def telemetry(self) -> Telemetry:
-        """How the process is seen from outside."""
-        ...
+    def telemetry(self) -> Telemetry: ...
 
 
 S = TypeVar("S", bound=ProcessSettings)

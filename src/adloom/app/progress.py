@@ -23,7 +23,7 @@ class StepProgress:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Generator[None]:
-        """Show a step while it is done, and that it is done."""
+        """Show a step while it runs, and how it ended."""
         started_at = time.perf_counter()
         try:
             with self._console.status(title) if self._console.is_terminal else contextlib.nullcontext():
@@ -35,7 +35,6 @@ class StepProgress:
         self._console.print(f"[green]✓[/green] {title:<{TITLE_WIDTH}}[dim]{seconds:>6.2f} s[/dim]")
 
     def print_line(self, text: str = "") -> None:
-        """Print a line as it is."""
         self._console.print(text, markup=False)
 
     def print_fact(self, label: str, value: str, note: str = "") -> None:
@@ -44,7 +43,7 @@ class StepProgress:
         self._console.print(line.append(f"  {note}") if note else line)
 
     def print_ready(self, line: str) -> None:
-        """Print the line that programs wait for, bare and at once."""
+        """Print the line that programs wait for, plain and at once."""
         try:
             print(line, flush=True)  # noqa: T201 - without any colour or folding
         except BrokenPipeError:
@@ -55,7 +54,7 @@ class _LastingConsole(Console):
     """Goes on when nobody reads any more: `adloom up | head` has seen enough, its readers have not."""
 
     def on_broken_pipe(self) -> None:
-        """Say the rest to nobody."""
+        """Discard further output."""
         nobody = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nobody, sys.stdout.fileno())
         os.close(nobody)

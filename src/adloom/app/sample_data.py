@@ -59,7 +59,7 @@ class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def is_catalog_untouched(database_url: str) -> bool:
-    """Tell whether there is room for a sample: by itself it is never loaded into what somebody has made."""
+    """Whether nothing was ever written: the sample is not loaded by itself beside other data."""
     connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
     try:
         # It is raised by every write.
@@ -69,18 +69,18 @@ async def is_catalog_untouched(database_url: str) -> bool:
 
 
 def read_manifest(directory: DataDirectory) -> Manifest | None:
-    """Read what the sample has made; None where there is none."""
+    """Return what the sample has created; None if there is no sample."""
     return directory.read(FILE_NAME, Manifest)
 
 
 def is_loaded(directory: DataDirectory) -> bool:
-    """Tell whether the sample is there, whole."""
+    """Whether the whole sample is loaded."""
     manifest = read_manifest(directory)
     return manifest is not None and manifest.state is State.THERE
 
 
 def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
-    """Load the sample; what a load or a removal that broke off has left is taken away before."""
+    """Load the sample; the remains of an interrupted load or removal are removed first."""
     manifest = read_manifest(target.directory)
     if manifest is not None and manifest.state is State.THERE:
         return manifest
@@ -104,12 +104,11 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
 
 
 async def fill_in_thread(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
-    """Load the sample beside other work."""
     return await asyncio.to_thread(fill, target, ids=ids, now=now)
 
 
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
-    """Take the sample away, and forget it where nothing had to stay."""
+    """Remove the sample, and its manifest if nothing had to stay."""
     with closing(_admin(target, now)) as admin:
         removed = remove_sample(admin, manifest, keep=lambda it: target.directory.write(FILE_NAME, it))
     if removed.manifest.count:

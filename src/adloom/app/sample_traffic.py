@@ -41,7 +41,6 @@ class WatchedManifest:
         self._manifest: Manifest | None = None
 
     def read(self) -> Manifest | None:
-        """Give what there is now."""
         try:
             about = (self._directory.path / FILE_NAME).stat()
             stamp = (about.st_mtime_ns, about.st_ino)

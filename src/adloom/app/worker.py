@@ -104,12 +104,11 @@ class WorkerHealth(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """Run until told to stop."""
     run_process(worker_settings, work)
 
 
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:
-    """Follow the ledger and run jobs until a signal asks to stop."""
+    """Run projections and jobs until a signal asks to stop."""
     # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
     freeze_startup_objects(BATCH_THRESHOLD)
     async with (
@@ -141,7 +140,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
 def _ledger_runs(
     settings: WorkerSettings, metrics: Metrics, pools: Pools, valkey: Valkey, clock: Clock
 ) -> list[Run]:
-    """Make what follows the ledger and looks after it, and the budget actors that charge for it."""
+    """Compose the projections, the retention of their data, and the budget actors."""
     worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
     pool = pools.any
     budget_actors = make_budget_actors(
@@ -191,12 +190,12 @@ def _ledger_runs(
 
 
 def _consumer(telemetry: Telemetry) -> str:
-    """Name this worker, so that its next life knows what was its own."""
+    """Name this worker; after a restart it has the same name and finds its own entries."""
     return f"{telemetry.process}@{socket.gethostname()}"
 
 
 async def _answer_health(settings: WorkerSettings) -> None:
-    """Answer who asks how we are, until a signal asks to stop."""
+    """Answer health checks until a signal asks to stop."""
     clock = asyncio.get_running_loop().time
     started_at = clock()
 
@@ -213,7 +212,7 @@ async def _answer_health(settings: WorkerSettings) -> None:
 
 
 def job_runs(settings: WorkerSettings, metrics: Metrics, around: JobDependencies) -> list[Run]:
-    """Make what runs until told to stop."""
+    """Compose the job worker and the schedules that put its jobs."""
     pool, valkey, queue, clock, stats = around
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
@@ -240,7 +239,6 @@ def job_runs(settings: WorkerSettings, metrics: Metrics, around: JobDependencies
 async def open_sync(
     settings: WorkerSettings, metrics: Metrics, pool: Pool, clock: Clock
 ) -> AsyncGenerator[SyncParts]:
-    """Put stats sync together."""
     redis_url = settings.services.redis_url
     async with open_stats_queue(redis_url) as queue, open_http_client() as http:
         providers = {

@@ -17,7 +17,7 @@ from adloom.runtime.valkey import Valkey
 def make_trainer(
     pool: Pool, valkey: Valkey, clock: Clock, *, folding: Iterable[Projection], wait_seconds: int
 ) -> Trainer:
-    """Make the learner of a worker; it learns while the worker folds the projection that it learns from."""
+    """Make the trainer; it learns while this worker runs the projection that it learns from."""
     [projection] = [one for one in folding if one.name == LEARNING]
     ledger = ValkeyEventLog(valkey)
 
@@ -35,7 +35,6 @@ def make_trainer(
 
 
 def register_learning(metrics: Metrics, trainer: Trainer) -> None:
-    """Show how far learning is, and how well it predicts."""
     metrics.counters(
         "adloom_learning_examples",
         "Impressions that were learned from in this process.",

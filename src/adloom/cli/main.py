@@ -44,7 +44,7 @@ Host = Annotated[str, typer.Option(help="The address to listen on.")]
 
 
 def main() -> None:
-    """Run a command; what the user can mend is said in a line."""
+    """Run a command; errors that the user can fix are printed in one line."""
     _open_standard_streams()
     try:
         _read_dotenv()
@@ -126,7 +126,7 @@ def worker(
     host: Annotated[str, typer.Option(envvar="ADLOOM_WORKER_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
 ) -> None:
-    """Follow the ledger and count; it needs DATABASE_URL and REDIS_URL."""
+    """Run the projections and the jobs; it needs DATABASE_URL and REDIS_URL."""
     os.environ.update({"ADLOOM_WORKER_HOST": host, "WORKER_PORT": str(port)})
     from adloom.app import worker as command
 
@@ -135,7 +135,7 @@ def worker(
 
 @app.command()
 def migrate(*, data_dir: DataDir = None) -> None:
-    """Bring the database to the newest schema: DATABASE_URL's, or that of an installation that runs."""
+    """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
     from adloom.runtime.embedded.servers import find_database_url
     from adloom.runtime.schema import upgrade_schema
 
@@ -151,7 +151,7 @@ def rollup(
     last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Make the daily statistics of some days anew, both included (UTC); the worker does so every night."""
+    """Recompute the daily statistics of some days, both included (UTC); the worker does so every night."""
     from rich.console import Console
 
     from adloom.cli import rollup as command
@@ -172,7 +172,7 @@ def sync(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Have the worker fetch the statistics of ad accounts for some days anew, both included."""
+    """Have the worker fetch the statistics of ad accounts again for some days, both included."""
     from rich.console import Console
 
     from adloom.cli import sync as command
@@ -263,7 +263,7 @@ def doctor(
 
 @app.command(context_settings=PASSED_ON)
 def bench(context: typer.Context) -> None:
-    """Measure what the hot routes cost, as ratios in one run. Needs a checkout."""
+    """Measure what the fast routes cost, as ratios in one run. Needs a checkout."""
     _run_from_checkout("bench", context)
 
 
@@ -274,7 +274,7 @@ def simulate(context: typer.Context) -> None:
 
 
 def _run_from_checkout(package: str, context: typer.Context) -> None:
-    """Run a package that lies beside `src` in a checkout and is not in the wheel."""
+    """Run a package that is beside `src` in a checkout and not in the wheel."""
     root = Path(__file__).resolve().parents[3]
     if not (root / package / "__main__.py").is_file():
         sys.exit(f"adloom {context.info_name}: runs in a checkout of the sources only; {root} is none.")

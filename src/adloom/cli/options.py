@@ -19,7 +19,6 @@ DataDir = Annotated[
 
 
 def data_directory(given: Path | None) -> DataDirectory:
-    """Give the directory that was named, or the default one."""
     if given is None:
         return DataDirectory(default_data_directory(os.environ, is_root=os.geteuid() == 0))
     return DataDirectory(given.absolute())

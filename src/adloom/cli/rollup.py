@@ -21,7 +21,7 @@ Tell = Callable[[date, float], None]
 
 
 async def run(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
-    """Roll up days, both included, one after another; each is done or as it was."""
+    """Roll up days one after another, both included; each is replaced whole or not at all."""
     days = list(days_of(first, last, today=clock.now().date()))
     try:
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
@@ -40,7 +40,7 @@ async def run(database_url: str, first: date, last: date, clock: Clock, console:
 
 
 def days_of(first: date, last: date, *, today: date) -> Iterator[date]:
-    """List the days of a range, or say what is wrong with it."""
+    """List the days of a range, or raise what is wrong with it."""
     if last < first:
         raise RollupRefusedError(f"--to is {last}, which is before --from {first}.")
     # A reader's clock may be a little ahead, around midnight too.
@@ -53,7 +53,7 @@ def days_of(first: date, last: date, *, today: date) -> Iterator[date]:
 
 @contextlib.contextmanager
 def _shown(console: Console, days: list[date]) -> Generator[Tell]:
-    """Show a bar over all the days, where somebody looks."""
+    """Show a progress bar over all days on a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -18,7 +18,7 @@ app = typer.Typer(
 
 @app.command()
 def status(*, data_dir: DataDir = None) -> None:
-    """Tell whether the sample is there, and what of it."""
+    """Show whether the sample is loaded, and what it has."""
     from adloom.app import sample_data
 
     sample_data.print_status(data_directory(data_dir), typer.echo)
@@ -26,7 +26,7 @@ def status(*, data_dir: DataDir = None) -> None:
 
 @app.command()
 def remove(*, data_dir: DataDir = None) -> None:
-    """Take the sample away, and nothing else; `adloom up` has to run."""
+    """Remove the sample, and nothing else; `adloom up` has to run."""
     from adloom.app import sample_data
 
     sample_data.remove(os.environ, data_directory(data_dir), typer.echo)
@@ -34,7 +34,7 @@ def remove(*, data_dir: DataDir = None) -> None:
 
 @app.command()
 def load(*, data_dir: DataDir = None) -> None:
-    """Bring the sample, also beside what you have made; `adloom up` has to run."""
+    """Load the sample, also beside your own data; `adloom up` has to run."""
     from adloom.app import sample_data
 
     sample_data.load(os.environ, data_directory(data_dir), typer.echo)

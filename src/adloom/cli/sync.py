@@ -61,7 +61,7 @@ async def run(  # noqa: PLR0913 - where, what, and how it is shown
 
 
 def check_days(first: date, last: date, *, today: date) -> None:
-    """Say what is wrong with a range of days."""
+    """Raise what is wrong with a range of days."""
     if last < first:
         raise SyncCommandError(f"--to is {last}, which is before --from {first}.")
     # It may be tomorrow already where an account is.
@@ -93,7 +93,7 @@ class _Following:
         self._seconds_idle = 0.0
 
     async def run(self, look_seconds: float) -> list[ListedJob]:
-        """Follow the jobs to their end, and tell which have failed."""
+        """Follow the jobs to their end, and return those that failed."""
         with self._bar() as bar:
             task = bar.add_task("", total=self._total)
             while self._open:

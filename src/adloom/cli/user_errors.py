@@ -32,5 +32,5 @@ USER_ERRORS = (
 
 
 def user_message(error: Exception) -> str | None:
-    """Word an error that the user can mend; None for the others."""
+    """Return the message of an error that the user can fix; None for others."""
     return str(error) if isinstance(error, USER_ERRORS) else None

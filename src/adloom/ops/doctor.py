@@ -23,7 +23,7 @@ STYLES = {FindingState.OK: "green", FindingState.WARN: "yellow", FindingState.FA
 
 
 async def examine(variables: Mapping[str, str], directory: DataDirectory, clock: Clock) -> list[Finding]:
-    """Look at everything."""
+    """Run every check."""
     is_running = directory.holder_pid() is not None
     findings = [
         machine.check_python(),
@@ -72,7 +72,7 @@ async def _database(
     *,
     is_running: bool,
 ) -> "Connection | Finding":
-    """Connect to the database, or find why not; one that is not ours may run while we do not."""
+    """Connect to the database, or report why not; an external one may run while we do not."""
     if not (is_running or variables.get("DATABASE_URL")):
         return not_running("PostgreSQL")
     try:
@@ -94,7 +94,7 @@ async def _valkey(
     *,
     is_running: bool,
 ) -> "Valkey | Finding":
-    """Connect to Valkey, or find why not."""
+    """Connect to Valkey, or report why not."""
     if not (is_running or variables.get("REDIS_URL")):
         return not_running("Valkey")
     try:
@@ -129,7 +129,7 @@ async def _processes(running: Installation | None, catalog_version: int | None) 
 
 
 def show(findings: Sequence[Finding], console: Console) -> None:
-    """Print every finding, with the remedy under what is not well."""
+    """Print every finding, with the remedy below those that are not OK."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -145,5 +145,5 @@ def show(findings: Sequence[Finding], console: Console) -> None:
 
 
 def is_well(findings: Sequence[Finding]) -> bool:
-    """Tell whether nothing has failed."""
+    """Whether nothing has failed."""
     return all(finding.state is not FindingState.FAIL for finding in findings)

@@ -27,11 +27,9 @@ class ServeFigures:
         self._times = ServeTimes()
 
     def measured(self, routes: list[FastRoute]) -> list[FastRoute]:
-        """Measure how long routes take."""
         return [self._times.measure(route) for route in routes]
 
     def register(self, metrics: Metrics) -> None:
-        """Show how long serving takes."""
         metrics.gauges(
             "adloom_serve_seconds",
             "From a whole request to its answer, of one in 16 requests; the last 1,024 of them.",
@@ -43,7 +41,6 @@ class ServeFigures:
         )
 
     def reading(self, keeper: IndexRefresher, appender: EventAppender, spool: DiskSpool | None) -> Reading:
-        """Read the figures of this moment."""
         offers, auctions = self._offers, self._auctions
         filled = offers.served + auctions.won
         return Reading(
@@ -67,7 +64,6 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
     appender: EventAppender,
     spool: DiskSpool | None,
 ) -> HeartbeatPublisher:
-    """Make what tells how a delivery process is doing."""
     return HeartbeatPublisher(
         valkey,
         clock,
@@ -79,7 +75,6 @@ def delivery_teller(  # noqa: PLR0913 - what it reads
 
 
 def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
-    """Show which model a delivery process predicts with."""
     metrics.gauge(
         "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: keeper.version
     )

@@ -24,7 +24,6 @@ def register_sync(  # noqa: PLR0913 - whatever there is to look at
     worker: JobWorker,
     clock: Clock,
 ) -> None:
-    """Show what providers have answered, what became of the jobs, and how old the figures are."""
     metrics.registry.register(_Providers(tally))
     metrics.counters(
         "adloom_sync_changed_rows",
@@ -48,7 +47,7 @@ def register_sync(  # noqa: PLR0913 - whatever there is to look at
 
 
 def _register_ages(metrics: Metrics, scheduler: SyncScheduler, clock: Clock) -> None:
-    """Show ages over all sellers, and of those that wait longest: a series for each of them would be too many."""
+    """Export ages over all sellers, and of those that wait longest: one series per seller would be too many."""
 
     def age(moment: datetime | None) -> float:
         return 0.0 if moment is None else max(0.0, (clock.now() - moment).total_seconds())
@@ -80,7 +79,6 @@ class _Providers(Collector):
         self._tally = tally
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures now."""
         fetches = CounterMetricFamily(
             "adloom_sync_fetches",
             "Fetches of an account by how they ended.",
@@ -99,6 +97,6 @@ class _Providers(Collector):
 
 
 def _buckets(within: list[int]) -> list[tuple[str, float]]:
-    """Write the buckets as Prometheus wants them: each with all before it."""
+    """Make the buckets cumulative, as Prometheus wants them."""
     bounds = [*(str(bound) for bound in SECONDS_BOUNDS), "+Inf"]
     return [(bound, float(sum(within[: place + 1]))) for place, bound in enumerate(bounds)]

@@ -18,7 +18,6 @@ from adloom.stats.rollup import Rollup, StaleDays
 
 
 def register_projections(metrics: Metrics, projections: Sequence[Projection]) -> None:
-    """Show what each projection has done in this process, and whether it is done here."""
     metrics.registry.register(_Events(projections))
 
     def each(read: Callable[[Projection], int]) -> Callable[[], dict[str, int]]:
@@ -42,7 +41,6 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
 
 
 def register_ledger(metrics: Metrics, upkeep: LogRetention) -> None:
-    """Show how far the projections are, and how much the ledger holds."""
     metrics.gauges(
         "adloom_ledger_lag_entries",
         "Entries not yet folded.",
@@ -64,7 +62,6 @@ def register_ledger(metrics: Metrics, upkeep: LogRetention) -> None:
 
 
 def register_days(metrics: Metrics, days: PartitionMaintenance) -> None:
-    """Show what was done to the days of the event tables."""
     metrics.counters(
         "adloom_event_days",
         "Days of the event tables that were made ahead of time, and that were dropped.",
@@ -77,7 +74,6 @@ def register_days(metrics: Metrics, days: PartitionMaintenance) -> None:
 
 
 def register_auction_days(metrics: Metrics, days: PartitionMaintenance) -> None:
-    """Show what was done to the days of the auctions."""
     metrics.counters(
         "adloom_auction_days",
         "Days of recorded auctions that were made ahead of time, and that were dropped.",
@@ -90,7 +86,6 @@ def register_auction_days(metrics: Metrics, days: PartitionMaintenance) -> None:
 
 
 def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: ScheduleSync) -> None:
-    """Show what became of the jobs."""
     metrics.counters(
         "adloom_jobs",
         "Jobs by how an attempt ended: done, failed, buried without attempts left, back from a lost process.",
@@ -108,7 +103,6 @@ def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: Sche
 
 
 def register_rollup(metrics: Metrics, rollup: Rollup, stale: StaleDays) -> None:
-    """Show how days are rolled up."""
     metrics.counter("adloom_rollup_days", "Days rolled up.", lambda: rollup.days)
     metrics.gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
     metrics.gauge(
@@ -125,7 +119,6 @@ class _Events(Collector):
         self._projections = projections
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures now."""
         family = CounterMetricFamily(
             "adloom_projection_events",
             "Events by what a projection did with them.",
@@ -141,7 +134,6 @@ class _Events(Collector):
 
 
 def register_budget_actors(metrics: Metrics, budget_actors: BudgetActors) -> None:
-    """Show what budget actors do in this process, who talks to them, and what they charge."""
     _register_host(metrics, budget_actors)
     _register_inbox(metrics, budget_actors)
     metrics.counters(

@@ -78,7 +78,7 @@ def make_plan(
     secrets: Secrets,
     clock: Clock,
 ) -> UpPlan:
-    """Decide what to run and with which settings, and raise if the settings are not usable."""
+    """Decide what to run and with which settings; raises if the settings are not usable."""
     directory = DataDirectory(options.data_directory)
     names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
     last = directory.read_installation()
@@ -176,7 +176,7 @@ def delivery_children(
     environment: Mapping[str, str],
     metrics_ports: Sequence[int | None],
 ) -> list[ChildSpec]:
-    """Describe the delivery processes, one for each socket."""
+    """Describe the delivery processes, one per socket."""
 
     async def wait_until_ready() -> None:
         probes = PROBES_PER_CHILD if len(listeners) > 1 else 1
@@ -194,8 +194,6 @@ def delivery_children(
 def control_child(
     listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
 ) -> ChildSpec:
-    """Describe the control process."""
-
     async def wait_until_ready() -> None:
         await wait_until_ok(host, port_of(listener), "/health/ready")
 
@@ -205,8 +203,6 @@ def control_child(
 def worker_child(
     listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
 ) -> ChildSpec:
-    """Describe the worker process."""
-
     async def wait_until_ready() -> None:
         await wait_until_ok(host, port_of(listener), "/health")
 
@@ -217,7 +213,7 @@ def worker_child(
 
 
 def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
-    """Describe the simulated readers of the sample: they know nothing but the public address, and no secret."""
+    """Describe the simulated visitors of the sample: they know only the public address, and no secret."""
     return ChildSpec(
         program=Program(
             name=SAMPLE,

@@ -70,7 +70,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
 async def _start(
     house: UpPlan, supervisor: Supervisor, secrets: Secrets, progress: StepProgress, clock: Clock
 ) -> str | None:
-    """Start all, each part when what it needs is there; tells the link of a first log-in, where there was none yet."""
+    """Start all parts in order; return the link of the first log-in if there was none yet."""
     servers = house.servers
     if servers.postgres is not None:
         with progress.step("PostgreSQL"):
@@ -104,7 +104,7 @@ def _ensure_secrets(directory: DataDirectory) -> Secrets:
 def _print_summary(
     house: UpPlan, options: UpOptions, secrets: Secrets, welcome: str | None, progress: StepProgress
 ) -> None:
-    """Say where everything is; who sees it for the first time is told where to begin."""
+    """Print where everything is, and for a new installation where to begin."""
     directory = DataDirectory(options.data_directory)
     width = max(len(house.delivery_url), len(house.control_url)) + len(SHOP_PATH)
     progress.print_line()
@@ -139,7 +139,7 @@ LOOK_SECONDS = 1.0
 async def load_at_start(
     house: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
 ) -> None:
-    """Load the sample at the first start, or again where an earlier load broke off."""
+    """Load the sample at the first start, or again if an earlier load was interrupted."""
     manifest = read_manifest(directory)
     is_broken_off = manifest is not None and manifest.state is State.LOADING
     if not (is_broken_off or await is_catalog_untouched(house.servers.database_url)):
@@ -152,7 +152,6 @@ async def load_at_start(
 
 
 def site_of(house: UpPlan, directory: DataDirectory) -> SampleTarget:
-    """Tell where the sample of a running product goes."""
     return SampleTarget(
         directory=directory,
         # Not the public address, which may be a proxy's that does not run yet.
@@ -163,7 +162,7 @@ def site_of(house: UpPlan, directory: DataDirectory) -> SampleTarget:
 
 
 async def run_sample_visitors(house: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:
-    """Have simulated readers while there is a sample: they leave with it, and come back with it."""
+    """Run simulated visitors while there is a sample."""
     while house.sample is not None:
         while not is_loaded(directory):  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(LOOK_SECONDS)

@@ -49,7 +49,7 @@ LOCKED_OUT: Final = """
 async def running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
 ) -> list[tuple[Thing, BudgetStatus]]:
-    """Read how the budgets of running campaigns stand."""
+    """Read the budget status of running campaigns."""
     filters = _owned(scope)
     rows = await connection.fetch(
         RUNNING.format(filters=filters.sql, most=filters.bind(BUDGETS_MAX)), *filters.values
@@ -66,7 +66,7 @@ async def running_budgets(
 
 
 async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
-    """Read which campaigns and banners end soon."""
+    """Read the campaigns and banners that end soon."""
     found: list[Thing] = []
     for noun, statement in (("campaign", ENDING_CAMPAIGNS), ("banner", ENDING_BANNERS)):
         filters = _owned(scope)
@@ -82,7 +82,7 @@ async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list
 
 
 async def locked_out(connection: Connection, scope: Scope) -> list[Thing]:
-    """Read which accounts elsewhere have to be given new credentials."""
+    """Read the ad accounts that need new credentials."""
     filters = _owned(scope)
     rows = await connection.fetch(
         LOCKED_OUT.format(filters=filters.sql, most=filters.bind(THINGS_MAX)), *filters.values

@@ -24,7 +24,6 @@ async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
 
 
 def unreachable(database_url: str, error: Exception) -> Finding:
-    """Find that the database does not answer."""
     return fail(
         "PostgreSQL",
         f"{describe_database(database_url)} does not answer: {error or type(error).__name__}",
@@ -33,7 +32,6 @@ def unreachable(database_url: str, error: Exception) -> Finding:
 
 
 async def check_version(connection: Connection) -> Finding:
-    """Look at the server's version."""
     number = int(await connection.fetchval("SHOW server_version_num"))
     return judge_version(number, await connection.fetchval("SHOW server_version"))
 
@@ -46,14 +44,14 @@ def judge_version(number: int, name: str) -> Finding:
 
 
 async def check_clock(connection: Connection, clock: Clock) -> Finding:
-    """Compare the server's clock with ours; half the time of the question is allowed for its way."""
+    """Compare the server's clock with ours, allowing for half the round trip."""
     asked_at = clock.now()
     told: datetime = await connection.fetchval("SELECT clock_timestamp()")
     return judge_clock(told - (asked_at + (clock.now() - asked_at) / 2))
 
 
 def judge_clock(difference: timedelta) -> Finding:
-    """Judge how far two clocks are apart: schedules and days are told by both."""
+    """Judge how far two clocks are apart: schedules and days depend on both."""
     detail = f"the database is {difference.total_seconds():+.3f} s from this machine"
     remedy = "have both machines keep time by NTP (`timedatectl set-ntp true`)"
     if abs(difference) > CLOCK_MAX:
@@ -64,12 +62,10 @@ def judge_clock(difference: timedelta) -> Finding:
 
 
 async def check_schema(connection: Connection) -> Finding:
-    """Look at whether migrations are missing."""
     return judge_schema(await current_revision(connection), newest_revision())
 
 
 def judge_schema(current: str | None, newest: str) -> Finding:
-    """Judge the schema's revision."""
     if current == newest:
         return ok("Migrations", f"revision {current}")
     if current is not None and current > newest:
@@ -80,7 +76,7 @@ def judge_schema(current: str | None, newest: str) -> Finding:
 
 
 async def read_catalog_version(connection: Connection) -> int | None:
-    """Tell the catalog's version; None where there is no catalog yet."""
+    """Return None if there is no catalog yet."""
     try:
         return await read_version(connection)
     except asyncpg.UndefinedTableError:

@@ -20,7 +20,6 @@ MEGABYTE = 1_000_000
 
 
 def unreachable(error: Exception) -> Finding:
-    """Find that Valkey does not answer."""
     return fail(
         "Valkey",
         f"does not answer: {error or type(error).__name__}",
@@ -29,13 +28,13 @@ def unreachable(error: Exception) -> Finding:
 
 
 async def check_server(valkey: Valkey) -> list[Finding]:
-    """Look at the server's version, and at whether it keeps what it accepts."""
+    """Check the server's version and durability."""
     facts: Mapping[str, object] = await valkey.info("everything")
     return [judge_version(facts), judge_durability(facts)]
 
 
 def judge_version(facts: Mapping[str, object]) -> Finding:
-    """Judge the version; a Valkey also tells which Redis it is equal to."""
+    """Judge the version; Valkey also reports the Redis version that it is compatible with."""
     name, version = (
         ("Valkey", str(facts["valkey_version"]))
         if "valkey_version" in facts
@@ -61,7 +60,7 @@ def judge_durability(facts: Mapping[str, object]) -> Finding:
 
 
 async def check_projections(database_url: str, valkey: Valkey) -> list[Finding]:
-    """Look at how far each projection is behind the ledger, whether somebody folds, and what was given up."""
+    """Check the lag and owner of each projection, the dead letters and the memory."""
     try:
         async with open_pool(database_url, size_max=1) as pool:
             status = await LogStatusReader(valkey).read(
@@ -79,7 +78,6 @@ async def check_projections(database_url: str, valkey: Valkey) -> list[Finding]:
 
 
 def judge_owners(owners: Mapping[str, str | None]) -> Finding:
-    """Judge whether every projection has a worker that folds it."""
     without = [name for name, owner in owners.items() if owner is None]
     if without:
         return warn(
@@ -89,7 +87,6 @@ def judge_owners(owners: Mapping[str, str | None]) -> Finding:
 
 
 def judge_dead(dead: int) -> Finding:
-    """Judge how many entries were given up."""
     if dead >= LETTERS_MAX:
         return fail(
             "Dead letters",
@@ -102,7 +99,6 @@ def judge_dead(dead: int) -> Finding:
 
 
 def judge_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
-    """Judge how much room is left for the ledger."""
     used, limit = int(str(memory.get("used_memory", 0))), int(str(memory.get("maxmemory", 0)))
     detail = f"{size.entries:,} entries in about {size.memory_bytes / MEGABYTE:,.0f} MB"
     if not limit:
@@ -117,7 +113,6 @@ def judge_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
 
 
 def judge_lag(projection: str, lag: Lag) -> Finding:
-    """Judge how far a reader is behind."""
     name = f"Queue lag, {projection}"
     detail = f"{lag.entries} entries, the oldest {lag.seconds:.1f} s old"
     if lag.entries == 0:

@@ -30,20 +30,19 @@ START_IT = "start it with `adloom up`"
 
 
 def ok(name: str, detail: str) -> Finding:
-    """Find that something is well."""
     return Finding(name, FindingState.OK, detail)
 
 
 def warn(name: str, detail: str, remedy: str) -> Finding:
-    """Find something that needs attention, but not at once."""
+    """Report something that needs attention, but not at once."""
     return Finding(name, FindingState.WARN, detail, remedy)
 
 
 def fail(name: str, detail: str, remedy: str) -> Finding:
-    """Find something that does not work."""
+    """Report something that does not work."""
     return Finding(name, FindingState.FAIL, detail, remedy)
 
 
 def not_running(name: str) -> Finding:
-    """Find that something cannot be looked at, because the installation is stopped."""
+    """Report what cannot be checked because the installation is stopped."""
     return warn(name, NOT_RUNNING, START_IT)

@@ -17,7 +17,6 @@ FREE_BYTES_GOOD = 5_000_000_000
 
 
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
-    """Look at the interpreter."""
     found = f"{platform.python_version()} at {sys.executable}"
     if version < PYTHON_MIN:
         return fail("Python", found, "install Python 3.11 or newer: `uv python install 3.11`")
@@ -25,7 +24,6 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Finding:
 
 
 def check_running(directory: DataDirectory) -> Finding:
-    """Look at who holds the data directory."""
     pid = directory.holder_pid()
     if pid is None:
         return warn("Installation", f"nothing runs on {directory.path}", "start it with `adloom up`")
@@ -33,7 +31,7 @@ def check_running(directory: DataDirectory) -> Finding:
 
 
 def check_folder(directory: DataDirectory) -> Finding:
-    """Look at whether the data directory can be used by us, and by the user that PostgreSQL runs as."""
+    """Check that we, and the user that PostgreSQL runs as, can use the data directory."""
     path = directory.path
     if not path.is_dir():
         return warn(
@@ -49,7 +47,6 @@ def check_folder(directory: DataDirectory) -> Finding:
 
 
 def check_secrets(directory: DataDirectory) -> Finding:
-    """Look at who may read the secrets."""
     path = directory.secrets_path
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -61,13 +58,11 @@ def check_secrets(directory: DataDirectory) -> Finding:
 
 
 def check_disk(directory: DataDirectory) -> Finding:
-    """Look at how much room is left where the data is."""
     folder = next(place for place in (directory.path, *directory.path.parents) if place.exists())
     return judge_space(shutil.disk_usage(folder).free)
 
 
 def judge_space(free_bytes: int) -> Finding:
-    """Judge how much room is left."""
     detail = f"{free_bytes / 1e9:.1f} GB free"
     remedy = "make room, or move the data directory to a larger disk"
     if free_bytes < FREE_BYTES_MIN:
@@ -78,7 +73,7 @@ def judge_space(free_bytes: int) -> Finding:
 
 
 def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callable[[int], bool]) -> Finding:
-    """Look at whether the ports are free for a start, or taken by the installation itself."""
+    """Check that the ports are free for a start, or taken by the running installation itself."""
     words = ", ".join(f"{name} {port}" for name, port in ports.items())
     if is_running:
         silent = {name: port for name, port in ports.items() if not is_taken(port)}

@@ -28,7 +28,7 @@ LOOK_AGAIN_SECONDS: Final = 1.0
 async def check_books(
     connection: Connection, clock: Clock, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
 ) -> Finding:
-    """Look at the books of the last days, which are today for somebody."""
+    """Check yesterday, today and tomorrow (UTC): each is today in some time zone."""
     today = clock.now().date()
     try:
         found = [
@@ -42,7 +42,6 @@ async def check_books(
 
 
 def judge_books(found: list[DayReconciliation]) -> Finding:
-    """Judge whether everybody says the same of each day."""
     wrong = [str(one.day) for one in found if not one.is_balanced]
     if wrong:
         return fail(
@@ -55,7 +54,7 @@ def judge_books(found: list[DayReconciliation]) -> Finding:
 
 
 async def check_owner(valkey: Valkey) -> Finding:
-    """Look at whether a worker keeps the budgets."""
+    """Check that a worker runs the budget actors."""
     try:
         # The stubs know every decoding; ours answers bytes.
         holder = cast("bytes | None", await valkey.get(OWNER_KEY))
@@ -69,7 +68,7 @@ async def check_owner(valkey: Valkey) -> Finding:
 async def prove(
     database_url: str, day: date, console: Console, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
 ) -> bool:
-    """Show the books of a day, and tell whether they agree."""
+    """Print the reconciliation of a day, and return whether it balances."""
     try:
         connection = await database.connect(database_url)
         try:
@@ -85,7 +84,6 @@ async def prove(
 
 
 def show(found: DayReconciliation, console: Console) -> None:
-    """Print the books of a day, and whom they do not agree with."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
@@ -111,7 +109,7 @@ def show(found: DayReconciliation, console: Console) -> None:
 
 
 async def _settled(connection: Connection, day: date, look_again_seconds: float) -> DayReconciliation:
-    """Read the books; where they do not agree, once more when what is on its way has come."""
+    """Reconcile a day; where it does not balance, again after charges on their way have arrived."""
     found = await reconcile_day(connection, day)
     for _ in range(LOOKS - 1):
         if found.is_balanced:

@@ -16,7 +16,7 @@ INDEX_SECONDS_MAX = 60.0
 
 
 async def check_health(name: str, host: str, port: int, path: str) -> tuple[Finding, bytes]:
-    """Ask a process how it is, and give what it said."""
+    """Ask a process for its health, and return its answer, too."""
     remedy = f"see what `adloom up` has logged about {name.lower()}"
     try:
         status, body = await fetch(host, port, path)
@@ -28,7 +28,7 @@ async def check_health(name: str, host: str, port: int, path: str) -> tuple[Find
 
 
 def parse_index(body: bytes) -> IndexCheck | None:
-    """Read what a delivery process says about its index; None where that is no health of one."""
+    """Parse what a delivery process reports of its index; None if it is no health answer."""
     try:
         return msgspec.json.decode(body, type=DeliveryHealthReport).checks.index
     except msgspec.MsgspecError:
@@ -36,7 +36,7 @@ def parse_index(body: bytes) -> IndexCheck | None:
 
 
 def judge_index(index: IndexCheck | None, *, catalog_version: int | None) -> Finding:
-    """Judge the index that is served against the catalog."""
+    """Judge the age of the index that is served."""
     if index is None or index.version is None or index.age_seconds is None:
         return fail("Index", "delivery has none", "see what delivery has logged; it needs the database once")
     detail = (

@@ -14,7 +14,7 @@ NAMED_MAX: Final = 5
 
 
 async def check_sync(connection: Connection, clock: Clock) -> list[Finding]:
-    """Look at the credentials of ad accounts, and at the age of their figures."""
+    """Check the credentials of ad accounts, and the age of their figures."""
     try:
         expired = await expired_accounts(connection, count_max=NAMED_MAX + 1)
         found = await ages(connection, stale_before=clock.now() - STALE_AFTER)
@@ -24,7 +24,6 @@ async def check_sync(connection: Connection, clock: Clock) -> list[Finding]:
 
 
 def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
-    """Judge whether all accounts can be asked."""
     if not expired:
         return ok("Ad accounts", "none has expired credentials")
     named = [
@@ -40,7 +39,6 @@ def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
 
 
 def judge_ages(found: Ages) -> Finding:
-    """Judge whether the figures of all sellers are fresh."""
     if not found.stale:
         return ok("Stats sync", f"{found.sellers} sellers, all synced within the hour")
     named = ", ".join(str(one) for one in found.stalest[:NAMED_MAX])

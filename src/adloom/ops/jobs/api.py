@@ -140,7 +140,7 @@ async def list_jobs(
 
 @router.post("/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)])
 async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
-    """Try all jobs of a queue again that have failed, with all their attempts."""
+    """Retry all failed jobs of a queue, with all their attempts."""
     queue = _named(queues, queue_name)
     dead = await queue.list_dead(count_max=RETRIED_MAX)
     return RetriedAnswer(retried=sum([await queue.retry(job.id) for job in dead]))
@@ -150,7 +150,7 @@ async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
     "/{queue_name}/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)]
 )
 async def retry_job(queue_name: str, job_id: str, queues: Queues) -> RetriedAnswer:
-    """Try a job again that has failed, with all its attempts."""
+    """Retry a failed job, with all its attempts."""
     if not await _named(queues, queue_name).retry(job_id):
         raise JobNotFailedError("No job of this id has failed in this queue. There is nothing to retry.")
     return RetriedAnswer(retried=1)

@@ -169,7 +169,7 @@ router = APIRouter(
 
 @router.get("/processes", dependencies=[Depends(_house)])
 async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> ProcessesAnswer:
-    """List the processes that run, on whatever machine."""
+    """List the running processes of all machines."""
     found = await HeartbeatReader(valkey).processes(now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
@@ -178,7 +178,7 @@ async def list_processes(valkey: ValkeyOfTheApp, pool: Database, now: Now) -> Pr
 
 @router.get("/traffic", dependencies=[Depends(_house)])
 async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
-    """Tell how much is asked for now, and in each minute of the last hour."""
+    """Return the current request rate, and the requests of each minute of the last hour."""
     reader = HeartbeatReader(valkey)
     serving = [one for one in await reader.processes(now=now) if one.reading.index_version is not None]
     minutes = await reader.traffic(MINUTE, count=MINUTES, now=now)
@@ -193,7 +193,7 @@ async def read_traffic(valkey: ValkeyOfTheApp, now: Now) -> TrafficAnswer:
 
 @router.get("/ledger", dependencies=[Depends(_house)])
 async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
-    """Tell how far the ledger was counted."""
+    """Return how far each projection has read the event log."""
     found = await LogStatusReader(valkey).read(await cursors())
     return LedgerAnswer(
         entries=found.size.entries,
@@ -232,7 +232,7 @@ async def list_dead_letters(
 
 @router.get("/dead-letters/{letter_id}", dependencies=[Depends(_admin)])
 async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetterDetailAnswer:
-    """Show one, with what lies in it."""
+    """Show a dead letter with its event."""
     letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
         raise _unknown(letter_id)
@@ -245,7 +245,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
     status_code=status.HTTP_204_NO_CONTENT,
 )
 async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
-    """Append one to the ledger again; what was counted meanwhile is not counted twice."""
+    """Append a dead letter to the event log again; nothing is counted twice."""
     if not await DeadLetterQueue(valkey).retry(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
@@ -254,14 +254,14 @@ async def retry_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
     "/dead-letters/{letter_id}", dependencies=[Depends(_admin)], status_code=status.HTTP_204_NO_CONTENT
 )
 async def forget_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> None:
-    """Drop one for good: its event is not counted."""
+    """Delete a dead letter for good: its event is not counted."""
     if not await DeadLetterQueue(valkey).delete(check_letter_id(letter_id)):
         raise _unknown(letter_id)
 
 
 @router.get("/settings", dependencies=[Depends(_admin)])
 async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
-    """Tell the settings that each process runs with."""
+    """Return the settings of each running process."""
     reader = HeartbeatReader(valkey)
     known = await reader.settings()
     return AllSettingsAnswer(

@@ -19,7 +19,7 @@ class DeadLetterNotFoundError(NotFoundError):
 
 
 def check_letter_id(letter_id: str) -> str:
-    """Let the id of a letter pass."""
+    """Return the id, or raise ValidationFailedError."""
     millis, dash, sequence = letter_id.partition("-")
     if not (dash and _is_number(millis) and _is_number(sequence)):
         message = "must look like 1794720000000-0"
@@ -28,7 +28,7 @@ def check_letter_id(letter_id: str) -> str:
 
 
 def event_text(letter: DeadLetter) -> str:
-    """Show what lies in a letter, if it can be read."""
+    """Show the event of a dead letter, if it can be decoded."""
     again = unwrap_redelivery(letter.data)
     data = again.data if again is not None else letter.data
     try:
