@@ -91,7 +91,7 @@ class House:
         async def lag(_: str) -> Lag:
             return self.lag
 
-        return Trainer(self.store, self.publisher, self.clock, wait=WAIT, is_its_turn=lambda: True, lag=lag)
+        return Trainer(self.store, self.publisher, self.clock, wait=WAIT, is_owner=lambda: True, lag=lag)
 
     async def happened(self, *events: Auctioned | Impression | Click) -> None:
         await self.followed.happened(*events)
@@ -361,7 +361,7 @@ async def test_a_trainer_whose_turn_it_is_not_does_nothing(house: House) -> None
     async def lag(_: str) -> Lag:
         return house.lag
 
-    idle = Trainer(house.store, house.publisher, house.clock, wait=WAIT, is_its_turn=lambda: False, lag=lag)
+    idle = Trainer(house.store, house.publisher, house.clock, wait=WAIT, is_owner=lambda: False, lag=lag)
     await house.happened(held(1), seen(1))
     house.clock.advance(WAIT + timedelta(minutes=1))
     stop = asyncio.Event()

@@ -150,7 +150,7 @@ class House:
         self.valkey = valkey
         self.recent = recent = RecentEntries()
         self.first = ConsumerGroup(
-            valkey, "first", consumer="w@h", incarnation="1", recent=recent, leads=True
+            valkey, "first", consumer="w@h", incarnation="1", recent=recent, is_first=True
         )
         self.second = ConsumerGroup(valkey, "second", consumer="w@h", incarnation="1", recent=recent)
 

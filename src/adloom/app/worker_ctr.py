@@ -29,7 +29,7 @@ def make_trainer(
         ModelPublisher(valkey),
         clock,
         wait=timedelta(seconds=wait_seconds),
-        is_its_turn=lambda: projection.is_owner,
+        is_owner=lambda: projection.is_owner,
         lag=lag,
     )
 

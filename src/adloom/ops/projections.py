@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
@@ -32,14 +31,14 @@ from adloom.runtime.valkey import Valkey
 class ProjectionSpec(msgspec.Struct, frozen=True):
     """A projection's store, and the projection that it follows and may not pass.
 
-    `is_its_turn` returns whether this worker may run it, where only the leader may.
+    `may_own` returns whether this worker may run it; None if every worker may.
     """
 
     name: str
     store: ProjectionStore
     follows: str | None = None
     batch_max: int = BATCH_MAX
-    is_its_turn: Callable[[], bool] | None = None
+    may_own: Callable[[], bool] | None = None
 
 
 def list_projections(  # noqa: PLR0913 - settings, each with its default
@@ -101,13 +100,14 @@ def build_projections(
     made: dict[str, Projection] = {}
     recent = RecentEntries()
     for spec in specs:
-        group = _LeaderGroup(
-            spec,
+        group = ConsumerGroup(
             valkey,
+            spec.name,
             consumer=consumer,
             incarnation=incarnation,
             recent=recent,
-            leads=spec.follows is None,
+            is_first=spec.follows is None,
+            may_own=spec.may_own,
         )
         follows = made[spec.follows] if spec.follows is not None else None
         made[spec.name] = Projection(
@@ -119,17 +119,3 @@ def build_projections(
 async def read_cursors(specs: Sequence[ProjectionSpec], pool: Pool) -> dict[str, str]:
     """Return the cursor of each projection, also of one that is being rebuilt in the database."""
     return {spec.name: await spec.store.read_cursor() for spec in specs} | await read_all_cursors(pool)
-
-
-class _LeaderGroup(ConsumerGroup):
-    """A spec in a group that is given up while another worker is the leader."""
-
-    def __init__(self, spec: ProjectionSpec, valkey: Valkey, **names: Any) -> None:  # noqa: ANN401 - as the group has them
-        super().__init__(valkey, spec.name, **names)
-        self._is_its_turn = spec.is_its_turn
-
-    async def acquire(self) -> bool:
-        if self._is_its_turn is None or self._is_its_turn():
-            return await super().acquire()
-        await self.release()
-        return False

@@ -32,7 +32,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Trainer:
-    """The one trainer of an installation, while this worker is the leader."""
+    """The one trainer of an installation, while this worker owns the projection."""
 
     def __init__(  # noqa: PLR0913 - what it stands between
         self,
@@ -41,14 +41,14 @@ class Trainer:
         clock: Clock,
         *,
         wait: timedelta,
-        is_its_turn: Callable[[], bool],
+        is_owner: Callable[[], bool],
         lag: Callable[[str], Awaitable[Lag]],
     ) -> None:
         self._store = store
         self._publisher = publisher
         self._clock = clock
         self._wait_ms = int(wait / timedelta(milliseconds=1))
-        self._is_its_turn = is_its_turn
+        self._is_owner = is_owner
         self._lag = lag
         self._learner: Learner | None = None
         self._learned_at: datetime | None = None
@@ -61,7 +61,7 @@ class Trainer:
 
     @property
     def learner(self) -> Learner | None:
-        """The model so far, while this worker is the leader."""
+        """The model so far, while this worker owns the projection."""
         return self._learner
 
     @property
@@ -73,7 +73,7 @@ class Trainer:
         while not stop.is_set():
             seconds = ROUND_SECONDS
             try:
-                if not self._is_its_turn():
+                if not self._is_owner():
                     self._drop_state()
                 elif await self.learn() == PIECES_MAX:
                     seconds = 0.0

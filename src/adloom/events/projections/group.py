@@ -12,7 +12,7 @@ and leaves them in `RecentEntries`; its followers read there, and move their gro
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final, TypeAlias, cast
 
@@ -107,7 +107,8 @@ class ConsumerGroup:
         consumer: str,
         incarnation: str,
         recent: RecentEntries | None = None,
-        leads: bool = False,
+        is_first: bool = False,
+        may_own: Callable[[], bool] | None = None,
         lease: timedelta = LEASE,
         consumer_kept: timedelta = CONSUMER_KEPT,
     ) -> None:
@@ -121,7 +122,8 @@ class ConsumerGroup:
         self._keys = [STREAM, self._lock.key]
         self._letters = DeadLetterQueue(valkey)
         self._recent = recent or RecentEntries(kept_max=0)
-        self._leads = leads
+        self._is_first = is_first
+        self._may_own = may_own
         self._moved_at = 0.0  # When the group was last at the cursor,
         self._is_left_behind = False  # and whether it has fallen behind since.
         # Read already, but beyond `until`; they follow the last that was returned.
@@ -135,6 +137,10 @@ class ConsumerGroup:
         valkey.set_response_callback("XREADGROUP", _keep_raw)  # pyright: ignore[reportArgumentType] - its stubs have it give nothing
 
     async def acquire(self) -> bool:
+        """Take the lock or renew it; give it up while `may_own` says that another worker should have it."""
+        if self._may_own is not None and not self._may_own():
+            await self.release()
+            return False
         is_ours = await self._lock.acquire()
         if self._lock.was_just_taken:
             with unavailable_when_away():
@@ -151,7 +157,7 @@ class ConsumerGroup:
         if until is not None and parse_entry_id(until) <= parse_entry_id(after):
             return []
         with unavailable_when_away():
-            if known := [] if self._leads else self._recent.read_after(after, count_max=count_max):
+            if known := [] if self._is_first else self._recent.read_after(after, count_max=count_max):
                 if not await self._read_on(after):
                     return None
                 self._ahead = []  # Those beyond `until` are found among the recent entries again.
@@ -161,13 +167,13 @@ class ConsumerGroup:
                 if taken is None:
                     return None
                 self._ahead = taken
-                if self._leads:
+                if self._is_first:
                     self._recent.add(after, taken)
         self._is_left_behind = False
         count = count_readable(self._ahead, until, count_max)
         given, self._ahead = self._ahead[:count], self._ahead[count:]
         self._given = given[-1].id if given else after
-        if given and not self._leads and self._recent.ends_before(after):
+        if given and not self._is_first and self._recent.ends_before(after):
             # The projection that we follow runs in another process, so we are the first here.
             self._recent.add(after, given)
         return given
