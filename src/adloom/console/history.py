@@ -40,7 +40,7 @@ PEOPLE_MAX: Final = 100
 SHOWN_CHARACTERS_MAX: Final = 120
 SYSTEM: Final = "system:"
 MICROS: Final = 1_000_000
-UNTOLD: Final = frozenset({"id", "campaignId", "createdAt", "createdBy"})
+HIDDEN_FIELDS: Final = frozenset({"id", "campaignId", "createdAt", "createdBy"})
 UNIT: Final = re.compile(r"(Paisa|Micros)$")
 HUMP: Final = re.compile(r"([A-Z])")
 
@@ -49,7 +49,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
     """Show the changes of an item, newest first; a campaign includes those of its parts."""
     about = {"campaignId": noun_id} if noun == "campaign" else {"noun": noun, "nounId": noun_id}
     number = 1
-    people = await _people(visit)
+    people = await _fetch_people(visit)
 
     async def read() -> Json:
         return await visit.api.get("/admin/audit", page=number, pageSize=PAGE_SIZE, **about)
@@ -57,7 +57,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
     async def show_more() -> None:
         nonlocal number
         number += 1
-        _show(entries, await read(), more, visit.now, people)
+        _show_entries(entries, await read(), more, visit.now, people)
 
     answer = await read()
     if not answer["items"]:
@@ -70,10 +70,10 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
     with card("Changes", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
         more = ui.button("Older changes", on_click=show_more).props("flat")
-        _show(entries, answer, more, visit.now, people)
+        _show_entries(entries, answer, more, visit.now, people)
 
 
-async def _people(visit: PageVisit) -> Mapping[str, str]:
+async def _fetch_people(visit: PageVisit) -> Mapping[str, str]:
     """Return e-mail addresses by user id; only admins may read them."""
     if not visit.is_admin:
         return {}
@@ -81,7 +81,7 @@ async def _people(visit: PageVisit) -> Mapping[str, str]:
     return {person["id"]: person["email"] for person in answer["items"]}
 
 
-def _show(
+def _show_entries(
     entries: ui.element, answer: Json, more: ui.button, now: datetime, people: Mapping[str, str]
 ) -> None:
     with entries:
@@ -101,7 +101,7 @@ def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
         _change(name, change, is_new=is_new)
         for name, change in entry["changes"].items()
         # For a new item, leave out empty values and what the entry says anyway.
-        if not (is_new and (change.get("to") in (None, "", [], {}) or name in UNTOLD))
+        if not (is_new and (change.get("to") in (None, "", [], {}) or name in HIDDEN_FIELDS))
     )
     return Markup(
         '<div class="row-of apart"><span><b title="{}">{}</b> {}</span><span class="quiet small">{}</span></div>{}'
@@ -116,10 +116,10 @@ def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
 
 def _change(name: str, change: Mapping[str, Any], *, is_new: bool) -> Markup:
     label = _label(name)
-    after = Markup("<ins>{}</ins>").format(_shown(name, change.get("to")))
+    after = Markup("<ins>{}</ins>").format(_format_value(name, change.get("to")))
     if is_new:
         return Markup("<dt>{}</dt><dd>{}</dd>").format(label, after)
-    before = _shown(name, change.get("from"))
+    before = _format_value(name, change.get("from"))
     return Markup("<dt>{}</dt><dd><del>{}</del> → {}</dd>").format(label, before, after)
 
 
@@ -128,7 +128,7 @@ def _label(name: str) -> str:
     return HUMP.sub(r" \1", UNIT.sub("", name)).capitalize()
 
 
-def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has, each in its way
+def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has, each in its way
     if value is None or value in ("", [], {}):
         return "nothing"
     if isinstance(value, bool):

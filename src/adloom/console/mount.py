@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
-from adloom.console import log_in, pages, preview, theme
+from adloom.console import log_in, pages, theme
 from adloom.console.client import ProblemError, SessionEndedError
 from adloom.console.page import register_not_found
 from adloom.console.session import SessionGuard
@@ -42,7 +42,6 @@ def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: st
     app.state.session_guard = guard
     app.include_router(theme.router)
     app.include_router(log_in.router)
-    app.include_router(preview.router)
     app.router.routes.append(ConsoleRoute(guard))
     inner = app.router.lifespan_context
 

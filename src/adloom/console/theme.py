@@ -1,4 +1,4 @@
-"""The look: one stylesheet and one small script, known by their hashes, so that browsers keep them."""
+"""The stylesheet and the script, cached by the hash in their address, and the sandboxed preview page."""
 
 import functools
 import hashlib
@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from adloom.core.errors import NotFoundError
+from adloom.serving.tag.script import assemble
 
 ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "mark.svg": "image/svg+xml"}
 KEPT: Final = "public, max-age=31536000, immutable"
@@ -20,7 +21,7 @@ POLICY: Final = (
     "form-action 'self'; frame-ancestors 'none'"
 )
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 
 @functools.cache
@@ -43,7 +44,7 @@ def head() -> str:
     )
 
 
-@router.get("/console/assets/{name}", include_in_schema=False)
+@router.get("/console/assets/{name}")
 async def serve_asset(name: str, request: Request) -> Response:
     """Serve an asset; an address with the current hash is cached for good."""
     if name not in ASSETS:
@@ -51,3 +52,39 @@ async def serve_asset(name: str, request: Request) -> Response:
     is_known = str(request.url).endswith(asset_address(name))
     headers = {"Cache-Control": KEPT if is_known else "no-cache"}
     return Response(asset(name), media_type=ASSETS[name], headers=headers)
+
+
+# The banner is in the fragment of the address, which is never sent: the page needs no log-in.
+PREVIEW: Final = "/console/preview"
+PREVIEW_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src http: https: data:; "
+    "media-src http: https:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-scripts"
+)
+# A sandboxed page has no origin, so everything it loads from us must be public.
+PUBLIC_HEADERS: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
+PREVIEW_HEADERS: Final = {
+    **PUBLIC_HEADERS,
+    "Content-Security-Policy": PREVIEW_POLICY,
+    "X-Frame-Options": "SAMEORIGIN",
+}
+
+
+@router.get(PREVIEW)
+async def serve_page() -> Response:
+    return Response(asset("preview.html"), media_type="text/html", headers=PREVIEW_HEADERS)
+
+
+@router.get(f"{PREVIEW}/stage.js")
+async def serve_stage() -> Response:
+    return Response(asset("stage.js"), media_type="text/javascript", headers=PUBLIC_HEADERS)
+
+
+@router.get(f"{PREVIEW}/tag.js")
+async def serve_tag() -> Response:
+    return Response(_tag(), media_type="text/javascript", headers=PUBLIC_HEADERS)
+
+
+@functools.cache
+def _tag() -> bytes:
+    return assemble().body

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.preview import PREVIEW
+from adloom.console.theme import PREVIEW
 
 PREVIEW_ON: Final = {"desktop": "Preview on a computer", "phone": "Preview on a phone"}
 

@@ -13,7 +13,7 @@ REST: Final = 10
 def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
     """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden."""
 
-    async def refreshed() -> None:
+    async def refresh_and_rest() -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -22,9 +22,9 @@ def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> N
             # The interval runs from start to start.
             timer.interval = max(seconds, (1 + REST) * (clock() - began))
 
-    timer = ui.timer(seconds, refreshed, immediate=False)
+    timer = ui.timer(seconds, refresh_and_rest, immediate=False)
 
-    def heard(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    def on_visibility(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         timer.active = bool(event.args)
 
-    ui.on("adloom_visible", heard)
+    ui.on("adloom_visible", on_visibility)

@@ -83,7 +83,7 @@ async def _queues(visit: PageVisit) -> None:
         else {**visit.query, "state": await _first_state(visit, queue)}
     )
     table = DataTable(address, [Column("Job", _name), *_common(visit)], read, on_action={"retry": retry})
-    await _shown(table, tell)
+    await _show_table(table, tell)
 
 
 async def _own_jobs(visit: PageVisit) -> None:
@@ -107,10 +107,10 @@ async def _own_jobs(visit: PageVisit) -> None:
             "Jobs that fail five times stay here until you retry them.",
         ),
     )
-    await _shown(table)
+    await _show_table(table)
 
 
-async def _shown(table: DataTable, tell: Callable[[], Awaitable[None]] | None = None) -> None:
+async def _show_table(table: DataTable, tell: Callable[[], Awaitable[None]] | None = None) -> None:
     table.filter("state", "State", STATES)
     await table.show()
 

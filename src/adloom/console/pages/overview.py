@@ -151,7 +151,7 @@ class OverviewFigures:
         self._tiles["latency"].update(
             duration(traffic["p50Seconds"]),
             note=f"99 % under {duration(traffic['p99Seconds'])}",
-            values=_noted(self._latencies, traffic["p50Seconds"]),
+            values=_remember(self._latencies, traffic["p50Seconds"]),
         )
         await self._refresh_lag()
 
@@ -162,7 +162,7 @@ class OverviewFigures:
         self._tiles["lag"].update(
             duration(seconds) if seconds else "none",
             note=f"{count(entries)} events to count",
-            values=_noted(self._lags, seconds),
+            values=_remember(self._lags, seconds),
             kind="warn" if seconds > LAG_SECONDS_GOOD else "",
         )
 
@@ -211,7 +211,7 @@ class OverviewFigures:
         ]
 
 
-def _noted(history: deque[float | None], value: float | None) -> list[float | None]:
+def _remember(history: deque[float | None], value: float | None) -> list[float | None]:
     """Keep a figure that the API has no history of, for the sparkline of this page."""
     history.append(value)
     return list(history)

@@ -8,7 +8,7 @@ from adloom.console.components.forms.fields import owner_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
-from adloom.console.pages.placements.pages import PLACEMENTS
+from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.resource_pages import ResourcePages
 from adloom.console.shell import SELLERS
 from adloom.core.actor import Role

@@ -26,7 +26,7 @@ class DayChart(ThemedChart):
 
 
 def _options(day: Json, now: datetime) -> dict[str, Any]:
-    starts, ends = _at(day["startsAt"]), _at(day["endsAt"])
+    starts, ends = _parse_time(day["startsAt"]), _parse_time(day["endsAt"])
     length = (ends - starts).total_seconds()
     present = min(max(0.0, (now - starts).total_seconds()), length)
     quiet = "adloom.ink('quiet')"
@@ -98,11 +98,13 @@ def _line(
 
 def _points(points: Sequence[Json], starts: datetime, field: str) -> list[list[float]]:
     return [
-        [(_at(one["at"]) - starts).total_seconds(), one[field]] for one in points if one[field] is not None
+        [(_parse_time(one["at"]) - starts).total_seconds(), one[field]]
+        for one in points
+        if one[field] is not None
     ]
 
 
-def _at(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     found = moment(text)
     assert found is not None
     return found

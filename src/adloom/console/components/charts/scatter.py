@@ -62,12 +62,12 @@ def _series(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
 
 def _tooltip(across: str, up: str) -> str:
     return (
-        f"(one) => adloom.lines(one.value[2], {_quoted(across)} + adloom.number(one.value[0]), "
-        f"{_quoted(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
+        f"(one) => adloom.lines(one.value[2], {_to_js_label(across)} + adloom.number(one.value[0]), "
+        f"{_to_js_label(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
     )
 
 
-def _quoted(label: str) -> str:
+def _to_js_label(label: str) -> str:
     return msgspec.json.encode(f"{label}: ").decode()
 
 

@@ -71,14 +71,14 @@ async def _budget(visit: PageVisit, campaign: Json) -> None:
     async def show() -> None:
         budget = await visit.api.get(f"/admin/campaigns/{campaign['id']}/budget")
         daily, total = budget["dailyBudgetPaisa"], budget["totalBudgetPaisa"]
-        spent.update(money(budget["spentTodayPaisa"]), note=_of(daily))
+        spent.update(money(budget["spentTodayPaisa"]), note=_of_budget(daily))
         held.update(money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         left = budget["remainingTodayPaisa"]
         remaining.update(
             "no limit" if left is None else money(left), kind="bad" if left == 0 else "", note=_pace(budget)
         )
-        projected.update(money(budget["projectedPaisa"]), note=_of(daily))
-        in_all.update(money(budget["spentTotalPaisa"]), note=_of(total))
+        projected.update(money(budget["projectedPaisa"]), note=_of_budget(daily))
+        in_all.update(money(budget["spentTotalPaisa"]), note=_of_budget(total))
         bar.content = _bar(budget)
 
     await show()
@@ -93,7 +93,7 @@ def _bar(budget: Json) -> str:
     return meter(share, "bad" if share >= 1 else "good")
 
 
-def _of(budget: int | None) -> str:
+def _of_budget(budget: int | None) -> str:
     return "without a limit" if budget is None else f"of {money(budget)}"
 
 

@@ -59,7 +59,7 @@ class RuleDialog:
             title = "Add a condition" if self._rule is None else "Change the condition"
             ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
             kinds = ui.select(
-                strings.RULE_TYPES, label="What is it about?", value=self._kind, on_change=self._of_kind
+                strings.RULE_TYPES, label="What is it about?", value=self._kind, on_change=self._on_kind
             )
             kinds.props("outlined dense").classes("full")
             self._parts = ui.element("div").classes("stack")
@@ -69,20 +69,20 @@ class RuleDialog:
                 self._button = ui.button("Save", on_click=self._save).props("unelevated")
         self._build()
 
-    def _of_kind(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    def _on_kind(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         self._kind = event.value
         self._operator = OPERATORS[RuleType(self._kind)][0].value
         self._value = self._first_value()
         self._build()
 
-    def _of_operator(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+    def _on_operator(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         was_pair = self._operator == "between"
         self._operator = event.value
         if was_pair or self._operator == "between":
             self._value = self._first_value()
             self._build()
         else:
-            self._tell()
+            self._show_meaning()
 
     def _first_value(self) -> Any:  # noqa: ANN401 - of the shape that the operator takes
         return {"is": True, "between": [9, 17]}.get(self._operator, [])
@@ -95,7 +95,7 @@ class RuleDialog:
                 ui.toggle(
                     {one.value: OPERATOR_LABELS[one] for one in operators},
                     value=self._operator,
-                    on_change=self._of_operator,
+                    on_change=self._on_operator,
                 ).props('aria-label="Comparison"')
             match self._operator:
                 case "is":
@@ -104,7 +104,7 @@ class RuleDialog:
                     self._pair()
                 case _:
                     self._list()
-        self._tell()
+        self._show_meaning()
 
     def _flag(self) -> None:
         labels = {True: TRUE_LABELS[self._kind], False: FALSE_LABELS[self._kind]}
@@ -113,7 +113,7 @@ class RuleDialog:
         )
 
     def _pair(self) -> None:
-        def changed(place: int, hour: int) -> None:
+        def change_hour(place: int, hour: int) -> None:
             pair = list(self._value)
             pair[place] = hour
             self._set(pair)
@@ -124,7 +124,7 @@ class RuleDialog:
                     HOURS,
                     label=label,
                     value=self._value[place],
-                    on_change=lambda event, place=place: changed(place, event.value),
+                    on_change=lambda event, place=place: change_hour(place, event.value),
                 ).props("outlined dense")
 
     def _list(self) -> None:
@@ -147,13 +147,13 @@ class RuleDialog:
 
     def _set(self, value: Any) -> None:  # noqa: ANN401 - as the field has it
         self._value = value
-        self._tell()
+        self._show_meaning()
 
     @property
     def _body(self) -> Json:
         return {"ruleType": self._kind, "operator": self._operator, "value": self._value}
 
-    def _tell(self) -> None:
+    def _show_meaning(self) -> None:
         """Show what the rule means or what is wrong with it, by the same code as the API."""
         try:
             rule = parse_rule(self._kind, self._operator, self._value)
@@ -272,7 +272,7 @@ class _Targeting:
         else:
             body = {**body, "updatedAt": rule["updatedAt"]}
             await self._visit.api.patch(f"/admin/targeting-rules/{rule['id']}", body)
-        notify_success("The condition is added." if rule is None else "The condition is changed.")
+        notify_success("The condition is added." if rule is None else "The condition is change_hour.")
         await self._reload()
 
     async def _switch(self, rule: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it

@@ -1,22 +1,108 @@
 """The guide to the first campaign: four steps, then a live check of the result."""
 
 from typing import Final
+from urllib.parse import urlsplit
 
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console.client import Json
 from adloom.console.components.attributes import set_attributes
-from adloom.console.components.layout import heading
+from adloom.console.components.format import count
+from adloom.console.components.layout import card, heading, link_button, snippet
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.first_campaign.finish import finish
 from adloom.console.pages.first_campaign.plan import CampaignPlan
-from adloom.console.pages.first_campaign.steps import go_step, how_step, what_step, where_step
+from adloom.console.pages.first_campaign.steps import (
+    SAMPLE_PATH,
+    go_step,
+    how_step,
+    is_of_sample,
+    what_step,
+    where_step,
+)
 from adloom.console.shell import ADMINS
 
-FIRST_CAMPAIGN_STEPS: Final = ("Where", "What", "How", "Go")
+REFRESH_SECONDS: Final = 1.0
 
 
-STEPS: Final = (where_step, what_step, how_step, go_step)
+async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
+    placement, campaign = plan.made["placement"], plan.made["campaign"]
+    tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
+    with ui.element("div").classes("grid-of two"):
+        with card("Your ad is on its way"), ui.element("div").classes("stack"):
+            _way(placement, tag)
+            with ui.element("div").classes("row-of"):
+                link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
+                ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
+        with card("Live check"):
+            checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')
+
+    async def look() -> None:
+        content = await _checks(visit, placement, campaign)
+        if content != checks.content:
+            checks.content = content
+
+    await look()
+    ui.timer(REFRESH_SECONDS, look)
+
+
+def _way(placement: Json, tag: Json) -> None:
+    if is_of_sample(placement):
+        parts = urlsplit(str(tag["scriptUrl"]))
+        ui.label("Open the page, and look for it.")
+        _link("Open the page", f"{parts.scheme}://{parts.netloc}{SAMPLE_PATH}")
+    else:
+        ui.label("Put these two lines into your page where the ad should be:")
+        snippet(tag["html"])
+        _link("See it alone", tag["pageUrl"])
+
+
+def _link(label: str, address: str) -> None:
+    with ui.element("div").classes("row-of"):
+        link = ui.button(label, icon="open_in_new").props('target="_blank" rel="noopener" unelevated')
+        set_attributes(link, href=address)
+
+
+async def _checks(visit: PageVisit, placement: Json, campaign: Json) -> Markup:
+    today = visit.now.date()
+    stats = await visit.api.get(
+        "/admin/stats/banners", **{"from": today, "to": today, "campaignId": campaign["id"], "groupBy": "day"}
+    )
+    totals = stats["totals"]
+    explained = await visit.api.get(f"/banners/explain/{placement['slug']}")
+    own = [one for one in explained["candidates"] if one["campaignId"] == campaign["id"]]
+    is_chosen = any(one["outcome"] == "won" for one in own)
+    reason = own[0]["reason"] if own else "Delivery is learning about it …"
+    seen, clicked = totals["impressions"], totals["clicks"]
+    return Markup("").join(
+        [
+            _check("Readers get it", reason, is_done=is_chosen or seen > 0),
+            _check(
+                "It was seen",
+                f"Impressions: {count(seen)}"
+                if seen
+                else "Not seen yet. An impression counts when half of the ad is visible for a second.",
+                is_done=seen > 0,
+            ),
+            _check(
+                "It was clicked",
+                f"Clicks: {count(clicked)}" if clicked else "Not clicked yet.",
+                is_done=clicked > 0,
+            ),
+        ]
+    )
+
+
+def _check(label: str, note: str, *, is_done: bool) -> Markup:
+    return Markup('<li class="{}"><b>{}</b><span class="quiet small">{}</span></li>').format(
+        "" if is_done else "waiting", label, note
+    )
+
+
+STEP_LABELS: Final = ("Where", "What", "How", "Go")
+
+
+STEP_BUILDERS: Final = (where_step, what_step, how_step, go_step)
 
 
 @page("/console/first-campaign", title="My first campaign", roles=ADMINS)
@@ -27,8 +113,8 @@ async def first_campaign(visit: PageVisit) -> None:
     @ui.refreshable
     async def body() -> None:
         _trail(number)
-        if number < len(STEPS):
-            await STEPS[number](visit, plan, turn)
+        if number < len(STEP_BUILDERS):
+            await STEP_BUILDERS[number](visit, plan, turn)
         else:
             await finish(visit, plan)
 
@@ -52,7 +138,7 @@ def _trail(current: int) -> None:
             "✓" if number < current else number + 1,
             label,
         )
-        for number, label in enumerate(FIRST_CAMPAIGN_STEPS)
+        for number, label in enumerate(STEP_LABELS)
     )
-    label = f"Step {min(current + 1, len(FIRST_CAMPAIGN_STEPS))} of {len(FIRST_CAMPAIGN_STEPS)}"
+    label = f"Step {min(current + 1, len(STEP_LABELS))} of {len(STEP_LABELS)}"
     set_attributes(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)

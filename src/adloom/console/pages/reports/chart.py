@@ -6,7 +6,7 @@ from typing import Final
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series, Unit
-from adloom.console.pages.reports.question import FIELDS, ReportQuery
+from adloom.console.pages.reports.question import FIELDS, ReportFilters
 
 GREATEST_MAX: Final = 15
 PARTS_MAX: Final = 5
@@ -16,7 +16,7 @@ UNITS: Final[dict[str, Unit]] = {"ctr": "percent", "spendPaisa": "money"}
 Label = Callable[[str, object], str]
 
 
-def list_keys(question: ReportQuery, rows: Sequence[Json]) -> list[tuple[str, object]]:
+def list_keys(question: ReportFilters, rows: Sequence[Json]) -> list[tuple[str, object]]:
     """List the keys that the chart will name, as dimension and value."""
     time, other = _dimensions(question)
     if other is None:
@@ -29,7 +29,7 @@ def list_keys(question: ReportQuery, rows: Sequence[Json]) -> list[tuple[str, ob
     return named
 
 
-def report_chart(question: ReportQuery, rows: Sequence[Json], label: Label) -> None:
+def report_chart(question: ReportFilters, rows: Sequence[Json], label: Label) -> None:
     time, other = _dimensions(question)
     metric = question.metric
     title = "{metric} by {dimension}".format(
@@ -52,7 +52,7 @@ def report_chart(question: ReportQuery, rows: Sequence[Json], label: Label) -> N
 
 
 def _by_parts(
-    question: ReportQuery, rows: Sequence[Json], keys: Sequence[object], label: Label
+    question: ReportFilters, rows: Sequence[Json], keys: Sequence[object], label: Label
 ) -> list[Series]:
     """Make the bars; a second dimension splits them into parts, except for CTR, which does not add up."""
     metric, unit = question.metric, UNITS.get(question.metric, "number")
@@ -78,7 +78,7 @@ def _by_parts(
 
 
 def _over_time(
-    question: ReportQuery, rows: Sequence[Json], moments: Sequence[str], label: Label
+    question: ReportFilters, rows: Sequence[Json], moments: Sequence[str], label: Label
 ) -> list[Series]:
     time, other = _dimensions(question)
     assert time is not None
@@ -119,7 +119,7 @@ def _over_time(
     return found
 
 
-def _dimensions(question: ReportQuery) -> tuple[str | None, str | None]:
+def _dimensions(question: ReportFilters) -> tuple[str | None, str | None]:
     """Return the time dimension and the first other one."""
     time = next((one for one in question.by if one in OF_TIME), None)
     if "hour" in question.by:

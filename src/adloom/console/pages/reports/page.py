@@ -18,7 +18,7 @@ from adloom.console.components.table import Column, DataTable
 from adloom.console.countries import COUNTRIES
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.chart import OF_TIME, list_keys, report_chart
-from adloom.console.pages.reports.question import FIELDS, ReportQuery, find_period, paginate, parse_query
+from adloom.console.pages.reports.question import FIELDS, ReportFilters, find_period, paginate, parse_query
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
@@ -61,14 +61,14 @@ async def reports(visit: PageVisit) -> None:
     await _table(visit, question, rows, names)
 
 
-async def _download(api: ApiClient, question: ReportQuery) -> None:
+async def _download(api: ApiClient, question: ReportFilters) -> None:
     text = await api.get_text(STATISTICS, **question.query, format="csv")
     name = f"adloom-{'-'.join(question.by)}-{question.first}-to-{question.last}.csv"
     ui.download.content(text, name, "text/csv")
     notify_success(strings.DOWNLOADED)
 
 
-async def _controls(visit: PageVisit, question: ReportQuery, today: date) -> None:
+async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
@@ -115,7 +115,7 @@ async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]
     return found
 
 
-def _totals(totals: Json, question: ReportQuery) -> None:
+def _totals(totals: Json, question: ReportFilters) -> None:
     with ui.element("div").classes("grid-of tiles"):
         for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
             invalid = totals[clicks]
@@ -160,7 +160,7 @@ def _cell(dimension: str, text: str) -> str | Markup:
     return Markup('<span class="nowrap">{}</span>').format(text) if dimension in OF_TIME else text
 
 
-async def _table(visit: PageVisit, question: ReportQuery, rows: Sequence[Json], names: _Names) -> None:
+async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json], names: _Names) -> None:
     async def read(query: Mapping[str, str]) -> Json:
         answer = paginate(rows, query)
         await names.learn_names([(one, row[FIELDS[one]]) for row in answer["items"] for one in question.by])

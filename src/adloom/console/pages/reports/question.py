@@ -25,7 +25,7 @@ FIELDS: Final = {
 }
 
 
-class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
+class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The filters of a report; both days are included."""
 
     first: date
@@ -56,19 +56,19 @@ class ReportQuery(msgspec.Struct, frozen=True, kw_only=True):
         return urlencode({name: value for name, value in asked.items() if value})
 
 
-def parse_query(query: Mapping[str, str], *, today: date) -> ReportQuery:
+def parse_query(query: Mapping[str, str], *, today: date) -> ReportFilters:
     """Parse an address; invalid values become defaults."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in strings.DIMENSIONS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
-    asked = ReportQuery(first=min(first, last), last=last, by=by or ("day",), filters=filters)
+    asked = ReportFilters(first=min(first, last), last=last, by=by or ("day",), filters=filters)
     known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
     return msgspec.structs.replace(asked, metric=metric if known else "impressions")
 
 
-def find_period(question: ReportQuery, *, today: date) -> str | None:
+def find_period(question: ReportFilters, *, today: date) -> str | None:
     """Return the named period that the days form, if any."""
     if question.last != today:
         return None

@@ -6,8 +6,7 @@ from typing import Final
 from adloom.console import strings
 from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.system.accounts import show_accounts
-from adloom.console.pages.system.keys import show_keys
+from adloom.console.pages.system.access import show_accounts, show_keys
 from adloom.console.pages.system.ledger import show_dead_letters, show_ledger
 from adloom.console.pages.system.processes import show_processes, show_settings
 from adloom.console.shell import ADMINS

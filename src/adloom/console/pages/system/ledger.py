@@ -58,11 +58,11 @@ async def show_dead_letters(visit: PageVisit) -> None:
     ui.label("Events that could not be counted. They stay here until you retry or delete them.").classes(
         "quiet"
     )
-    letters = DeadLetters(visit)
+    letters = DeadLettersTab(visit)
     await letters.refresh()
 
 
-class DeadLetters:
+class DeadLettersTab:
     """The list of dead letters, and the actions on each."""
 
     def __init__(self, visit: PageVisit) -> None:

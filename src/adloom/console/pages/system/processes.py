@@ -54,7 +54,7 @@ def _columns(visit: PageVisit, catalog_version: int) -> list[Column]:
         Column("Index", lambda row: _index(row, catalog_version)),
         Column("Requests/s", lambda row: rate(row["requestsPerSecond"]), is_number=True),
         Column("Median / 99 %", _latency, is_number=True, is_wide_only=True),
-        Column("Waiting", _waiting, is_number=True, is_wide_only=True),
+        Column("Waiting", _pending_events, is_number=True, is_wide_only=True),
     ]
 
 
@@ -73,7 +73,7 @@ def _latency(row: Json) -> str:
     return f"{duration(row['p50Seconds'])} / {duration(row['p99Seconds'])}"
 
 
-def _waiting(row: Json) -> str | Markup:
+def _pending_events(row: Json) -> str | Markup:
     if row["pending"] is None:
         return strings.NONE
     hint = f"{count(row['pending'])} events, {count(row['spoolBytes'] or 0)} bytes on disk"

@@ -121,11 +121,11 @@ def _checks(found: Json) -> None:
                     Markup('<span class="strong">{}</span>').format(CHECKS.get(check["name"], check["name"])),
                     sanitize=False,
                 )
-                ui.html(_said(check, found["campaignId"]), sanitize=False).classes("say")
+                ui.html(_sentence(check, found["campaignId"]), sanitize=False).classes("say")
                 ui.html(_share(check), sanitize=False).classes("share")
 
 
-def _said(check: Json, campaign_id: str) -> Markup:
+def _sentence(check: Json, campaign_id: str) -> Markup:
     if not check["change"]:
         return Markup("{}").format(check["sentence"])
     tab = TABS.get(check["name"])

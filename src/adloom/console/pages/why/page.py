@@ -1,11 +1,244 @@
-"""The page "Why?". Its address holds the question, so that it can be shared."""
+"""The page "Why?": which ad a reader would get, and why. Its address holds the question, so that it can be shared."""
 
-from adloom.console.components.layout import heading, view_links
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.components.attributes import set_attributes
+from adloom.console.components.charts.bars import FunnelStep, funnel
+from adloom.console.components.layout import card, empty_state, facts, heading, notice, view_links
+from adloom.console.components.messages import notify_success
+from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
-from adloom.console.pages.why.reader import ADDRESS, show_reader
+from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps
 from adloom.console.pages.why.recorded import show_recorded
 from adloom.core.actor import Role
+
+CONTEXT_NAMES: Final = {
+    "device": "Device",
+    "country": "Country",
+    "language": "Language",
+    "loggedIn": "Logged in",
+    "newVisitor": "New visitor",
+    "referrerDomain": "Came from",
+    "segment": "Segment",
+    "hour": "Hour at the placement",
+    "day": "Day at the placement",
+}
+
+ADDRESS: Final = "/console/why"
+NOBODY: Final = str(UUID(int=0))
+LISTED_MAX: Final = 100
+SHORT_LIST: Final = 5  # Short enough without a search.
+DEVICES: Final = ("desktop", "mobile", "tablet")
+EITHER: Final = {"true": "Yes", "false": "No"}
+# Parameters of the serve route; the page's address uses the same names.
+READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
+# Their names in an auction request.
+IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
+
+
+async def show_reader(visit: PageVisit) -> None:
+    places = await _placements(visit.api)
+    asked = visit.query.get("placement", "")
+    placement = next((one for one in places if one["slug"] == asked), None)
+    if asked and placement is None:
+        placement = await _find_placement(visit.api, asked)
+    with ui.element("div").classes("al-aside"):
+        with card("The reader"):
+            _form(visit.query, places)
+        beside = ui.element("div").classes("stack")
+    below = ui.element("div").classes("stack")
+    if not asked:
+        with beside:
+            empty_state(
+                "help_outline",
+                "Choose a placement",
+                "Describe a reader, and see step by step which banners are left and why the others are not.",
+            )
+        return
+    try:
+        await _answer(visit, asked, placement, beside, below)
+    except ProblemError as error:
+        with beside:
+            notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+
+
+async def _placements(api: ApiClient) -> list[Json]:
+    try:
+        return (await api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
+    except ProblemError:
+        return []  # An advertiser cannot list placements, but may enter a slug.
+
+
+async def _find_placement(api: ApiClient, slug: str) -> Json | None:
+    try:
+        found = (await api.get("/admin/placements", search=slug, pageSize=LISTED_MAX))["items"]
+    except ProblemError:
+        return None
+    return next((one for one in found if one["slug"] == slug), None)
+
+
+def _form(query: Mapping[str, str], places: list[Json]) -> None:
+    slugs = {one["slug"]: f"{one['label']} ({one['slug']})" for one in places}
+    asked = query.get("placement")
+    if asked and asked not in slugs:
+        slugs[asked] = asked
+    fields: dict[str, Any] = {}
+    with ui.element("div").classes("al-fields"):
+        fields["placement"] = ui.select(
+            slugs, label="Placement", value=asked, with_input=True, new_value_mode="add-unique"
+        ).classes("wide")
+        choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+            ("device", "Device", {one: one for one in DEVICES}),
+            ("country", "Country", COUNTRIES),
+            ("language", "Language", LANGUAGES),
+            ("loggedIn", "Logged in", EITHER),
+            ("newVisitor", "New visitor", EITHER),
+        )
+        for name, label, options in choices:
+            given = query.get(name)
+            known = dict(options) if given is None or given in options else {**options, given: given}
+            fields[name] = ui.select(
+                known, label=label, value=given, clearable=True, with_input=len(known) > SHORT_LIST
+            )
+        fields["segment"] = ui.input("Segment", value=query.get("segment", ""))
+        fields["referrer"] = ui.input(
+            "Came from", value=query.get("referrer", ""), placeholder="news.example.com"
+        )
+        fields["at"] = ui.input("At (UTC)", value=query.get("at", "")).props(
+            'type="datetime-local" stack-label'
+        )
+        fields["userId"] = ui.input("User id", value=query.get("userId", "")).classes("wide")
+        fields["userId"].props["hint"] = "For frequency caps, in auctions."
+        fields["at"].tooltip("Counts and budgets are those of now.")
+    for name, field in fields.items():
+        set_attributes(field, data_field=name).props("outlined dense options-dense")
+
+    def ask() -> None:
+        given = {name: str(field.value).strip() for name, field in fields.items() if field.value}
+        ui.navigate.to(f"{ADDRESS}?{urlencode(given)}")
+
+    fields["userId"].on("keydown.enter", ask)
+    with ui.element("div").classes("row-of apart").style("margin-top: 1.5rem"):
+        ui.button("Explain", icon="search", on_click=ask).props("unelevated")
+        ui.button("Copy link", on_click=_copy).props("flat")
+
+
+def _copy() -> None:
+    ui.run_javascript("navigator.clipboard?.writeText(location.href)")
+    notify_success("The address of this question is copied.")
+
+
+async def _answer(
+    visit: PageVisit, slug: str, placement: Json | None, beside: ui.element, below: ui.element
+) -> None:
+    given = {name: visit.query[name] for name in READER if visit.query.get(name)}
+    at = _moment(visit.query.get("at"))
+    is_auction = placement is not None and placement["delivery"] == "auction"
+    answer = await (_auction if is_auction else _direct)(visit, slug, given, at)
+    candidates: list[Json] = answer["candidates"]
+    with beside:
+        if not candidates:
+            empty_state(
+                "inbox",
+                "Nothing is assigned to this placement",
+                "Link a campaign to it, and assign a banner to it there.",
+                action="To the campaigns",
+                href="/console/campaigns",
+            )
+            return
+        won = [one for one in candidates if one["outcome"] == "won"]
+        if is_auction:
+            _say_who_wins(won, answer)
+        else:
+            _say_who_is_shown(won)
+        title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
+        with card(title):
+            funnel(_funnel(answer, won=len(won), is_auction=is_auction), description=title)
+    with below:
+        with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
+            await candidate_table(
+                visit.api,
+                candidates,
+                is_auction=is_auction,
+                placement_id=placement["id"] if placement else None,
+            )
+        if "context" in answer:
+            with card("As the rules see the reader"):
+                context = answer["context"]
+                facts(
+                    [(label, _format_context(name, context[name])) for name, label in CONTEXT_NAMES.items()]
+                )
+
+
+def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[FunnelStep]:
+    """Build the funnel from counts: in a large market not all candidates are sent, but all are counted."""
+    removed: Mapping[str, int] = answer["removed"]
+    lost = _count(answer) - sum(removed.values()) - won
+    return funnel_steps(removed, lost=lost, won=won, is_auction=is_auction)
+
+
+def _count(answer: Json) -> int:
+    return answer.get("candidateCount", len(answer["candidates"]))
+
+
+async def _direct(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
+    return await visit.api.get(f"/banners/explain/{slug}", **given, at=at)
+
+
+async def _auction(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
+    reader = dict(given)
+    user_id = reader.pop("userId", NOBODY)
+    body = {
+        "userId": user_id,
+        "placement": slug,
+        "userContext": {IN_AUCTIONS.get(name, name): value for name, value in reader.items()},
+    }
+    return await visit.api.post("/api/v1/ads/explain", body, at=at)
+
+
+def _format_context(name: str, value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    return strings.DAYS[value] if name == "day" and isinstance(value, int) else str(value)
+
+
+def _say_who_is_shown(won: list[Json]) -> None:
+    if not won:
+        notice("No banner would be shown to this reader.", kind="warn")
+    elif len(won) == 1:
+        notice(f"“{won[0]['title']}” would be shown to this reader.", kind="good")
+    else:
+        notice(f"{len(won)} banners would be shown to this reader.", kind="good")
+
+
+def _say_who_wins(won: list[Json], answer: Json) -> None:
+    if not won:
+        notice("No banner would win this auction.", kind="warn")
+        return
+    title, price = won[0].get("title") or "another account's", amount(answer["finalPrice"], places=4)
+    notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
+
+
+def _moment(text: str | None) -> str | None:
+    """Parse a time of the address: local browser format as UTC, or a full time."""
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text  # The API explains the error.
+    return f"{at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @page(ADDRESS, title="Why?")

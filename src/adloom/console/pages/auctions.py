@@ -1,6 +1,6 @@
-"""Auctions: totals, price against eCPM, and the latest ones, live."""
+"""Auctions: totals, price against eCPM, the latest ones live, and one in detail."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -9,16 +9,17 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, fetch_all, fetch_names
+from adloom.console.client import Json, fetch_all, fetch_names, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.charts.scatter import Point, Scatter
-from adloom.console.components.layout import Tile, card, empty_state, heading, meter
+from adloom.console.components.layout import Tile, card, empty_state, facts, heading, link_button, meter
 from adloom.console.components.live import refresh_every
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.candidates import amount
+from adloom.console.pages.why.recorded import make_question_url, show_auction
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
@@ -35,7 +36,7 @@ PARTS_MAX: Final = 8
 HOUR: Final = timedelta(hours=1)
 
 
-class AuctionQuery:
+class AuctionsView:
     """The filters of the page, and the names of campaigns it has read."""
 
     def __init__(self, visit: PageVisit) -> None:
@@ -81,15 +82,15 @@ class AuctionQuery:
 
 @page(ADDRESS, title="Auctions", roles=BUYERS)
 async def auctions(visit: PageVisit) -> None:
-    market = AuctionQuery(visit)
+    view = AuctionsView(visit)
     heading(
         "Auctions",
         note=(
             "Every auction is recorded for some days and appears here within seconds. Prices are per thousand impressions."
         ),
     )
-    total = await market.read("/statistics")
-    await _controls(market)
+    total = await view.read("/statistics")
+    await _controls(view)
     if not total["totalAuctions"]:
         empty_state(
             "gavel",
@@ -101,8 +102,8 @@ async def auctions(visit: PageVisit) -> None:
             href="/console/placements",
         )
         return
-    _tiles(market, total, is_own=visit.role is Role.ADVERTISER)
-    await _pictures(market)
+    _tiles(view, total, is_own=visit.role is Role.ADVERTISER)
+    await _pictures(view)
     with ui.element("div").classes("row-of apart"):
         ui.html("<h2>The last auctions</h2>", sanitize=False)
         ui.label("refreshes automatically").classes("quiet small")
@@ -111,13 +112,13 @@ async def auctions(visit: PageVisit) -> None:
         [
             Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
             Column("Placement type", "placementType", is_wide_only=True),
-            Column("Winner", lambda row: market.name(row["winningCampaignId"])),
+            Column("Winner", lambda row: view.name(row["winningCampaignId"])),
             Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
             Column("Price", lambda row: amount(row["finalPrice"], places=4), is_number=True),
             Column(strings.WINNER_ECPM, lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
-            Column("Price of eCPM", _share, is_wide_only=True),
+            Column("Price of eCPM", _price_share, is_wide_only=True),
         ],
-        market.page,
+        view.page,
         href=lambda row: f"{ADDRESS}/{row['id']}",
         sort="-auctionTime",
     )  # fmt: skip
@@ -125,28 +126,28 @@ async def auctions(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, table.show)
 
 
-def _share(row: Json) -> Markup:
+def _price_share(row: Json) -> Markup:
     if not row["winningeCPM"]:
         return Markup("")
     return meter(row["finalPrice"] / row["winningeCPM"])
 
 
-async def _controls(market: AuctionQuery) -> None:
-    types = await market.read("/statistics/breakdown", groupBy="placementType", placementType=None)
+async def _controls(view: AuctionsView) -> None:
+    types = await view.read("/statistics/breakdown", groupBy="placementType", placementType=None)
     with ui.element("div").classes("al-bar"):
-        ui.select(PERIODS, label="Period", value=market.hours).props(
+        ui.select(PERIODS, label="Period", value=view.hours).props(
             "outlined dense options-dense"
-        ).on_value_change(lambda event: ui.navigate.to(market.address(hours=event.value)))
+        ).on_value_change(lambda event: ui.navigate.to(view.address(hours=event.value)))
         names = [one["placementType"] for one in types["items"]]
-        known = names if market.type is None or market.type in names else [*names, market.type]
-        ui.select(known, label="Placement type", value=market.type, clearable=True).props(
+        known = names if view.type is None or view.type in names else [*names, view.type]
+        ui.select(known, label="Placement type", value=view.type, clearable=True).props(
             'outlined dense options-dense data-field="type"'
         ).style("min-width: 12rem").on_value_change(
-            lambda event: ui.navigate.to(market.address(type=event.value))
+            lambda event: ui.navigate.to(view.address(type=event.value))
         )
 
 
-def _tiles(market: AuctionQuery, total: Json, *, is_own: bool) -> None:
+def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
     with ui.element("div").classes("grid-of tiles"):
         labels = ("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
         tiles = [Tile(label) for label in labels]
@@ -160,14 +161,14 @@ def _tiles(market: AuctionQuery, total: Json, *, is_own: bool) -> None:
         tiles[3].update(fmt.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
 
     async def refresh() -> None:
-        tell(await market.read("/statistics"))
+        tell(await view.read("/statistics"))
 
     tell(total)
     refresh_every(REFRESH_SECONDS, refresh)
 
 
-async def _pictures(market: AuctionQuery) -> None:
-    points = await _points(market)
+async def _pictures(view: AuctionsView) -> None:
+    points = await _points(view)
     count = sum(map(len, points.values()))
     with ui.element("div").classes("grid-of two"):
         with card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
@@ -175,42 +176,42 @@ async def _pictures(market: AuctionQuery) -> None:
                 points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
             )
         with card("Auctions by hour"):
-            hours = Chart(*await _by_hour(market), classes="tall", description="Auctions by hour")
+            hours = Chart(*await _by_hour(view), classes="tall", description="Auctions by hour")
         with card("Win rate by campaign"):
-            campaigns = ui.html(await _by_campaign(market), sanitize=False)
+            campaigns = ui.html(await _by_campaign(view), sanitize=False)
         with card("Win rate by placement type"):
-            types = ui.html(await _by_type(market), sanitize=False)
+            types = ui.html(await _by_type(view), sanitize=False)
 
     async def refresh() -> None:
-        scatter.update(await _points(market))
-        hours.update(*await _by_hour(market))
-        campaigns.content = await _by_campaign(market)
-        types.content = await _by_type(market)
+        scatter.update(await _points(view))
+        hours.update(*await _by_hour(view))
+        campaigns.content = await _by_campaign(view)
+        types.content = await _by_type(view)
 
     refresh_every(PICTURE_SECONDS, refresh)
 
 
-async def _points(market: AuctionQuery) -> dict[str, list[Point]]:
+async def _points(view: AuctionsView) -> dict[str, list[Point]]:
     pages = await fetch_all(
-        [market.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
+        [view.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
     )
     rows = [row for answer in pages for row in answer["items"] if row["winningeCPM"] is not None]
-    await market.learn_names(row["winningCampaignId"] for row in rows)
+    await view.learn_names(row["winningCampaignId"] for row in rows)
     groups: dict[str, list[Point]] = {}
     for row in rows:
-        point = (row["winningeCPM"], row["finalPrice"], market.name(row["winningCampaignId"]))
+        point = (row["winningeCPM"], row["finalPrice"], view.name(row["winningCampaignId"]))
         groups.setdefault(row["placementType"], []).append(point)
     return dict(sorted(groups.items()))
 
 
-async def _by_campaign(market: AuctionQuery) -> Markup:
-    parts = (await market.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
-    await market.learn_names(part["campaignId"] for part in parts)
-    return shares([(market.name(part["campaignId"]), *_rate(part)) for part in parts])
+async def _by_campaign(view: AuctionsView) -> Markup:
+    parts = (await view.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
+    await view.learn_names(part["campaignId"] for part in parts)
+    return shares([(view.name(part["campaignId"]), *_rate(part)) for part in parts])
 
 
-async def _by_type(market: AuctionQuery) -> Markup:
-    parts = (await market.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
+async def _by_type(view: AuctionsView) -> Markup:
+    parts = (await view.read("/statistics/breakdown", groupBy="placementType"))["items"][:PARTS_MAX]
     return shares([(part["placementType"], *_rate(part)) for part in parts])
 
 
@@ -218,14 +219,88 @@ def _rate(part: Json) -> tuple[float, str]:
     return part["averageWinRate"] / 100, "of {count} auctions".format(count=f"{part['totalAuctions']:,}")
 
 
-async def _by_hour(market: AuctionQuery) -> tuple[list[str], list[Series]]:
-    answer = await market.read("/statistics/breakdown", groupBy="hour")
+async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
+    answer = await view.read("/statistics/breakdown", groupBy="hour")
     found = {fmt.moment(part["hour"]): part for part in answer["items"]}
-    parts = [found.get(hour) for hour in market.every_hour]
-    labels = [f"{hour:%m-%d %H:%M}" for hour in market.every_hour]
+    parts = [found.get(hour) for hour in view.every_hour]
+    labels = [f"{hour:%m-%d %H:%M}" for hour in view.every_hour]
     held = [part["totalAuctions"] if part else 0 for part in parts]
     rates = [part["averageWinRate"] / 100 if part else None for part in parts]
     return labels, [
         Series(name="Auctions", values=held, kind="bar", colour=2),
         Series(name="Win rate", values=rates, unit="percent", axis=1, colour=1),
     ]
+
+
+CHARTED_MAX = 12
+CPC = "cpc"
+NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
+
+
+@page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
+async def auction(visit: PageVisit) -> None:
+    found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
+    note = fmt.full_moment(found["auctionTime"])
+    with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
+        again = await make_question_url(visit, found)
+        if again:
+            link_button("Ask the same now", again, icon="replay")
+        link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
+    # An account sees the eCPM of its own bids only; they may be far down the list.
+    charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
+    named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
+    banners = await fetch_names(visit.api, "banner", named)
+    with ui.element("div").classes("grid-of two"):
+        with card("What it came to"):
+            await _facts(visit, found, banners)
+        with card("eCPM of the bids"):
+            _chart(found, charted, banners)
+    await show_auction(visit, found)
+
+
+async def _facts(visit: PageVisit, found: Json, banners: dict[str, str]) -> None:
+    campaigns = await fetch_names(visit.api, "campaign", [found["winningCampaignId"]])
+    placements = await fetch_names(visit.api, "placement", [found["placementId"]])
+    won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
+    unit = "click" if won_by_click else "thousand impressions"
+    # The winner may be hidden; that there is one is not.
+    is_won = any(bid["outcome"] == "won" for bid in found["bids"])
+    nobody = "somebody else" if is_won else "nobody"
+    pairs: list[tuple[str, str | Markup]] = [
+        ("Winner", _link("banners", found["winningAdId"], banners, nobody)),
+        ("Campaign", _link("campaigns", found["winningCampaignId"], campaigns, nobody)),
+        ("Final price", amount(found["finalPrice"], places=4)),
+        (strings.WINNER_ECPM, amount(found["winningeCPM"], places=4)),
+        ("Charge", f"{amount(found['charge'], places=4)} per {unit}"),
+        ("Floor", amount(found["floorCpm"], places=4)),
+        ("Placement", _link("placements", found["placementId"], placements, strings.NONE)),
+        ("Placement type", found["placementType"]),
+        ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
+        ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
+    ]  # fmt: skip
+    if found["context"]:
+        pairs.append(("Reader", _reader(found["context"])))
+    facts(pairs)
+
+
+def _reader(context: Json) -> str:
+    known = [str(value) for name, value in context.items() if name not in NOT_SAID and value]
+    flags = {"loginState": "logged in", "newVisitor": "new visitor"}
+    return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
+
+
+def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
+    if thing_id is None:
+        return Markup('<span class="quiet">{}</span>').format(instead)
+    return Markup('<a href="/console/{}/{}">{}</a>').format(
+        noun, thing_id, names.get(thing_id, short_id(thing_id))
+    )
+
+
+def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
+    labels = [banners.get(bid["adId"] or "", "another account's") for bid in bids]
+    series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
+    for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):
+        if value is not None:
+            series.append(Series(name=name, values=[value] * len(bids), is_dashed=True, colour=colour))
+    Chart(labels, series, description="eCPM of the bids")

@@ -1,1 +1,0 @@
-"""Auctions: the list with statistics, and one in detail."""

@@ -1,1 +1,0 @@
-"""Budgets: today's spend, and the course of a day."""
