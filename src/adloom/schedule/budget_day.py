@@ -1,8 +1,8 @@
-"""The day of a budget: its account's, from one midnight on the wall to the next.
+"""The day of a budget: from midnight to midnight in its account's zone.
 
-A day is 23 or 25 hours long where clocks change, and where midnight itself is skipped it begins when
-the clock goes on. Days follow each other without gaps, and each moment belongs to one of them: where
-a clock is put back over midnight, what it shows twice is still the new day.
+A day has 23 or 25 hours when clocks change. If midnight itself is skipped, the day starts when the clock
+goes on. Days have no gaps, and each moment belongs to one day: if a clock is put back over midnight, the
+repeated time still belongs to the new day.
 """
 
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -26,13 +26,12 @@ class BudgetDay(msgspec.Struct, frozen=True):
     ends_at: datetime
 
     def elapsed_micros(self, now: datetime) -> int:
-        """Tell how much of the day has passed by a moment, in microseconds; none and all are the bounds."""
+        """Return how much of the day has passed, in microseconds, within its bounds."""
         passed = min(max(now, self.starts_at), self.ends_at) - self.starts_at
         return passed // ONE_MICROSECOND
 
     @property
     def length_micros(self) -> int:
-        """Tell how long the day is, in microseconds."""
         return (self.ends_at - self.starts_at) // ONE_MICROSECOND
 
 
@@ -47,7 +46,6 @@ def find_budget_day(now: datetime, timezone: str) -> BudgetDay:
 
 @lru_cache(DAYS_REMEMBERED_MAX)
 def build_budget_day(day: date, timezone: str) -> BudgetDay:
-    """Tell when a day begins and ends."""
     return BudgetDay(day, _midnight(day, timezone), _midnight(day + ONE_DAY, timezone))
 
 
@@ -56,5 +54,5 @@ def _midnight(day: date, timezone: str) -> datetime:
 
 
 def _zone(timezone: str) -> tzinfo:
-    """Give the zone of that name; names are checked when they are written, and one that is gone since is UTC."""
+    """Fall back to UTC: names are checked when they are written, but a zone may be removed since."""
     return find_zone(timezone) or UTC

@@ -17,7 +17,7 @@ class PacingStrategy(StrEnum):
 def compute_allowance(
     now: datetime, *, strategy: PacingStrategy, daily_budget: Micros, day: BudgetDay
 ) -> Micros:
-    """Tell what may be spent by a moment: smoothly that is a fifth ahead of the clock, an hour's worth at least.
+    """Return what may be spent by a moment: smooth pacing allows 20 % more than its share of the day, at least an hour's worth.
 
     `daily budget * min(1, max(1/24, 1.2 * elapsed share of the day))`, rounded down.
     """

@@ -1,9 +1,8 @@
 """On which days, and in which hours of them, a rule recurs.
 
-A library that walks a rule from its start takes milliseconds for a daily rule of some years, and
-seconds for one that never matches (30 February). We ask the other way round, whether the rule
-names this day, so that the work is bounded by the longest period, a year. Only a COUNT has to be
-counted from the start, and does not reach further than `COUNT_REACH`. Tests hold it against dateutil.
+We ask whether the rule names one day, so the work is bounded by the longest period, a year. A library that
+walks a rule from its start takes seconds for one that never matches (30 February); decision 20 has the
+figures. Only a COUNT is counted from the start, up to `COUNT_REACH`. Tests compare it with dateutil.
 """
 
 import calendar
@@ -23,15 +22,15 @@ from adloom.schedule.schedule import find_zone
 ALL_HOURS: Final = (1 << 24) - 1
 ONE_DAY: Final = timedelta(days=1)
 RULES_KEPT: Final = 10_000
-DAYS_KEPT: Final = 4  # Yesterday, for windows over midnight, today, and who looks around.
+DAYS_KEPT: Final = 4  # Yesterday, for windows over midnight, today, and some around them.
 # A COUNT that is not used up this long after the start ends with it.
 COUNT_REACH: Final = timedelta(days=3 * 366)
-# A Monday: where neither a DTSTART nor a date of the banner gives the rhythm.
+# A Monday: the anchor if neither a DTSTART nor a date of the banner gives one.
 FIRST_MONDAY: Final = datetime(2001, 1, 1, tzinfo=UTC)
 
 
 class RecurringDays:
-    """A rule in its place: with a start, and perhaps an end, on the clock of one zone."""
+    """A rule with its start, and perhaps its end, in local time of one zone."""
 
     def __init__(self, rule: Recurrence, *, anchor: datetime, until: datetime | None) -> None:
         self.has_hours = rule.hours is not None
@@ -42,15 +41,15 @@ class RecurringDays:
         self._bits: dict[date, int] = {}
 
     def hours_on(self, day: date) -> int:
-        """Tell the hours of that day as bits; a rule without BYHOUR names whole days."""
+        """Return the hours of that day as bits; a rule without BYHOUR names whole days."""
         bits = self._bits.get(day)
         if bits is None:
             if len(self._bits) >= DAYS_KEPT:
                 self._bits.clear()
-            bits = self._bits[day] = self._found(day)
+            bits = self._bits[day] = self._find_hours(day)
         return bits
 
-    def _found(self, day: date) -> int:
+    def _find_hours(self, day: date) -> int:
         if self._counted is not None:
             return self._counted.get(day, 0)
         if not _is_in_rhythm(self._rule, self._anchor.date(), day):
@@ -64,14 +63,14 @@ class RecurringDays:
         return self._bits_by_day(occurrences).get(day, 0)
 
     def _first(self, count: int) -> Iterator[datetime]:
-        """Give the first occurrences from the start on."""
+        """Return the first occurrences from the start on."""
         day, _ = _period(self._rule, self._anchor.date())
         end = day + COUNT_REACH
         found = itertools.chain.from_iterable(self._chosen(one) for one in _rhythm(self._rule, day, end))
         return itertools.islice((one for one in found if one >= self._anchor), count)
 
     def _chosen(self, day: date) -> Iterator[datetime]:
-        """Give the occurrences of the period that a day lies in."""
+        """Return the occurrences of the period that a day lies in."""
         found = self._occurrences(*_period(self._rule, day))
         if self._rule.positions is None:
             return found
@@ -103,10 +102,10 @@ class RecurringDays:
 
 @lru_cache(maxsize=RULES_KEPT)
 def build_recurring_days(text: str, timezone: str, anchor: datetime | None) -> RecurringDays | None:
-    """Put a rule in its place; None where the text or the zone cannot be read.
+    """Return None if the text or the zone cannot be read.
 
-    Both were checked when they were written. Should one be unreadable nevertheless, one banner
-    is closed for it, and no index fails.
+    Both were checked when they were written. If one is unreadable anyway, one banner stays closed,
+    and no index fails.
     """
     zone = find_zone(timezone)
     if zone is None:
@@ -124,12 +123,12 @@ def build_recurring_days(text: str, timezone: str, anchor: datetime | None) -> R
 
 
 def _local(moment: datetime, zone: ZoneInfo) -> datetime:
-    """Tell what the clock of the zone shows; a moment without a zone is that already."""
+    """Convert to local time; a moment without a zone is local already."""
     return moment if moment.tzinfo is None else moment.astimezone(zone).replace(tzinfo=None)
 
 
 def _with_days_of(anchor: datetime, rule: Recurrence) -> Recurrence:
-    """Fill in what a rule that names no days takes from its start: FREQ=WEEKLY means its weekday."""
+    """Fill in what a rule without days takes from its start: FREQ=WEEKLY means its weekday."""
     if rule.weekdays or rule.month_days or rule.year_days or rule.week_numbers:
         return rule
     match rule.frequency:
@@ -148,7 +147,7 @@ def _with_days_of(anchor: datetime, rule: Recurrence) -> Recurrence:
 
 
 def _period(rule: Recurrence, day: date) -> tuple[date, date]:
-    """Tell the first and the last day of the day, week, month or year that a day lies in."""
+    """Return the first and last day of the period that a day lies in."""
     match rule.frequency:
         case Frequency.DAILY:
             return day, day
@@ -164,7 +163,7 @@ def _period(rule: Recurrence, day: date) -> tuple[date, date]:
 
 
 def _rhythm(rule: Recurrence, first_day: date, end: date) -> Iterator[date]:
-    """Go from a period's first day through the periods that the INTERVAL meets."""
+    """Yield the first day of each period that the INTERVAL meets."""
     day = first_day
     while day < end:
         if _is_in_rhythm(rule, first_day, day):
@@ -173,7 +172,7 @@ def _rhythm(rule: Recurrence, first_day: date, end: date) -> Iterator[date]:
 
 
 def _is_in_rhythm(rule: Recurrence, anchor: date, day: date) -> bool:
-    """Tell whether the INTERVAL, counted from the anchor's period, meets the period of a day."""
+    """Return whether the INTERVAL, counted from the anchor's period, meets a day's period."""
     if rule.interval == 1:
         return True
     match rule.frequency:
@@ -191,7 +190,7 @@ def _is_in_rhythm(rule: Recurrence, anchor: date, day: date) -> bool:
 
 
 def _is_named(rule: Recurrence, day: date) -> bool:
-    """Tell whether every BY… part that is there names the day."""
+    """Return whether every BY… part that is given names the day."""
     return (
         (rule.months is None or day.month in rule.months)
         and (rule.month_days is None or _is_among(day.day, _days_in_month(day), rule.month_days))
@@ -215,12 +214,12 @@ def _is_weekday(rule: Recurrence, day: date, wanted: NthWeekday) -> bool:
 
 
 def _is_among(position: int, length: int, numbers: tuple[int, ...]) -> bool:
-    """Tell whether a place, counted from 1, is named from the front or, negative, from the back."""
+    """Return whether a position, counted from 1, is given from the front or, negative, from the back."""
     return position in numbers or position - length - 1 in numbers
 
 
 def _week_number(rule: Recurrence, day: date) -> tuple[int, int]:
-    """Tell the number of a day's week and how many weeks its year has; week 1 has four days of the year."""
+    """Return the number of a day's week and the weeks of its year; week 1 has four days of the year."""
     middle = _week_start(rule, day) + timedelta(days=3)
     last_middle = middle + timedelta(days=(_days_in_year(middle) - _day_of_year(middle)) // 7 * 7)
     return (_day_of_year(middle) - 1) // 7 + 1, (_day_of_year(last_middle) - 1) // 7 + 1

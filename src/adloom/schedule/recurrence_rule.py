@@ -1,13 +1,13 @@
-"""An RFC 5545 recurrence rule as people write it, read into numbers and checked.
+"""Parses and checks an RFC 5545 recurrence rule.
 
-We take an RRULE with or without its name, and a DTSTART line before it:
+It takes an RRULE with or without its name, and a DTSTART line before it:
 
     FREQ=WEEKLY;BYDAY=MO,FR
     DTSTART:20261102
     RRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO;BYHOUR=9,10,11
 
-A rule names days, or with BYHOUR whole hours of days. Finer ones are refused: the daily window
-says minutes better, and nobody has to scan a rule that names every second of a century.
+A rule names days, or with BYHOUR whole hours of days. Finer rules are refused: the daily window says
+minutes better, and no rule can name every second of a century.
 """
 
 import contextlib
@@ -38,14 +38,14 @@ class Frequency(StrEnum):
 
 
 class NthWeekday(msgspec.Struct, frozen=True):
-    """A weekday (0 is Monday); in a month or year the nth one, or each where there is no n."""
+    """A weekday (0 is Monday); in a month or year the nth one, or every one if there is no n."""
 
     weekday: int
     nth: int | None
 
 
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that was checked; moments without a zone are in the schedule's own."""
+    """A checked rule; moments without a zone are in the schedule's."""
 
     frequency: Frequency
     starts_at: datetime | None = None
@@ -63,7 +63,7 @@ class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_recurrence(text: str) -> Recurrence:
-    """Read a rule, or say what is wrong with it."""
+    """Raise ValidationFailedError with what is wrong."""
     if len(text) > TEXT_CHARACTERS_MAX:
         _refuse(f"The rule is longer than {TEXT_CHARACTERS_MAX} characters.")
     starts_at, rule = _lines(text)
@@ -90,7 +90,7 @@ def parse_recurrence(text: str) -> Recurrence:
 
 
 def _lines(text: str) -> tuple[datetime | None, str]:
-    """Part the DTSTART line, where there is one, from the rule."""
+    """Split off the DTSTART line, if there is one."""
     lines = [line for line in (one.strip().upper() for one in text.splitlines()) if line]
     starts_at = None
     if len(lines) > 1 and lines[0].startswith("DTSTART"):
@@ -185,7 +185,7 @@ def _week_start(parts: dict[str, str]) -> int:
 
 
 def _moment(name: str, text: str, time_of_a_day: time) -> datetime:
-    """Read a day or a moment; one that ends in Z is UTC, others are in the schedule's zone."""
+    """Parse a day or a moment; one that ends in Z is UTC, others are in the schedule's zone."""
     moment = None
     with contextlib.suppress(ValueError):
         if DAY.fullmatch(text):

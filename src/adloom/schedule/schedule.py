@@ -23,7 +23,7 @@ class ScheduleStatus(StrEnum):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a banner may be shown; dates are moments, the window and the rule are in its own zone."""
+    """When a banner may be shown. Dates are moments; window and rule are in the schedule's zone."""
 
     status: ScheduleStatus
     publish_at: datetime | None = None
@@ -39,7 +39,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 def derive_status(
     *, publish_at: datetime | None, expires_at: datetime | None, now: datetime
 ) -> ScheduleStatus:
-    """Tell the status of a banner of which only the dates are given."""
+    """Return the status of a banner that has only dates."""
     if publish_at is None and expires_at is None:
         return ScheduleStatus.EVERGREEN
     if expires_at is not None and expires_at <= now:
@@ -50,7 +50,7 @@ def derive_status(
 
 
 def check_window(start: time | None, end: time | None) -> str | None:
-    """Say what is wrong with a daily window, if anything is."""
+    """Return what is wrong with a daily window, if anything."""
     if (start is None) != (end is None):
         return "recurrenceWindowStart and recurrenceWindowEnd belong together: give both or neither."
     if start is not None and start == end:
@@ -62,7 +62,7 @@ def check_window(start: time | None, end: time | None) -> str | None:
 
 
 def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
-    """Give the zone of that name, or say that there is none."""
+    """Raise ValidationFailedError if there is no such zone."""
     zone = find_zone(text)
     if zone is None:
         raise ValidationFailedError(
@@ -74,7 +74,6 @@ def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
 
 @lru_cache(maxsize=ZONES_KEPT)
 def find_zone(text: str) -> ZoneInfo | None:
-    """Give the zone of that name, if there is one."""
     try:
         return ZoneInfo(text)
     except (ValueError, OSError, LookupError):

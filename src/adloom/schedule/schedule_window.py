@@ -1,8 +1,7 @@
 """Whether a banner may be shown now, and when that may change.
 
-Dates are moments. The window and the rule are read off the clock on the wall of the schedule's
-zone: a window that lies in the hour which spring skips does not open that night, and one in the
-hour which autumn repeats is open both times.
+Dates are moments. The window and the rule use local time in the schedule's zone: a window in the hour that
+spring skips does not open that night; one in the hour that autumn repeats is open both times.
 """
 
 from datetime import datetime, time, timedelta
@@ -33,12 +32,11 @@ class ClosedReason(StrEnum):
 
 
 def is_open(schedule: Schedule, *, now: datetime) -> bool:
-    """Tell whether the schedule lets the banner be shown."""
     return find_closed_reason(schedule, now=now) is None
 
 
 def find_closed_reason(schedule: Schedule, *, now: datetime) -> ClosedReason | None:
-    """Tell the reason not to show the banner, if there is one."""
+    """Return why the banner may not be shown, if there is a reason."""
     status = schedule.status
     if status is not _EVERGREEN:
         if status is _DRAFT:
@@ -53,9 +51,9 @@ def find_closed_reason(schedule: Schedule, *, now: datetime) -> ClosedReason | N
 
 
 def next_change(schedule: Schedule, *, now: datetime) -> datetime | None:
-    """Tell until when the answer certainly stays as it is; None is for ever.
+    """Return until when the answer certainly stays the same; None is forever.
 
-    The moment may be earlier than the next change, never later.
+    It may be earlier than the next change, never later.
     """
     if schedule.status is _DRAFT or schedule.status is _EXPIRED:
         return None
@@ -86,7 +84,7 @@ def _why_not_recurring(schedule: Schedule, now: datetime) -> ClosedReason | None
         is_after_midnight = start > end >= second
     if schedule.recurrence_rule is None:
         return None
-    days = _recurring_days(schedule)
+    days = _build_days(schedule)
     if days is None:
         return ClosedReason.UNREADABLE
     return (
@@ -103,7 +101,7 @@ def _recurs(days: RecurringDays, local: datetime, *, is_after_midnight: bool) ->
 
 
 def _next_recurrence_change(schedule: Schedule, now: datetime) -> datetime | None:
-    """Tell when the clock on the wall next reaches a boundary, or is itself moved."""
+    """Return when local time next reaches a boundary, or the zone's offset changes."""
     zone = find_zone(schedule.timezone)
     boundaries = _boundaries(schedule)
     if zone is None or not boundaries:
@@ -130,7 +128,7 @@ def _boundaries(schedule: Schedule) -> list[int]:
     if schedule.window_start is not None and schedule.window_end is not None:
         boundaries += [_second_of_day(schedule.window_start), _second_of_day(schedule.window_end) + 1]
     if schedule.recurrence_rule is not None:
-        days = _recurring_days(schedule)
+        days = _build_days(schedule)
         if days is None:
             return []
         boundaries.append(0)
@@ -139,7 +137,7 @@ def _boundaries(schedule: Schedule) -> list[int]:
     return boundaries
 
 
-def _recurring_days(schedule: Schedule) -> RecurringDays | None:
+def _build_days(schedule: Schedule) -> RecurringDays | None:
     assert schedule.recurrence_rule is not None
     return build_recurring_days(
         schedule.recurrence_rule, schedule.timezone, schedule.publish_at or schedule.created_at
