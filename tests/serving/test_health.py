@@ -14,7 +14,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.background.index_refresh import IndexRefresher
-from adloom.serving.health import FRESH_FOR, LOOK_SECONDS_MAX, DeliveryHealth
+from adloom.serving.health import CHECK_SECONDS_MAX, FRESH_FOR, DeliveryHealth
 from tests.support.builders import NOON
 
 
@@ -111,7 +111,10 @@ async def test_a_ledger_that_hangs_is_given_up_soon(
     spool = FakeSpool(is_able=True, waiting_bytes=0)
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
-        async with asyncio.timeout(2 * LOOK_SECONDS_MAX), open_valkey(f"redis://127.0.0.1:{port}") as hanging:
+        async with (
+            asyncio.timeout(2 * CHECK_SECONDS_MAX),
+            open_valkey(f"redis://127.0.0.1:{port}") as hanging,
+        ):
             status, body = await said(DeliveryHealth(refresher, pool, hanging, clock, spool=spool))
 
     assert (status, body["checks"]["valkey"]) == (200, "unavailable")

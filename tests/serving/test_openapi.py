@@ -91,7 +91,7 @@ def test_what_is_served_has_the_fields_that_are_described() -> None:
 
     schemas = DOCUMENT["components"]["schemas"]
     assert answer.keys() == schemas["ServedAnswer"]["properties"].keys()
-    assert answer["placement"].keys() == schemas["ServedPlacement"]["properties"].keys()
+    assert answer["placement"].keys() == schemas["AnsweredPlacement"]["properties"].keys()
     assert answer["banners"][0].keys() == schemas["ServedBanner"]["properties"].keys()
 
 

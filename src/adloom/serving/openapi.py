@@ -42,7 +42,7 @@ class VisitorContext(msgspec.Struct, rename="camel"):
     user_id: UUID | None = None
 
 
-class ServedPlacement(msgspec.Struct, rename="camel"):
+class AnsweredPlacement(msgspec.Struct, rename="camel"):
     """The placement that was asked for."""
 
     id: UUID
@@ -82,7 +82,7 @@ class ServedBanner(msgspec.Struct, rename="camel"):
 class ServedAnswer(msgspec.Struct, rename="camel"):
     """What fills a placement."""
 
-    placement: ServedPlacement
+    placement: AnsweredPlacement
     banners: list[ServedBanner]
     request_id: UUID
     served_at: Moment
@@ -96,7 +96,7 @@ class ServedPage(msgspec.Struct, rename="camel"):
     served_at: Moment
 
 
-class WonAd(msgspec.Struct, rename="camel"):
+class AuctionedAd(msgspec.Struct, rename="camel"):
     """The winner of an auction, with its signed token and its price."""
 
     ad_id: UUID
@@ -143,7 +143,7 @@ class BatchAnswer(msgspec.Struct):
 
 
 STRUCTS: Final = (
-    VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, WonAd, AdEvent, ReportAccepted,
+    VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
     ImpressionRequest, ClickRequest, BatchBody, BatchAnswer,
 )  # fmt: skip
 
@@ -210,7 +210,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/c/{token}": _get("Report the click on an offer and go where its banner leads.",
             redirect, 403, 404, 429, parameters=[TOKEN]),
         "/api/v1/ads/serve": _post("Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
-            "ServeRequest", _json(200, "WonAd") | {"204": _answer("Nobody may be shown, or bids as much as the floor.")},
+            "ServeRequest", _json(200, "AuctionedAd") | {"204": _answer("Nobody may be shown, or bids as much as the floor.")},
             400, 404, 413, 429, 503),
         "/api/v1/ads/events/impression": _post(f"Report one impression of an ad; one of the same offer again {again}",
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
@@ -260,7 +260,7 @@ def _answer(description: str, content: Json | None = None) -> Json:
 ANSWERS: Final = {
     "ServedAnswer": "The offers, each with its signed token.",
     "ServedPage": "An answer or a problem for each slug.",
-    "WonAd": "The ad, with its signed token and its price.",
+    "AuctionedAd": "The ad, with its signed token and its price.",
     "ReportAccepted": "It is in the event log.",
     "BatchAnswer": "All that were accepted are in the event log.",
 }

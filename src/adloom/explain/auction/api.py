@@ -163,7 +163,9 @@ async def _build_scorers(
 ) -> dict[str, Scorer]:
     """Score as delivery does, with the model that is published."""
     first = market.placements[0].placement
-    signals = visitor.signals(first.placement_type, _build_context(request, visitor, first.timezone, now))
+    signals = visitor.build_signals(
+        first.placement_type, _build_context(request, visitor, first.timezone, now)
+    )
     policies: dict[str, Scoring] = {HEURISTIC: Heuristic()}
     if any(one.placement.scoring == LEARNED for one in market.placements):
         policies[LEARNED] = await _load_learned(valkey)

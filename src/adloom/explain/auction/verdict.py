@@ -24,7 +24,7 @@ from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 
 
-class ScoredAd(msgspec.Struct, frozen=True):
+class ExplainedAd(msgspec.Struct, frozen=True):
     """An ad, as scoring policies see it."""
 
     campaign_key: int
@@ -102,7 +102,7 @@ def _find_removal(row: AssignmentRow, of_placement: RequestFacts, facts: Auction
 
 def _build_bid(row: AssignmentRow, placement: PlacementRow, facts: AuctionFacts) -> Bid:
     ad_format = find_format(row)
-    ad = ScoredAd(row.campaign_key, row.banner_key, placement.key, ad_format)
+    ad = ExplainedAd(row.campaign_key, row.banner_key, placement.key, ad_format)
     return Bid(
         campaign_key=row.campaign_key,
         banner_key=row.banner_key,

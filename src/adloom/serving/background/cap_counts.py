@@ -1,8 +1,8 @@
-"""Reads what campaigns with caps have had so far, cheaply enough to ask twice a second.
+"""Reads the counts of campaigns with caps, cheaply enough to ask twice a second.
 
-Caps count what is valid. Events are at most a day old when they are accepted, so only the last two days'
-counts grow: those are asked for when the projection has moved, and only for campaigns with caps. The days
-before are summed up once, and again when they turn out to have changed, in case a projection was far behind.
+Caps count valid events. An event is at most a day old when it is accepted, so only the counts of the last two
+days grow: those are read when a projection has moved, and only for campaigns with caps. The days before are
+summed up once, and again if they turn out to have changed, in case a projection was far behind.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ GROWING: Final = timedelta(days=1)
 EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 PROJECTED = "SELECT entry_id FROM projection_cursors ORDER BY projection"
-# Both only grow: what is written later, or corrected, is one more.
+# Both only grow: a late event or a correction adds one.
 WRITTEN_BEFORE = """
     SELECT coalesce(sum(events), 0)::bigint, coalesce(sum(corrections), 0)::bigint FROM events.event_days
      WHERE day < ($1 AT TIME ZONE 'UTC')::date
@@ -35,7 +35,7 @@ COUNTS_SINCE = """
 
 
 class CapCounts:
-    """Counts of campaigns with caps, as of the last look."""
+    """Counts of campaigns with caps, as of the last read."""
 
     def __init__(self) -> None:
         self._asked: tuple[frozenset[int], datetime] | None = None
@@ -46,13 +46,13 @@ class CapCounts:
         self._counts: dict[int, LifetimeCounts] = {}
 
     def recheck_settled(self) -> None:
-        """Ask at the next look whether the days before have changed."""
+        """Check at the next read whether the days before have changed."""
         self._is_doubtful = True
 
     async def read(
         self, connection: Connection, caps: Mapping[int, Caps], now: datetime
     ) -> dict[int, LifetimeCounts]:
-        """Tell the counts of all campaigns with caps."""
+        """Return the counts of all campaigns with caps."""
         if not caps:
             return {}
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -60,7 +60,7 @@ class CapCounts:
         projected = [row[0] for row in await connection.fetch(PROJECTED)]
         if asked == self._asked and projected == self._projected and not self._is_doubtful:
             return self._counts
-        keys, self._projected = list(caps), []  # Where it fails half way, the next look begins anew.
+        keys, self._projected = list(caps), []  # If it fails half way, the next read starts over.
         await self._settle(connection, asked)
         recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
         self._counts = {
@@ -70,10 +70,10 @@ class CapCounts:
         return self._counts
 
     async def _settle(self, connection: Connection, asked: tuple[frozenset[int], datetime]) -> None:
-        """Sum up the days before, if that was not done yet or is not right any more."""
+        """Sum up the days before, unless the sum is known to be right."""
         if asked == self._asked and not self._is_doubtful:
             return
-        # Asked before the sum: what is written in between makes it doubtful again, not wrong for good.
+        # Read before the sum: a write in between makes the sum doubtful again, not wrong for good.
         written = await connection.fetchrow(WRITTEN_BEFORE, asked[1])
         if asked != self._asked or written != self._written:
             self._settled = await _counts(connection, COUNTS_BEFORE, list(asked[0]), asked[1])
@@ -81,7 +81,7 @@ class CapCounts:
 
 
 async def read_counts(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
-    """Tell what some campaigns have had in their lives."""
+    """Return the lifetime counts of some campaigns."""
     return await _counts(connection, COUNTS_SINCE, keys, EVER)
 
 

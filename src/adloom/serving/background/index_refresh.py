@@ -1,8 +1,8 @@
 """Keeps one index per process up to date with the catalog.
 
-A notice through Valkey brings a change within milliseconds. Notices can be lost, so the
-keeper also looks at the catalog's version twice a second, and from time to time it compiles
-everything anew, which would mend whatever an incremental update ever got wrong.
+A notice through Valkey brings a change within milliseconds. Notices can be lost, so the refresher also checks
+the catalog's version twice a second, and compiles everything again from time to time, which would repair
+whatever an incremental update got wrong.
 """
 
 import asyncio
@@ -32,18 +32,18 @@ from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, re
 from adloom.serving.index.rows import Caps
 from adloom.serving.index.steps import Slicer
 
-LOOK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
+CHECK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
 REBUILD_AFTER = timedelta(minutes=5)
 RETRY_SECONDS = 0.5
-# A subscription that hears nothing for so long asks, and has as long to hear an answer. Otherwise one whose
-# other end is gone without a word would listen for ever.
+# A subscription that is silent for so long sends a ping, and waits as long for the answer. Otherwise it would
+# not notice that the other end is gone.
 QUIET_SECONDS = 5.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class IndexRefresher:
-    """Holds the current index; readers take it once per request, so that they never see two."""
+    """Holds the current index; a request takes it once, so it never sees two."""
 
     def __init__(  # noqa: PLR0913 - all that it is composed of
         self,
@@ -75,18 +75,17 @@ class IndexRefresher:
 
     @property
     def current(self) -> Index:
-        """The index to answer from."""
+        """The index to answer from; raises UnavailableError before the first one."""
         if self._index is None:
             raise UnavailableError("The index is not there yet.")
         return self._index
 
     @property
     def version(self) -> int | None:
-        """The version of the catalog that is being served."""
         return None if self._index is None else self._index.version
 
     def age(self, now: datetime) -> timedelta | None:
-        """Tell how long ago the index was last known to be the catalog's newest."""
+        """Return how long ago the index was last known to be the newest."""
         return None if self._checked_at is None else now - self._checked_at
 
     async def run(self) -> None:
@@ -97,24 +96,24 @@ class IndexRefresher:
                 self._noticed.clear()
                 await self._try_refresh()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
+                    async with asyncio.timeout(CHECK_SECONDS):
                         await self._noticed.wait()
 
     async def wait_until_ready(self, *, seconds_max: float) -> None:
-        """Wait for the first index, but not for ever: without one the answer is 503."""
+        """Wait for the first index, with a bound: without one the answer is 503."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds_max):
                 await self._is_there.wait()
 
     async def refresh(self) -> None:
-        """Bring the index to the catalog's version, and learn who has reached a cap."""
+        """Bring the index to the catalog's version, and update the caps."""
         now = self._clock.now()
         async with self._pool.acquire() as connection:
             if self._index is None or self._rebuilt_at is None or now - self._rebuilt_at >= REBUILD_AFTER:
                 await self._rebuild(connection, now)
             elif (version := await read_version(connection)) != self._index.version:
                 since = self._index.version
-                # A catalog that went back comes from a backup: what we know of it is void.
+                # A catalog that went back was restored from a backup: start over.
                 if version < since or not await self._update(connection, self._index, now):
                     await self._rebuild(connection, now)
             await self._update_caps(connection, now)
@@ -122,7 +121,7 @@ class IndexRefresher:
         self._is_there.set()
 
     async def rebuild(self) -> None:
-        """Read and compile everything anew."""
+        """Read and compile everything again."""
         self._rebuilt_at = None
         await self.refresh()
 
@@ -166,23 +165,23 @@ class IndexRefresher:
     async def _compile(
         self, connection: Connection, keys: store.Keys, now: datetime
     ) -> tuple[list[IndexedPlacement], list[PlacementState]]:
-        """Compile placements and prepare their states; what is as it was stays what it is, answers and all."""
-        slices, shared = Slicer(monotonic), Interner()
+        """Compile placements and prepare their states; an unchanged placement stays the same object, with its answers."""
+        slicer, interner = Slicer(monotonic), Interner()
         before = (self._index or EMPTY).by_key
         placements: list[IndexedPlacement] = []
         states: list[PlacementState] = []
         async for rows in store.iter_placements(connection, keys):
-            placement = await slices.run(compile_placement(rows, shared))
+            placement = await slicer.run(compile_placement(rows, interner))
             if placement == before.get(placement.key):
                 placement = before[placement.key]
             else:
-                states.append(await slices.run(self.states.prepare(placement, now=now)))
+                states.append(await slicer.run(self.states.prepare(placement, now=now)))
             placements.append(placement)
         return placements, states
 
     async def _swap(self, index: Index, states: list[PlacementState], now: datetime) -> None:
         top_sets = await Slicer(monotonic).run(self.markets.prepare(index, now=now))
-        # From here on without a pause: a request sees all of it, or nothing.
+        # No await from here on: a request sees all of it, or nothing.
         self.states.install(index, states)
         self.markets.install(top_sets)
         self._index = index
@@ -201,12 +200,12 @@ class IndexRefresher:
         try:
             await self.refresh()
         except POSTGRES_AWAY as error:
-            # The old index goes on serving; its age tells.
+            # The old index goes on serving; its age is a metric.
             if not self._is_cut_off:
                 log.warning("index_cut_off_from_catalog", error=repr(error))
             self._is_cut_off = True
         except Exception:
-            # The outermost loop: one row that cannot be read must not take the public path down.
+            # The outermost loop: one unreadable row must not take the public path down.
             log.exception("index_refresh_failed", version=self.version)
         else:
             if self._is_cut_off:
@@ -226,12 +225,12 @@ class IndexRefresher:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _wait_for_notice(self, subscription: PubSub) -> None:
-        """Wait for a notice; an answer to our own question counts as one, which costs a look too many."""
+        """Wait for a notice; an answer to our own ping counts as one, which costs an unneeded check."""
         if await subscription.get_message(timeout=self._quiet_seconds) is not None:
             return
         await subscription.ping()
         if await subscription.get_message(timeout=self._quiet_seconds) is None:
-            raise TimeoutError("Nothing is heard of Valkey.")
+            raise TimeoutError("Valkey does not answer.")
 
 
 async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:

@@ -1,6 +1,6 @@
 """From rows to an index: sorted, cut into blocks, encoded, with equal parts shared.
 
-Compiling pauses after each small piece of work, so that who compiles can serve requests in between.
+Compiling runs in small steps, so that the process can answer requests in between.
 """
 
 # pure
@@ -52,18 +52,17 @@ NEVER_SHOWN = frozenset({ScheduleStatus.DRAFT, ScheduleStatus.EXPIRED})
 
 
 class Interner:
-    """Makes equal things the same thing, for as long as somebody compiles."""
+    """Makes equal things the same object while an index is compiled."""
 
     def __init__(self) -> None:
         self._things: dict[Any, Any] = {}
 
     def intern(self, thing: T) -> T:
-        """Give the first thing that was equal to this one."""
         return self._things.setdefault(thing, thing)
 
 
 def compile_index(snapshot: Snapshot) -> Index:
-    """Compile a whole catalog."""
+    """Compile a whole catalog at once."""
     shared = Interner()
     rows = group_rows(snapshot.placements, snapshot.assignments)
     return replace_placements(
@@ -79,7 +78,7 @@ def compile_index(snapshot: Snapshot) -> Index:
 def group_rows(
     placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]
 ) -> list[PlacementRows]:
-    """Put to each placement what is assigned to it."""
+    """Group assignments by placement."""
     by_placement: dict[int, list[AssignmentRow]] = {}
     for assignment in assignments:
         by_placement.setdefault(assignment.placement_key, []).append(assignment)
@@ -87,7 +86,6 @@ def group_rows(
 
 
 def compile_placement(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlacement]:
-    """Compile one placement."""
     if rows.placement.delivery is Delivery.AUCTION:
         return (yield from _compile_auctioned(rows, shared))
     return (yield from _compile_direct(rows, shared))
@@ -104,7 +102,7 @@ def _compile_direct(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlace
         if number % ROWS_A_STEP == 0:
             yield
         creative = shared.intern(encode_creative(one))
-        pair = known.creative(one, creative)
+        pair = known.add_creative(one, creative)
         if not is_candidate(one):
             continue
         candidate = _build_candidate(one, pair, creative, shared.intern(encode_placing(one)), shared)
@@ -114,47 +112,47 @@ def _compile_direct(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlace
             fallbacks.append(candidate)
         if one.is_evergreen_fallback:
             evergreens.append(candidate)
-        known.limits(one, candidate)
+        known.add_limits(one, candidate)
     primary_blocks = yield from _build_blocks(primaries)
     fallback_blocks = yield from _build_blocks(fallbacks)
-    evergreen_blocks = yield from _build_blocks(evergreens, is_for_everybody=True)
+    evergreen_blocks = yield from _build_blocks(evergreens, is_untargeted=True)
     blocks = (*primary_blocks, *fallback_blocks, *evergreen_blocks)
     return _build_placement(row, blocks, (len(primary_blocks), len(fallback_blocks)), known)
 
 
 def _compile_auctioned(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlacement]:
-    """Compile a placement that is auctioned: who bids nothing is no candidate, and nobody is a fallback."""
+    """Compile an auctioned placement: a candidate needs a bid, and there are no fallbacks."""
     bidders: list[Bidder] = []
     known = _PlacementParts()
     for number, one in enumerate(rows.assignments):
         if number % ROWS_A_STEP == 0:
             yield
         creative = shared.intern(render_ad(one))
-        pair = known.creative(one, creative)
+        pair = known.add_creative(one, creative)
         if is_candidate(one) and has_bid(one):
             candidate = _build_candidate(one, pair, creative, b"", shared)
             bidders.append(build_bidder(candidate, one, rows.placement))
-            known.limits(one, candidate)
+            known.add_limits(one, candidate)
     blocks = yield from build_bid_blocks(bidders)
     return _build_placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
 
 
 class _PlacementParts:
-    """What is known of the campaigns of a placement in the making."""
+    """Creatives, caps and lease terms of a placement that is being compiled."""
 
     def __init__(self) -> None:
         self.creatives: dict[bytes, bytes] = {}
         self.caps: dict[int, Caps] = {}
         self.terms: dict[int, LeaseTerms] = {}
 
-    def creative(self, row: AssignmentRow, creative: bytes) -> bytes:
-        """Note what is shown, by the pair of ids that it gives."""
+    def add_creative(self, row: AssignmentRow, creative: bytes) -> bytes:
+        """Record what is shown, and return its packed ids."""
         pair = pack_ids(row.banner_id, row.campaign_id)
         self.creatives[pair] = creative
         return pair
 
-    def limits(self, row: AssignmentRow, candidate: Candidate) -> None:
-        """Note what limits a candidate's campaign."""
+    def add_limits(self, row: AssignmentRow, candidate: Candidate) -> None:
+        """Record what limits a candidate's campaign."""
         if row.caps is not None:
             self.caps[row.campaign_key] = row.caps
         if candidate.is_leased and row.campaign_key not in self.terms:
@@ -176,7 +174,7 @@ def _build_placement(
         delivery=row.delivery,
         type=row.placement_type,
         zone=find_zone(row.timezone) or UTC_ZONE,
-        # A token has room for so many slots; a placement may ask for more, and gets no more.
+        # A token has no room for more slots.
         slots_max=min(row.max_banners, SLOT_MAX + 1),
         head=encode_placement_head(row),
         blocks=blocks,
@@ -190,12 +188,12 @@ def _build_placement(
 
 
 def is_candidate(row: AssignmentRow) -> bool:
-    """Tell whether an assignment may serve at some time."""
+    """Whether an assignment may serve at some time."""
     return row.status is AssignmentStatus.LIVE and row.schedule.status not in NEVER_SHOWN
 
 
 def fill_order(row: AssignmentRow) -> FillOrder:
-    """Sort by this: who comes first fills a slot first."""
+    """Sort key: the lowest fills a slot first."""
     priority = 0.0
     if row.is_fallback:
         priority = float("inf") if row.fallback_priority is None else row.fallback_priority
@@ -250,11 +248,11 @@ def _build_timing(row: AssignmentRow) -> Timing | None:
     return Timing(row.starts_at, row.ends_at, EVERGREEN if is_always_open else schedule)
 
 
-def _build_blocks(candidates: Sequence[Candidate], *, is_for_everybody: bool = False) -> Steps[list[Block]]:
+def _build_blocks(candidates: Sequence[Candidate], *, is_untargeted: bool = False) -> Steps[list[Block]]:
     blocks: list[Block] = []
     for start in range(0, len(candidates), BLOCK_CANDIDATES_MAX):
         members = tuple(candidates[start : start + BLOCK_CANDIDATES_MAX])
-        rules = () if is_for_everybody else [one.rules for one in members]
+        rules = () if is_untargeted else [one.rules for one in members]
         targeting = yield from compiling_rules(rules)
         blocks.append(
             Block(

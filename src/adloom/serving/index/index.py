@@ -1,7 +1,7 @@
-"""The catalog compiled for the question «which ads, for this request?».
+"""The compiled catalog: which ads may answer a request.
 
-An index is immutable and of one version. A newer one shares with it whatever did not
-change, and replaces it whole, by one reference.
+An index is immutable and of one version. A newer one shares with it whatever did not change, and replaces it
+whole, by one reference.
 """
 
 # pure
@@ -28,7 +28,7 @@ _EMPTY_BUCKET: frozenset[bytes] = frozenset()
 
 
 class Timing(msgspec.Struct, frozen=True, gc=False):
-    """When a candidate may serve: within its campaign's dates, by its banner's schedule."""
+    """When a candidate may serve: its campaign's dates and its banner's schedule."""
 
     starts_at: datetime | None
     ends_at: datetime | None
@@ -46,23 +46,23 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     banner_key: int
     creative: bytes
     placing: bytes
-    timing: Timing | None  # None is always.
+    timing: Timing | None  # None: always.
     rules: tuple[Rule, ...]
     is_capped: bool
     price: OfferPrice = FREE
-    is_leased: bool = False  # Offers of it are made only out of a lease of its campaign's budget.
+    is_leased: bool = False  # Its offers need a lease of its campaign's budget.
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """Candidates in the order in which they fill slots, and who of them a request is for."""
+    """Candidates in fill order, and the targeting that matches requests to them."""
 
     candidates: tuple[Candidate, ...]
     targeting: TargetingBlock
     everyone: int
-    timed: tuple[int, ...]  # Those whose time is bounded.
+    timed: tuple[int, ...]  # Positions of candidates with a timing.
 
     def __eq__(self, other: object) -> bool:
-        """Compare the candidates: everything else follows from them."""
+        # Everything else follows from the candidates.
         return isinstance(other, Block) and self.candidates == other.candidates
 
     def __hash__(self) -> int:
@@ -70,7 +70,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HasBlocks(Protocol):
-    """Whatever has candidates."""
+    """Anything with candidates in blocks."""
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -79,9 +79,9 @@ class HasBlocks(Protocol):
 
 
 class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """A slot with its candidates, in blocks: first the primaries', then the fallbacks', then the evergreens'.
+    """A placement with its candidates in blocks: first primaries, then fallbacks, then evergreens.
 
-    Evergreens are candidates of the others once more, for when nothing else is left: nobody's rules count.
+    Evergreens are candidates of the others once more, without rules, for when nothing else is left.
     """
 
     key: int
@@ -96,11 +96,11 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     primary_blocks: int
     fallback_blocks: int
-    creatives: Mapping[bytes, bytes]  # Of everything that was ever assigned here and still is, by `pair_of`.
+    creatives: Mapping[bytes, bytes]  # Of all assignments, live or not, by `pack_ids`.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
-    terms: Mapping[int, LeaseTerms]  # Of those that need leases.
+    terms: Mapping[int, LeaseTerms]  # Of the campaigns that need leases.
     is_auctioned: bool = False  # Active, and filled by auction.
-    scoring: str = HEURISTIC  # By which policy its candidates are scored, where they bid.
+    scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
 
 
 MarketPlacements = tuple[IndexedPlacement, ...]
@@ -108,17 +108,15 @@ NO_MARKETS: Final[Mapping[str, MarketPlacements]] = {}
 
 
 class IdSet(msgspec.Struct, frozen=True):
-    """A set of ids in parts, so that adding one copies one part and not 100,000 ids."""
+    """A set of ids in parts: adding one copies one part and not 100,000 ids."""
 
     buckets: tuple[frozenset[bytes], ...] = (_EMPTY_BUCKET,) * _BUCKETS
 
     def __contains__(self, thing_id: UUID) -> bool:
-        """Tell whether there is such an id."""
         written = thing_id.bytes
         return written in self.buckets[written[-1]]
 
     def with_more(self, ids: Iterable[UUID]) -> "IdSet":
-        """Add ids."""
         added: dict[int, set[bytes]] = {}
         for one in ids:
             added.setdefault(one.bytes[-1], set()).add(one.bytes)
@@ -139,18 +137,18 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     by_id: Mapping[UUID, IndexedPlacement]
     banner_ids: IdSet
     campaign_ids: IdSet
-    markets: Mapping[str, MarketPlacements] = NO_MARKETS  # The placements that are auctioned, by their type.
+    markets: Mapping[str, MarketPlacements] = NO_MARKETS  # Auctioned placements by type.
 
     def has_banner(self, banner_id: UUID) -> bool:
-        """Tell whether there is such a banner, served or not, deleted or not."""
+        """Whether such a banner exists, served or not, deleted or not."""
         return banner_id in self.banner_ids
 
     def has_placement(self, placement_id: UUID) -> bool:
-        """Tell whether there is such a placement, active or not."""
+        """Whether such a placement exists, active or not."""
         return placement_id in self.by_id
 
     def has_campaign(self, campaign_id: UUID) -> bool:
-        """Tell whether there is such a campaign, running or not, deleted or not."""
+        """Whether such a campaign exists, running or not, deleted or not."""
         return campaign_id in self.campaign_ids
 
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
@@ -172,12 +170,12 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
     banner_ids: IdSet,
     campaign_ids: IdSet,
 ) -> Index:
-    """Put placements in the place of others."""
+    """Return a new index in which some placements are replaced."""
     by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
     for key in gone:
         placement = by_key.pop(key, None)
         if placement is not None:
-            # Another may have the slug by now, in no particular order.
+            # Another placement may have the slug by now.
             if by_slug.get(placement.slug) is placement:
                 del by_slug[placement.slug]
             del by_id[placement.id]
@@ -197,7 +195,7 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
 def _group_markets(
     placements: Iterable[IndexedPlacement], before: Mapping[str, MarketPlacements]
 ) -> Mapping[str, MarketPlacements]:
-    """Put the placements together that one request may be for; what is as it was stays the same object."""
+    """Group auctioned placements by type; an unchanged market stays the same object."""
     by_type: dict[str, list[IndexedPlacement]] = {}
     for placement in placements:
         if placement.is_auctioned:

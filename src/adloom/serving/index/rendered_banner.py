@@ -1,7 +1,7 @@
-"""What of an answer can be encoded ahead of a request: a placement's head, and the parts of an offer.
+"""What can be encoded ahead of a request: the beginning of a placement's answers, and the parts of an offer.
 
-A banner is assigned to many placements. What is the same on all of them is encoded once and shared;
-what differs is short. An answer puts them together: `{"id", "campaignId", <creative>, <placing>, …}`.
+A banner is assigned to many placements. What is the same on all of them is encoded once and shared. An answer
+puts the parts together: `{"id", "campaignId", <creative>, <placing>, …}`.
 """
 
 # pure
@@ -23,7 +23,7 @@ _GROUPS = tuple(
 
 
 class _Destination(msgspec.Struct, frozen=True, rename="camel"):
-    """Direct delivery and auctions say it by different names."""
+    """Direct delivery and auctions use different names."""
 
     cta_url: str | None = None
     destination_url: str | None = None
@@ -46,7 +46,7 @@ def encode_placement_head(row: PlacementRow) -> bytes:
 
 
 def encode_creative(row: AssignmentRow) -> bytes:
-    """Encode what an offer says of its banner, the overrides of its assignment applied."""
+    """Encode what an offer says of its banner, with the overrides of its assignment."""
     return encode_members(
         {
             "title": row.title,
@@ -89,7 +89,7 @@ def encode_ids(pair: bytes) -> bytes:
 
 
 def read_destination(creative: bytes) -> str | None:
-    """Read where a click leads; clicks are rare enough not to keep it a second time."""
+    """Decode where a click leads; clicks are too rare to store it a second time."""
     destination = _decode_destination(b"{%b}" % creative)
     return destination.cta_url or destination.destination_url
 
@@ -100,7 +100,7 @@ def encode_members(thing: dict[str, object]) -> bytes:
 
 
 def build_destination(row: AssignmentRow) -> str | None:
-    """Tell where a click leads, with what is to be counted there."""
+    """Return where a click leads, with its UTM parameters."""
     if row.cta_url is None:
         return None
     return add_parameters(

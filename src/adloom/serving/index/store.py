@@ -1,6 +1,6 @@
-"""Reading the catalog for the index. Only the keeper of the index imports this, never the public path.
+"""Reads the catalog for the index. Only the index refresher and explanations import it, never the public path.
 
-Everything is read in batches, so that whoever reads 100,000 rows serves requests between them.
+Everything is read in batches, so that the process can answer requests between them.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -31,18 +31,18 @@ ROWS_A_BATCH: Final = 200
 IDS_A_BATCH: Final = 2_000
 
 Keys = Sequence[int] | None  # None is all of them.
-Rules = tuple[Rule, ...] | None  # None stands for rules that cannot be read.
+Rules = tuple[Rule, ...] | None  # None: a rule cannot be read.
 Frequency = tuple[FrequencyLimit, ...]
 
 
 class _Query(msgspec.Struct, frozen=True):
-    """A query for everything, and one for what belongs to some keys: one for both would be planned badly."""
+    """A query for everything, and one for some keys: a single one for both would be planned badly."""
 
     everything: str
     among: str
 
 
-def _query(sql: str, among: str) -> _Query:
+def _build_query(sql: str, among: str) -> _Query:
     return _Query(sql.format(among="true"), sql.format(among=among))
 
 
@@ -52,7 +52,7 @@ AFFECTED_PLACEMENTS = """
     SELECT DISTINCT placement_id FROM banner_assignments
      WHERE banner_id = ANY ($1::integer[]) OR campaign_id = ANY ($2::integer[])
 """
-PLACEMENTS = _query(
+PLACEMENTS = _build_query(
     """
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
@@ -64,7 +64,7 @@ PLACEMENTS = _query(
     """,
     among="placement.id = ANY ($1::integer[])",
 )
-RULES = _query(
+RULES = _build_query(
     """
     SELECT campaign_id, rule_type::text, operator, value::text
       FROM campaign_targeting_rules
@@ -73,7 +73,7 @@ RULES = _query(
     """,
     among="campaign_id = ANY (ARRAY(SELECT campaign_id FROM campaign_placements WHERE placement_id = ANY ($1::integer[])))",
 )
-FREQUENCY = _query(
+FREQUENCY = _build_query(
     """
     SELECT banner_id, lower("window"), max_impressions_per_user
       FROM frequency_caps
@@ -82,9 +82,9 @@ FREQUENCY = _query(
     """,
     among="banner_id = ANY (ARRAY(SELECT banner_id FROM banner_assignments WHERE placement_id = ANY ($1::integer[])))",
 )
-# Placement by placement, nearly in the order of `compile.fill_order`: what is sorted is sorted again in no time.
-# A scheduled campaign is live: when its time has come it serves, whether or not its status was changed yet.
-ASSIGNMENTS = _query(
+# By placement, nearly in the order of `compile.fill_order`: sorting sorted rows is fast.
+# A scheduled campaign is live: at its start it serves, whether or not its status was changed yet.
+ASSIGNMENTS = _build_query(
     """
     SELECT assignment.placement_id AS placement_key,
            campaign.id AS campaign_key, campaign.public_id AS campaign_id,
@@ -135,9 +135,9 @@ ASSIGNMENTS = _query(
     """,
     among="assignment.placement_id = ANY ($1::integer[])",
 )
-# Deleted ones too: an offer may be reported after what it offered has gone.
-BANNER_IDS = _query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
-CAMPAIGN_IDS = _query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
+# Including deleted ones: an offer may be reported after its banner was deleted.
+BANNER_IDS = _build_query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
+CAMPAIGN_IDS = _build_query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
 
 
 class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,16 +150,16 @@ class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def read_one_version(connection: Connection) -> AsyncGenerator[int]:
-    """Read everything inside at one version, and tell which."""
+    """Read everything inside at one version, and yield it."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         yield await read_version(connection)
 
 
 async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKeys | None:
-    """Read what changed after a version, None where that is too long ago to know."""
+    """Return what changed after a version, or None if that is too long ago to know."""
     if await connection.fetchval(OLDEST_CHANGE) > since + 1:
         return None
-    # An advertiser's budget is no part of the index; where it is more than that, its campaigns are named too.
+    # An advertiser's budget is no part of the index; for other changes its campaigns are named too.
     keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": []}
     for noun, key in await connection.fetch(CHANGED_KEYS, since):
         keys[noun].append(key)
@@ -171,16 +171,16 @@ async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKey
 
 
 async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
-    """Read placements, each with everything that is assigned to it."""
+    """Read placements, each with its assignments."""
     waiting: dict[int, PlacementRow] = {}
-    async for records in _batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
+    async for records in _iter_batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
         waiting |= {record["key"]: msgspec.convert(dict(record), PlacementRow) for record in records}
-    rules = await _rules(connection, keys)
-    frequency = await _frequency(connection, keys)
+    rules = await _read_rules(connection, keys)
+    frequency = await _read_frequency(connection, keys)
     schedules = _Schedules()
     group: list[AssignmentRow] = []
-    async for records in _batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
-        for row in _assignments(records, rules, frequency, schedules):
+    async for records in _iter_batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
+        for row in _build_rows(records, rules, frequency, schedules):
             if group and group[0].placement_key != row.placement_key:
                 yield PlacementRows(waiting.pop(group[0].placement_key), group)
                 group = []
@@ -192,18 +192,16 @@ async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[
 
 
 async def iter_banner_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
-    """Read the public ids of banners, in batches."""
-    async for records in _batches(connection, BANNER_IDS, keys, size=IDS_A_BATCH):
+    async for records in _iter_batches(connection, BANNER_IDS, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
 
 
 async def iter_campaign_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
-    """Read the public ids of campaigns, in batches."""
-    async for records in _batches(connection, CAMPAIGN_IDS, keys, size=IDS_A_BATCH):
+    async for records in _iter_batches(connection, CAMPAIGN_IDS, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
 
 
-async def _batches(
+async def _iter_batches(
     connection: Connection, query: _Query, keys: Keys, *, size: int
 ) -> AsyncGenerator[list[Record]]:
     if keys is None:
@@ -214,45 +212,45 @@ async def _batches(
         yield records
 
 
-async def _rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
-    """Read the rules of campaigns; equal ones are one."""
+async def _read_rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
+    """Read the rules of campaigns; equal ones are the same object."""
     known: dict[tuple[str, str, str], Rule | None] = {}
     shared: dict[tuple[Rule | None, ...], Rules] = {}
     found: dict[int, Rules] = {}
     campaign_key: int | None = None
     own: list[Rule | None] = []
-    async for records in _batches(connection, RULES, keys, size=ROWS_A_BATCH):
+    async for records in _iter_batches(connection, RULES, keys, size=ROWS_A_BATCH):
         for key, *spelling in records:
             if key != campaign_key:
                 if campaign_key is not None:
-                    found[campaign_key] = _together(tuple(own), shared)
+                    found[campaign_key] = _combine_rules(tuple(own), shared)
                 campaign_key, own = key, []
             rule_type, operator, value = spelling
-            own.append(_rule(known, rule_type, operator, value))
+            own.append(_parse_rule(known, rule_type, operator, value))
     if campaign_key is not None:
-        found[campaign_key] = _together(tuple(own), shared)
+        found[campaign_key] = _combine_rules(tuple(own), shared)
     return found
 
 
-async def _frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
-    """Read how often one reader may see banners; equal caps are one."""
+async def _read_frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
+    """Read the frequency limits of banners; equal ones are the same object."""
     shared: dict[FrequencyLimit, FrequencyLimit] = {}
     found: dict[int, Frequency] = {}
-    async for records in _batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
+    async for records in _iter_batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
         for key, window, impressions_max in records:
             cap = FrequencyLimit(Window(window), impressions_max)
             found[key] = (*found.get(key, ()), shared.setdefault(cap, cap))
     return found
 
 
-def _together(rules: tuple[Rule | None, ...], shared: dict[tuple[Rule | None, ...], Rules]) -> Rules:
+def _combine_rules(rules: tuple[Rule | None, ...], shared: dict[tuple[Rule | None, ...], Rules]) -> Rules:
     if rules not in shared:
         readable = tuple(rule for rule in rules if rule is not None)
         shared[rules] = readable if len(readable) == len(rules) else None
     return shared[rules]
 
 
-def _rule(
+def _parse_rule(
     known: dict[tuple[str, str, str], Rule | None], rule_type: str, operator: str, value: str
 ) -> Rule | None:
     spelling = (rule_type, operator, value)
@@ -265,13 +263,12 @@ def _rule(
 
 
 class _Schedules:
-    """Makes schedules out of columns; equal ones are one."""
+    """Builds schedules from columns; equal ones are the same object."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Schedule] = {}
 
-    def of(self, *columns: Any) -> Schedule:  # noqa: ANN401 - as the driver gives them
-        """Give the schedule of a banner's columns."""
+    def get(self, *columns: Any) -> Schedule:  # noqa: ANN401 - as the driver returns them
         schedule = self._known.get(columns)
         if schedule is None:
             status, publish_at, expires_at, timezone, rule, window_start, window_end, created_at = columns
@@ -288,14 +285,14 @@ class _Schedules:
         return schedule
 
 
-def _assignments(
+def _build_rows(
     records: list[Record], rules: dict[int, Rules], frequency: dict[int, Frequency], schedules: _Schedules
 ) -> Iterator[AssignmentRow]:
     for record in records:
         fields: dict[str, Any] = dict(record)
         recurrence_rule = fields.pop("recurrence_rule")
         created_at = fields.pop("created_at")
-        schedule = schedules.of(
+        schedule = schedules.get(
             fields.pop("schedule_status"),
             fields.pop("publish_at"),
             fields.pop("expires_at"),
@@ -303,7 +300,7 @@ def _assignments(
             recurrence_rule,
             fields.pop("recurrence_window_start"),
             fields.pop("recurrence_window_end"),
-            # Only the rhythm of a rule may begin with it; without one, more schedules are equal.
+            # Only a recurrence may start with it; without one, more schedules are equal.
             None if recurrence_rule is None else created_at,
         )
         impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")

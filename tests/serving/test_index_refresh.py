@@ -14,7 +14,7 @@ from adloom.core.ids import SystemIds
 from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from adloom.serving.background.index_refresh import LOOK_SECONDS, IndexRefresher
+from adloom.serving.background.index_refresh import CHECK_SECONDS, IndexRefresher
 from tests.support.eventually import eventually
 from tests.support.relay import Relay
 
@@ -55,7 +55,7 @@ async def wait_for_a_subscriber(valkey: Valkey) -> None:
 
 def has_missed_a_look(refresher: IndexRefresher) -> bool:
     age = refresher.age(SystemClock().now())
-    return age is not None and age.total_seconds() > LOOK_SECONDS * 1.5
+    return age is not None and age.total_seconds() > CHECK_SECONDS * 1.5
 
 
 async def inserted(catalog: Catalog, noun: IndexedNoun, sql: str, *values: object) -> tuple[UUID, int]:
