@@ -122,7 +122,7 @@ async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
     assert by_name["Queue lag, event_tables"].state is FindingState.OK
     assert by_name["Dead letters"].state is FindingState.OK
     assert by_name["Ledger memory"].state is FindingState.OK
-    assert by_name["Owners"].detail.startswith("nobody folds event_tables")
+    assert by_name["Owners"].detail.startswith("no worker runs event_tables")
     assert by_name["Delivery"].detail == "not running"
 
 

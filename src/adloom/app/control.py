@@ -1,4 +1,4 @@
-"""The control plane: the admin API, and who may use it."""
+"""The control plane: composes the admin API and the console."""
 
 import functools
 from collections.abc import AsyncGenerator
@@ -214,7 +214,7 @@ async def _failed_jobs(stats_queue: StatsQueue) -> int:
 
 
 def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
-    # Not above: it takes a second to import, and who only wants the API's description needs none of it.
+    # Not above: it takes a second to import, and the API's description needs none of it.
     from adloom.console.mount import mount_console  # noqa: PLC0415
 
     mount_console(app, clock=clock, jwt_secret=settings.jwt_secret, public_url=settings.public_url)

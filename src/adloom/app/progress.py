@@ -51,10 +51,10 @@ class StepProgress:
 
 
 class _LastingConsole(Console):
-    """Goes on when nobody reads any more: `adloom up | head` has seen enough, its readers have not."""
+    """Goes on when its output is closed: `adloom up | head` must not stop the product."""
 
     def on_broken_pipe(self) -> None:
         """Discard further output."""
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nobody, sys.stdout.fileno())
-        os.close(nobody)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)

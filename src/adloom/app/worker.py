@@ -71,7 +71,7 @@ Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
 
 class SyncParts(msgspec.Struct, frozen=True):
-    """The job that the clock starts, who does it, and who does the jobs that it puts."""
+    """The job that the clock starts, its handler, and the worker of the jobs that it puts."""
 
     cron_job: CronJob
     handlers: dict[str, Handler]
@@ -89,7 +89,7 @@ class JobDependencies(NamedTuple):
 
 
 class Pools(NamedTuple):
-    """Connections for anything, and those that are not reset, for who follows the ledger and for budget actors."""
+    """Connections for anything, and those without reset for projections and budget actors."""
 
     any: Pool
     ledger: Pool
@@ -246,8 +246,8 @@ async def open_sync(
             Platform.META: MetaProvider(http, url=settings.meta_url or META_URL),
             Platform.ADLOOM: OwnProvider(pool),
         }
-        sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-        processor = SyncProcessor(pool, providers, clock=clock, sealer=sealer)
+        cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
+        processor = SyncProcessor(pool, providers, clock=clock, sealer=cipher)
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
         worker = JobWorker(
             QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=backoff

@@ -1,4 +1,4 @@
-"""`adloom rollup`: makes the statistics of some days anew, with a bar on a terminal and a line a day elsewhere."""
+"""`adloom rollup`: recomputes the statistics of some days, with a bar on a terminal and a line a day elsewhere."""
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator

@@ -1,4 +1,4 @@
-"""`adloom sync`: has the worker sync some days anew, with a bar on a terminal and a line a job elsewhere."""
+"""`adloom sync`: has the worker sync some days again, with a bar on a terminal and a line a job elsewhere."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from adloom.sync.scheduler_store import eligible_sellers
 DAYS_MAX: Final = 3_660
 ONE_DAY: Final = timedelta(days=1)
 LOOK_SECONDS: Final = 0.5
-# Then somebody should look whether there is a worker.
+# Then a message asks whether a worker runs.
 PATIENCE_SECONDS: Final = 15.0
 
 

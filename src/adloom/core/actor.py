@@ -1,4 +1,4 @@
-"""Who asks: a role, and the account that it acts for."""
+"""The actor of a request: a role, and the account that it acts for."""
 
 from enum import StrEnum
 from uuid import UUID
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Role(StrEnum):
-    """What kind of user someone is; there are only these."""
+    """The role of a user."""
 
     ADMIN = "admin"
     VIEWER = "viewer"
@@ -19,7 +19,7 @@ ACCOUNT_ROLES = frozenset({Role.ADVERTISER, Role.PUBLISHER})
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Someone who has shown a valid token or key."""
+    """A user or program with a valid token or key."""
 
     subject: str
     role: Role

@@ -64,22 +64,22 @@ class NotFoundError(AdloomError):
 
 
 class BannerNotFoundError(NotFoundError):
-    """No such banner, or it is somebody else's.
+    """No such banner, or it belongs to another account.
 
-    Of the errors of single nouns only these three stand here: the catalog, the ledger and delivery raise them.
+    Only these three errors of single nouns are here: catalog, events and serving raise them.
     """
 
     code = "BANNER_NOT_FOUND"
 
 
 class PlacementNotFoundError(NotFoundError):
-    """No such placement, or it is somebody else's."""
+    """No such placement, or it belongs to another account."""
 
     code = "PLACEMENT_NOT_FOUND"
 
 
 class CampaignNotFoundError(NotFoundError):
-    """No such campaign, or it is somebody else's."""
+    """No such campaign, or it belongs to another account."""
 
     code = "CAMPAIGN_NOT_FOUND"
 

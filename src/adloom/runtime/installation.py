@@ -1,4 +1,4 @@
-"""An installation on this machine: its data directory, who holds it, its secrets, where it listens."""
+"""An installation on this machine: its data directory, the lock on it, its secrets, where it listens."""
 
 import contextlib
 import fcntl
@@ -117,7 +117,7 @@ class DataDirectory:
         try:
             yield
         finally:
-            # While we hold it: who waits for a lock on a removed file looks again, see `_acquired`.
+            # While we hold it: a process that waits for a lock on a removed file tries again, see `_acquire_lock`.
             path.unlink(missing_ok=True)
             os.close(lock)
 

@@ -1,4 +1,4 @@
-"""Lists out of the database: conditions with bound values, one page, and how many there are."""
+"""Lists from the database: conditions with bound values, one page, and the total."""
 
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
@@ -11,13 +11,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 PAGE_SIZE_DEFAULT: Final = 20
 PAGE_SIZE_MAX: Final = 100
-PAGE_MAX: Final = (
-    1_000_000  # Nobody turns so many pages; beyond, offsets would leave the range of the database.
-)
+PAGE_MAX: Final = 1_000_000  # Beyond, offsets would leave the range of the database.
 
 
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list someone asks for; `sort` is a column that the list may be sorted by."""
+    """The requested part of a list; `sort` is a column that the list may be sorted by."""
 
     number: int = 1
     size: int = PAGE_SIZE_DEFAULT
@@ -33,7 +31,7 @@ class Listed(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
 
 
 class RowSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a list comes from, in our own words, never a client's.
+    """The SQL of a list; never a client's text.
 
     `it` is the table that is listed; `tiebreak` orders rows that are alike in what they are sorted by.
     """

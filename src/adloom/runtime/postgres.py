@@ -14,7 +14,7 @@ from adloom.core.errors import UnavailableError
 CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
 COMMAND_SECONDS_MAX = 30.0
-IDLE_IN_TRANSACTION_SECONDS_MAX = 20  # Less than a command waits for a lock: who waited goes on.
+IDLE_IN_TRANSACTION_SECONDS_MAX = 20  # Less than a command waits for a lock: the waiting ones go on.
 # As the driver has them itself, in a function that knows only its own class.
 QUERIES_PER_CONNECTION_MAX = 50_000
 IDLE_SECONDS_MAX = 300.0
@@ -29,15 +29,15 @@ POSTGRES_AWAY: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.In
 
 
 class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] - see above
-    """A pool whose queue ends: whoever gets no connection in time is told so, whatever asked for it."""
+    """A pool with a bounded wait for a connection, for every way to ask for one."""
 
     def acquire(self, *, timeout: float | None = ACQUIRE_SECONDS_MAX) -> "PoolAcquireContext[asyncpg.Record]":
         """Take a connection, or raise TimeoutError."""
         return super().acquire(timeout=timeout)
 
 
-class _LeftAsFoundConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
-    """A connection whose users leave nothing behind; a transaction that is open is rolled back all the same."""
+class _UnresetConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] - see above
+    """A connection without reset after use; an open transaction is still rolled back."""
 
     def get_reset_query(self) -> str:
         """Skip the reset: it takes as long as a query."""
@@ -66,7 +66,7 @@ async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) 
             "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s",
         },
         loop=None,
-        connection_class=asyncpg.Connection if is_reset else _LeftAsFoundConnection,
+        connection_class=asyncpg.Connection if is_reset else _UnresetConnection,
         record_class=asyncpg.Record,
     )
     await pool

@@ -1,14 +1,14 @@
-"""The garbage collector of a process: it looks for cycles, and takes its time wherever many objects stay.
+"""Tuning of a process: the garbage collector, and the limit of open files.
 
-Almost nothing here is in a cycle, and what a large catalog was compiled to stays: 100,000 campaigns are
-600,000 objects, and to walk over them takes half a second in which nobody is answered.
+Almost no object here is in a cycle, and a compiled catalog stays: 100,000 campaigns are 600,000 objects, and a
+full collection walks over them for half a second in which no request is answered.
 """
 
 import gc
 import resource
 from typing import Final
 
-# After so many more objects than were there, a walk: of a process that answers, and of one that works in batches.
+# New objects between two collections: of a process that answers requests, and of one that works in batches.
 REQUEST_THRESHOLD: Final = 20_000
 BATCH_THRESHOLD: Final = 100_000
 

@@ -49,9 +49,9 @@ async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
 
 
 class DedicatedConnection:
-    """One connection for one caller, who makes calls one after another and says how long each may take.
+    """One connection for one caller, which sends one command after another and sets its own timeouts.
 
-    What the pool and its time-outs cost is more than most calls are worth: 68 and 27 µs for a `GET`.
+    The pool and its timeouts cost more than most calls are worth: 68 and 27 µs for a `GET`.
     """
 
     def __init__(self, valkey: Valkey) -> None:
@@ -172,7 +172,7 @@ class Subscription:
             elif message["type"] == "subscribe":
                 self._began()
         except Exception:
-            # Whatever somebody says, the next one is heard.
+            # A bad message must not stop the next one.
             log.exception("subscription_message_failed", channel=self._channel)
 
     async def _next(self, subscription: PubSub) -> dict[str, Any]:

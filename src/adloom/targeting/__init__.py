@@ -1,1 +1,1 @@
-"""Who an ad is for: rules, their evaluation, and the same compiled to bitmaps. Pure."""
+"""Targeting: rules, their evaluation, and the same compiled to bitmaps. Pure."""

@@ -1,9 +1,8 @@
 """The rules of many candidates, compiled so that one look-up and one AND per dimension answer for all.
 
-Per dimension a table says for each value that a rule mentions which candidates accept it, and one
-more mask says who accepts any other. A value that is unknown is in no list, so it is «any other» too.
-A candidate without a rule on a dimension is in every mask of it; a dimension on which no candidate
-has a rule has no table and costs nothing.
+Per dimension a table has a mask of accepting candidates for each value that a rule mentions, and one more mask for
+any other value. An unknown value is in no list, so it is "any other", too. A candidate without a rule on a
+dimension is in every mask of it; a dimension without any rule has no table and costs nothing.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -31,20 +30,20 @@ _FIELDS: Final = {
     RuleType.REFERRER_DOMAIN: "referrer_domain",
 }
 _POSITIONS: Final = {kind: Context.__struct_fields__.index(field) for kind, field in _FIELDS.items()}
-_NOBODY: Final = 0
+_NONE: Final = 0
 
 _values_of = msgspec.structs.astuple
 
 
 class DimensionTable(msgspec.Struct, frozen=True):
-    """Who accepts which value of one dimension."""
+    """The candidates that accept each value of one dimension."""
 
     masks: dict[Value, int]
     other: int
 
 
 class TargetingBlock:
-    """Tells which candidates of a block a request is for, as a bitmap in their order."""
+    """Finds the candidates of a block that target a request, as a bitmap in their order."""
 
     __slots__ = ("_domains", "_tables")
 
@@ -63,7 +62,7 @@ class TargetingBlock:
             for position, masks, other in self._tables:
                 among &= masks.get(values[position], other)
                 if not among:
-                    return _NOBODY
+                    return _NONE
         if self._domains is not None:
             among &= _look_up_host(self._domains, context.referrer_domain)
         return among
@@ -121,7 +120,7 @@ class _Draft:
 
     def __init__(self, kind: RuleType) -> None:
         self._has_parents = kind is RuleType.REFERRER_DOMAIN
-        self._choosy = 0  # Those with a list of what they accept: nothing beside it will do.
+        self._choosy = 0  # Candidates with a list of accepted values: any other value fails.
         self._accepting: dict[Value, int] = {}
         self._refusing: dict[Value, int] = {}
 

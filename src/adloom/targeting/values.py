@@ -9,12 +9,12 @@ from typing import Final
 DEVICES: Final = ("mobile", "tablet", "desktop")
 SEGMENT_CHARACTERS_MAX: Final = 100
 DOMAIN_CHARACTERS_MAX: Final = 253
-UNKNOWN_COUNTRIES: Final = frozenset({"XX", "T1"})  # What proxies write where they know none, and for Tor.
+UNKNOWN_COUNTRIES: Final = frozenset({"XX", "T1"})  # Proxies write these for unknown, and for Tor.
 
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9]+)*")
 _LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-# Sixteen labels at most: a host that somebody made longer would cost more to look up than it is worth.
+# Sixteen labels at most: a longer host would cost more to look up than it is worth.
 _DOMAIN = re.compile(rf"(?:{_LABEL}\.){{0,15}}{_LABEL}")
 _END_OF_HOST = re.compile(r"[/?#\\]")
 # Python's codec is of 2003 and would turn these into other letters, hence into another domain.

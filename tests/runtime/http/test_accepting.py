@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import uvloop
 
 from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.server import CONNECTIONS_A_TURN, serve
+from adloom.runtime.http.server import CONNECTIONS_PER_TICK, serve
 
 
 class Counting(asyncio.Protocol):
@@ -25,7 +25,7 @@ class Counting(asyncio.Protocol):
         self.made.append(transport)
 
 
-async def made_a_turn(connections: int) -> list[int]:
+async def made_a_tick(connections: int) -> list[int]:
     """Have so many clients connect at once, and tell how many of them each turn of the loop has taken."""
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
         address = listener.getsockname()
@@ -56,6 +56,6 @@ def test_a_turn_of_the_loop_takes_several_connections() -> None:
     with asyncio.Runner(
         loop_factory=uvloop.new_event_loop
     ) as runner:  # As every process of the product has it.
-        taken = runner.run(made_a_turn(3 * CONNECTIONS_A_TURN))
+        taken = runner.run(made_a_tick(3 * CONNECTIONS_PER_TICK))
 
-    assert max(taken) == CONNECTIONS_A_TURN
+    assert max(taken) == CONNECTIONS_PER_TICK

@@ -49,7 +49,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     servers: Servers
     children: list[ChildSpec]
-    # The simulated readers of the sample, where there may be one.
+    # The simulated visitors of the sample, if there may be one.
     sample: ChildSpec | None
     installation: Installation
     delivery_url: str

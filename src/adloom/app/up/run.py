@@ -41,7 +41,7 @@ WELCOME_PATH = "/console/welcome"
 def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     """Run everything until a signal asks to stop."""
     if sys.stderr.isatty():
-        # Who looks on is told what goes wrong; every request would bury what we say.
+        # On a terminal only problems are logged: a line per request would bury our own output.
         variables = {"ADLOOM_LOG_LEVEL": "warning", **variables}
     progress = StepProgress()
     clock = SystemClock()
@@ -50,28 +50,28 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     with directory.lock(), contextlib.ExitStack() as closing:
         listeners = open_listeners(options, closing)
         secrets = _ensure_secrets(directory)
-        house = make_plan(options, variables, listeners, secrets, clock)
-        configure_logs(house.telemetry)
-        directory.write_installation(house.installation)
+        plan = make_plan(options, variables, listeners, secrets, clock)
+        configure_logs(plan.telemetry)
+        directory.write_installation(plan.installation)
 
         async def work(supervisor: Supervisor) -> None:
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
-                welcome = await _start(house, supervisor, secrets, progress, clock)
+                welcome = await _start(plan, supervisor, secrets, progress, clock)
                 if not options.is_empty:
-                    await load_at_start(house, directory, progress, ids=SystemIds(), now=clock.now())
-                _print_summary(house, options, secrets, welcome, progress)
-                await run_sample_visitors(house, directory, supervisor)
+                    await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
+                _print_summary(plan, options, secrets, welcome, progress)
+                await run_sample_visitors(plan, directory, supervisor)
 
         asyncio.run(run_supervised(work))
     progress.print_line("adloom stopped")
 
 
 async def _start(
-    house: UpPlan, supervisor: Supervisor, secrets: Secrets, progress: StepProgress, clock: Clock
+    plan: UpPlan, supervisor: Supervisor, secrets: Secrets, progress: StepProgress, clock: Clock
 ) -> str | None:
     """Start all parts in order; return the link of the first log-in if there was none yet."""
-    servers = house.servers
+    servers = plan.servers
     if servers.postgres is not None:
         with progress.step("PostgreSQL"):
             await supervisor.start([servers.postgres])
@@ -86,8 +86,8 @@ async def _start(
             )
             token = await new_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
     with progress.step("Delivery, control, worker"):
-        await supervisor.start(house.children)
-    return None if token is None else f"{house.control_url}{WELCOME_PATH}?token={token}"
+        await supervisor.start(plan.children)
+    return None if token is None else f"{plan.control_url}{WELCOME_PATH}?token={token}"
 
 
 def _ensure_secrets(directory: DataDirectory) -> Secrets:
@@ -102,20 +102,20 @@ def _ensure_secrets(directory: DataDirectory) -> Secrets:
 
 
 def _print_summary(
-    house: UpPlan, options: UpOptions, secrets: Secrets, welcome: str | None, progress: StepProgress
+    plan: UpPlan, options: UpOptions, secrets: Secrets, welcome: str | None, progress: StepProgress
 ) -> None:
     """Print where everything is, and for a new installation where to begin."""
     directory = DataDirectory(options.data_directory)
-    width = max(len(house.delivery_url), len(house.control_url)) + len(SHOP_PATH)
+    width = max(len(plan.delivery_url), len(plan.control_url)) + len(SHOP_PATH)
     progress.print_line()
-    progress.print_fact("console", f"{house.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
+    progress.print_fact("console", f"{plan.control_url}{CONSOLE_PATH}".ljust(width), "where people work")
     if not options.is_empty and is_loaded(directory):
         progress.print_fact(
-            "sample", f"{house.delivery_url}{SAMPLE_PATH}".ljust(width), "a magazine with ads in it"
+            "sample", f"{plan.delivery_url}{SAMPLE_PATH}".ljust(width), "a magazine with ads in it"
         )
-        progress.print_fact("shop", f"{house.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
-    progress.print_fact("delivery", house.delivery_url.ljust(width), "where pages ask for ads")
-    progress.print_fact("control", house.control_url.ljust(width), "the admin API")
+        progress.print_fact("shop", f"{plan.delivery_url}{SHOP_PATH}".ljust(width), "who advertises there")
+    progress.print_fact("delivery", plan.delivery_url.ljust(width), "where pages ask for ads")
+    progress.print_fact("control", plan.control_url.ljust(width), "the admin API")
     progress.print_fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
     progress.print_fact("data", str(directory.path))
     progress.print_line()
@@ -130,42 +130,42 @@ def _print_summary(
     progress.print_line()
     progress.print_line("  Ctrl-C stops everything; the next start finds its data again.")
     progress.print_line()
-    progress.print_ready(f"adloom ready: delivery {house.delivery_url}, control {house.control_url}")
+    progress.print_ready(f"adloom ready: delivery {plan.delivery_url}, control {plan.control_url}")
 
 
 LOOK_SECONDS = 1.0
 
 
 async def load_at_start(
-    house: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
+    plan: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
 ) -> None:
     """Load the sample at the first start, or again if an earlier load was interrupted."""
     manifest = read_manifest(directory)
     is_broken_off = manifest is not None and manifest.state is State.LOADING
-    if not (is_broken_off or await is_catalog_untouched(house.servers.database_url)):
+    if not (is_broken_off or await is_catalog_untouched(plan.servers.database_url)):
         return
     with progress.step("Sample data"):
         try:
-            await fill_in_thread(site_of(house, directory), ids=ids, now=now)
+            await fill_in_thread(site_of(plan, directory), ids=ids, now=now)
         except SampleError as error:
             raise StartError(f"The sample cannot be loaded: {error} Start without it: --empty.") from error
 
 
-def site_of(house: UpPlan, directory: DataDirectory) -> SampleTarget:
+def site_of(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
     return SampleTarget(
         directory=directory,
         # Not the public address, which may be a proxy's that does not run yet.
-        control_url=f"http://{url_host(house.installation.host)}:{house.installation.control_port}",
-        delivery_url=house.delivery_url,
-        jwt_secret=house.jwt_secret,
+        control_url=f"http://{url_host(plan.installation.host)}:{plan.installation.control_port}",
+        delivery_url=plan.delivery_url,
+        jwt_secret=plan.jwt_secret,
     )
 
 
-async def run_sample_visitors(house: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:
+async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:
     """Run simulated visitors while there is a sample."""
-    while house.sample is not None:
+    while plan.sample is not None:
         while not is_loaded(directory):  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(LOOK_SECONDS)
-        await supervisor.start([house.sample])
-        await supervisor.wait_finished(house.sample.program.name)
+        await supervisor.start([plan.sample])
+        await supervisor.wait_finished(plan.sample.program.name)
     await asyncio.Event().wait()

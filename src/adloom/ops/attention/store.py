@@ -11,7 +11,7 @@ from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection
 
-BUDGETS_MAX: Final = 300  # Those that changed last: who has spent nothing for long is nobody's emergency.
+BUDGETS_MAX: Final = 300  # The most recently changed: a campaign that has not spent for long is no emergency.
 THINGS_MAX: Final = 10
 
 RUNNING: Final = """

@@ -81,7 +81,7 @@ def judge_owners(owners: Mapping[str, str | None]) -> Finding:
     without = [name for name, owner in owners.items() if owner is None]
     if without:
         return warn(
-            "Owners", f"nobody folds {', '.join(without)}", "start `adloom worker`, or see what it logs"
+            "Owners", f"no worker runs {', '.join(without)}", "start `adloom worker`, or see what it logs"
         )
     return ok("Owners", ", ".join(sorted({owner for owner in owners.values() if owner is not None})))
 

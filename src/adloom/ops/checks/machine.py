@@ -80,7 +80,7 @@ def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callabl
         if silent:
             return fail(
                 "Ports",
-                f"nobody listens on {_listed(silent)}",
+                f"nothing listens on {_listed(silent)}",
                 "look at the log of `adloom up`, or start it again",
             )
         return ok("Ports", words)

@@ -1,4 +1,4 @@
-"""Stats sync: accounts that somebody must connect again, and figures that are older than they should be."""
+"""Stats sync: accounts with expired credentials, and figures that are too old."""
 
 from typing import Final
 

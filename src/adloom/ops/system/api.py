@@ -76,7 +76,7 @@ class TrafficAnswer(Answer):
 
 
 class ProjectionAnswer(Answer):
-    """How far a projection is behind the ledger, and who folds it."""
+    """How far a projection is behind the event log, and the worker that runs it."""
 
     name: str
     cursor: str

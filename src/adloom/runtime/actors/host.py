@@ -1,10 +1,7 @@
-"""Runs entities in this process: one mailbox and one step at a time each.
+"""Runs actors in this process: each has one mailbox and runs one step at a time.
 
-Nobody here ticks: a host wakes for a message, for an alarm, when somebody has been idle long enough,
-and once a minute to look for alarms that it could not know of.
-
-Another host may take the messages of some shards from a stream (NATS JetStream), with the same kinds,
-runner and store, and acknowledge each when its `durable` is done.
+There is no tick: a host wakes for a message, for an alarm, for an actor that has become idle, and once a minute
+to look for alarms that it could not know of.
 """
 
 import asyncio
@@ -25,19 +22,19 @@ from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
-# Clocks are set, and who owned the entities before us may have kept something after we had looked.
+# Clocks are changed, and the previous owner may have stored an alarm after we had looked.
 LOOK_SECONDS: Final = 60.0
-STOP_SECONDS_MAX: Final = 1.0  # For what waits when the host is told to stop; the rest is refused.
+STOP_SECONDS_MAX: Final = 1.0  # For messages that wait when the host is told to stop; the rest is refused.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class NotHostedError(UnavailableError):
-    """This host does not run now, or not entities of this kind."""
+    """This host does not run now, or not actors of this kind."""
 
 
 class ActorHost:
-    """Owns entities of some kinds, all of them in this process."""
+    """Owns actors of some kinds, all of them in this process."""
 
     def __init__(  # noqa: PLR0913 - what a host needs of the world
         self,
@@ -138,7 +135,7 @@ class ActorHost:
                 await self._reload_due_alarms()
             await self._finish()
         except FencedOutError as error:
-            # Of nobody do we know any more that they are as we have them.
+            # Any of our states may be stale now.
             self.counts.fenced += 1
             log.warning("entity_host_fenced_out", entities=self.active, reason=str(error))
             self._runner.forget_all(error)
@@ -171,7 +168,7 @@ class ActorHost:
     async def _wait(self) -> None:
         """Wait for a message, an alarm, or the next actor to become idle."""
         if self._mailboxes:
-            await asyncio.sleep(0)  # Others live in this process too.
+            await asyncio.sleep(0)  # Let other tasks of this process run.
             return
         self._has_work.clear()
         now = self._clock.now()
@@ -188,8 +185,8 @@ class ActorHost:
         return None if touched_at is None else touched_at + self._idle_max
 
     async def _run_due(self) -> None:
-        ringing = self._runner.alarms.take_due(self._clock.now(), count_max=self._batch_max)
-        alarms = [Envelope(whose, self._kinds[whose.kind].on_waking, is_alarm=True) for whose in ringing]
+        due = self._runner.alarms.take_due(self._clock.now(), count_max=self._batch_max)
+        alarms = [Envelope(address, self._kinds[address.kind].on_waking, is_alarm=True) for address in due]
         await self._runner.run([*alarms, *self._mailboxes.take(self._batch_max)])
 
     async def _passivate(self) -> None:
@@ -197,8 +194,8 @@ class ActorHost:
         oldest = self._clock.now() - self._idle_max
         idle = self._runner.idle_since(oldest, count_max=self._batch_max)
         await self._runner.persist(idle)
-        for entity in idle:
-            self._runner.evict(entity)
+        for actor in idle:
+            self._runner.evict(actor)
 
     async def _finish(self) -> None:
         """Process the messages that already wait, and persist all actors."""
@@ -211,7 +208,7 @@ class ActorHost:
 
     def _leave(self) -> None:
         self._is_open = False
-        error = NotHostedError("The host of the entity has stopped.")
+        error = NotHostedError("The host of the actor has stopped.")
         for envelope in self._mailboxes.take(len(self._mailboxes)):
             self.counts.refused += 1
             envelope.fail(error)
@@ -223,7 +220,7 @@ class ActorHost:
     def _enqueue(self, envelope: Envelope) -> None:
         try:
             if not self._is_open or envelope.address.kind not in self._kinds:
-                raise NotHostedError(f"No entities of the kind {envelope.address.kind} run here now.")
+                raise NotHostedError(f"No actors of the kind {envelope.address.kind} run here now.")
             self._mailboxes.put(envelope)
         except UnavailableError:
             self.counts.refused += 1

@@ -1,11 +1,10 @@
-"""Takes batches of messages: steps, one transaction, and only then what others may see.
+"""Processes batches of messages: steps, one transaction, and only then the effects that others may see.
 
-The steps of a batch run in order, and so do the messages that its entities tell each other, as far as
-there is room; then all states that have to be durable become so, in one transaction with their
-records; then answers, messages and news go out. When that is not known to have worked, everyone in
-the batch is forgotten and read again, and who sent the messages is told: senders repeat what matters,
-and numbers or keys make that harmless. What can never be kept is found by halving the batch, and
-fails alone.
+The steps of a batch run in order, and so do the messages that its actors send each other, up to a bound; then
+all states that must be durable are stored, in one transaction with their records; then answers, messages and
+broadcasts go out. If the transaction is not known to have worked, every actor of the batch is dropped and loaded
+again, and the senders get an error: they repeat what matters, and numbers or keys make that harmless. A message
+whose result can never be stored is found by halving the batch, and fails alone.
 """
 
 import asyncio
@@ -28,16 +27,16 @@ from adloom.runtime.actors.ports import ActorCounts, Broadcaster, FencedOutError
 
 STEPS_AT_ONCE: Final = 200
 KEPT_AT_ONCE: Final = 2_000
-TELLS_MAX: Final = 2_000  # Within a batch; what is told beyond that is for a later one.
+TELLS_MAX: Final = 2_000  # Within a batch; further messages wait for a later one.
 RETRY_AFTER: Final = timedelta(seconds=0.2)
-BROKEN_AFTER: Final = timedelta(seconds=30)  # Until somebody is woken again whose step or state has failed.
+BROKEN_AFTER: Final = timedelta(seconds=30)  # Until an actor is woken again whose step or state has failed.
 PUBLISH_SECONDS_MAX: Final = 1.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class BatchRunner:
-    """The entities that are in memory, and what is done with messages to them."""
+    """The actors that are in memory, and what is done with messages to them."""
 
     def __init__(  # noqa: PLR0913 - what it needs of the world
         self,
@@ -59,11 +58,11 @@ class BatchRunner:
         self._chance = chance
         self._send = send
         self._counts = counts
-        self._entities: dict[Address, ActiveActor] = {}  # Who was touched last is last.
+        self._actors: dict[Address, ActiveActor] = {}  # Least recently used first.
         self.alarms = Alarms()
 
     def __len__(self) -> int:
-        return len(self._entities)
+        return len(self._actors)
 
     async def run(self, envelopes: Sequence[Envelope]) -> None:
         """Process messages; FencedOutError if another host owns an actor by now, and so perhaps all of them."""
@@ -73,48 +72,48 @@ class BatchRunner:
             self._fail(envelopes, error)
             raise
 
-    async def persist(self, entities: Iterable[ActiveActor]) -> None:
+    async def persist(self, actors: Iterable[ActiveActor]) -> None:
         """Send actors their wake message once more, and persist the result."""
         looks = [
-            Envelope(entity.address, entity.kind.on_waking, is_kept_after=True)
-            for entity in entities
-            if not entity.is_durable
+            Envelope(actor.address, actor.kind.on_waking, is_kept_after=True)
+            for actor in actors
+            if not actor.is_durable
         ]
         for first in range(0, len(looks), KEPT_AT_ONCE):
             await self.run(looks[first : first + KEPT_AT_ONCE])
 
     async def persist_all(self) -> None:
-        await self.persist(list(self._entities.values()))
+        await self.persist(list(self._actors.values()))
 
     def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
         """Set alarms as stored; FencedOutError if an actor in memory has stored another one."""
         for address, at in timers:
-            entity = self._entities.get(address)
-            if entity is not None and entity.durable_wake_at != at:
-                raise FencedOutError(f"Somebody else has set an alarm for {address.kind} {address.key}.")
-            # Who is here, or has an alarm, knows better than what is kept.
-            if entity is None and address not in self.alarms and address.kind in self._kinds:
+            actor = self._actors.get(address)
+            if actor is not None and actor.durable_wake_at != at:
+                raise FencedOutError(f"Another host has set an alarm for {address.kind} {address.key}.")
+            # What is in memory is newer than what is stored.
+            if actor is None and address not in self.alarms and address.kind in self._kinds:
                 self.alarms.set(address, at)
 
     def oldest_touch(self) -> datetime | None:
         """Return the last activity of the least recently used actor."""
-        first = next(iter(self._entities.values()), None)
+        first = next(iter(self._actors.values()), None)
         return None if first is None else first.touched_at
 
     def idle_since(self, oldest: datetime, *, count_max: int) -> list[ActiveActor]:
-        idle = takewhile(lambda entity: entity.touched_at <= oldest, self._entities.values())
+        idle = takewhile(lambda actor: actor.touched_at <= oldest, self._actors.values())
         return list(islice(idle, count_max))
 
-    def evict(self, entity: ActiveActor) -> None:
+    def evict(self, actor: ActiveActor) -> None:
         """Drop an actor from memory if all of it is durable."""
-        if entity.is_durable and self._entities.get(entity.address) is entity:
-            del self._entities[entity.address]
+        if actor.is_durable and self._actors.get(actor.address) is actor:
+            del self._actors[actor.address]
 
     def forget_all(self, error: Exception) -> None:
         """Drop all actors: another host may own them next."""
-        for entity in self._entities.values():
-            _fail_all(entity.waiting, _not_kept(error))
-        self._entities.clear()
+        for actor in self._actors.values():
+            _fail_all(actor.waiting, _not_kept(error))
+        self._actors.clear()
         self.alarms.clear()
 
     async def _run(self, envelopes: Sequence[Envelope]) -> None:
@@ -131,7 +130,7 @@ class BatchRunner:
             self._fail(envelopes, error)
             await asyncio.sleep(RETRY_AFTER.total_seconds())
         except Exception as error:
-            # Nothing was kept, because of one of them.
+            # Nothing was stored, because of one of them.
             if len(envelopes) > 1:
                 self._forget(batch, error, again_after=RETRY_AFTER)
                 half = len(envelopes) // 2
@@ -149,11 +148,11 @@ class BatchRunner:
         introductions = await self._activate(batch, {envelope.address for envelope in envelopes})
         now = self._clock.now()
         for introduction in introductions:
-            batch.run_step(self._entities[introduction.address], introduction, now)
+            batch.run_step(self._actors[introduction.address], introduction, now)
         for number, envelope in enumerate(envelopes, start=1):
             self._step(batch, envelope, now)
             if number % STEPS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # Others live in this process too.
+                await asyncio.sleep(0)  # Let other tasks of this process run.
         self._deliver_locally(batch, now)
         batch.complete(now)
         if batch.persisting:
@@ -161,7 +160,7 @@ class BatchRunner:
 
     async def _activate(self, batch: StepBatch, addresses: set[Address]) -> list[Envelope]:
         """Load absent actors, and return the messages that come before all others."""
-        absent = sorted(addresses.difference(self._entities))
+        absent = sorted(addresses.difference(self._actors))
         if not absent:
             return []
         stored = await self._store.load(absent)
@@ -169,35 +168,35 @@ class BatchRunner:
         now = self._clock.now()
         for address in absent:
             try:
-                entity = ActiveActor(address, self._kinds[address.kind], stored.get(address), now=now)
+                actor = ActiveActor(address, self._kinds[address.kind], stored.get(address), now=now)
             except UnreadableActorStateError:
                 log.exception("entity_unreadable", kind=address.kind, key=address.key)
                 continue
-            self._entities[address] = batch.touched[address] = entity
+            self._actors[address] = batch.touched[address] = actor
         return [
             Envelope(address, message)
             for address in absent
-            if address in self._entities
+            if address in self._actors
             for message in introduced.get(address, ())
         ]
 
     def _step(self, batch: StepBatch, envelope: Envelope, now: datetime) -> None:
-        entity = self._entities.get(envelope.address)
-        if entity is None:
-            error = UnreadableActorStateError("The state of the entity cannot be read.")
+        actor = self._actors.get(envelope.address)
+        if actor is None:
+            error = UnreadableActorStateError("The state of the actor cannot be read.")
             self._fail([envelope], error, again_after=BROKEN_AFTER)
             return
         try:
-            batch.run_step(entity, envelope, now)
+            batch.run_step(actor, envelope, now)
         except Exception as error:
             # One message must not stop all others; the state is as it was.
             log.exception("entity_step_failed", kind=envelope.address.kind, key=envelope.address.key)
             self._fail([envelope], error)
             if envelope.is_kept_after:
-                batch.persist(entity)
+                batch.persist(actor)
             if envelope.is_alarm:
-                entity.wake_at = now + BROKEN_AFTER
-                batch.touched[entity.address] = entity
+                actor.wake_at = now + BROKEN_AFTER
+                batch.touched[actor.address] = actor
         else:
             self._counts.steps += 1
 
@@ -208,7 +207,7 @@ class BatchRunner:
             if not batch.tells:
                 break
             tell = batch.tells.popleft()
-            if tell.to in self._entities:
+            if tell.to in self._actors:
                 self._step(batch, Envelope(tell.to, tell.message), now)
             else:
                 for_others.append(tell)
@@ -220,12 +219,12 @@ class BatchRunner:
         for durable in batch.mark_durable():
             if not durable.done():
                 durable.set_result(None)
-        for address, entity in batch.touched.items():
-            self.alarms.set(address, entity.wake_at)
-            self._entities[address] = self._entities.pop(address)
+        for address, actor in batch.touched.items():
+            self.alarms.set(address, actor.wake_at)
+            self._actors[address] = self._actors.pop(address)
         for answered, reply in batch.answers:
             if reply is None:
-                _fail_all([answered], UnavailableError("The entity has no answer to this."))
+                _fail_all([answered], UnavailableError("The actor has no answer to this."))
             elif not answered.done():
                 answered.set_result(reply)
         for tell in batch.tells:
@@ -244,10 +243,10 @@ class BatchRunner:
     def _forget(self, batch: StepBatch, error: Exception, *, again_after: timedelta) -> None:
         """Drop actors that may not be durable; they are loaded again with their next message, or soon."""
         again_at = self._clock.now() + again_after
-        for address, entity in batch.touched.items():
-            self._entities.pop(address, None)
+        for address, actor in batch.touched.items():
+            self._actors.pop(address, None)
             self.alarms.set(address, again_at)
-            _fail_all(entity.waiting, _not_kept(error))
+            _fail_all(actor.waiting, _not_kept(error))
 
     def _fail(
         self, envelopes: Sequence[Envelope], error: BaseException, *, again_after: timedelta = RETRY_AFTER
@@ -262,7 +261,7 @@ class BatchRunner:
 
 
 def _not_kept(error: BaseException) -> UnavailableError:
-    return UnavailableError(f"The entity is not known to have kept it: {error!r}")
+    return UnavailableError(f"The actor is not known to have kept it: {error!r}")
 
 
 def _fail_all(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:

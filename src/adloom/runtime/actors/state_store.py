@@ -1,4 +1,4 @@
-"""States of entities in PostgreSQL, with a version that fences out whoever has read an older one."""
+"""Stores actor states in PostgreSQL; the version fences out a host that has read an older one."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ REFUSED: Final = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, 
 
 
 class RecordWriter(Protocol):
-    """Writes the rows that entities record."""
+    """Writes the rows that actors record."""
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         """Write all rows in the connection's transaction."""
@@ -84,7 +84,7 @@ class PostgresStateStore:
             async with self._pool.acquire() as connection, connection.transaction():
                 kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
                 if kept != len(writes):
-                    raise FencedOutError(f"{len(writes) - kept} states are somebody else's.")
+                    raise FencedOutError(f"{len(writes) - kept} states belong to another host by now.")
                 if records:
                     await self._records.write(connection, records)
         except REFUSED as error:
@@ -94,7 +94,7 @@ class PostgresStateStore:
 
 
 def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
-    # Always in the same order, so that two who write the same states do not wait for each other in a circle.
+    # Always in the same order, so that two hosts that write the same states do not deadlock.
     ordered = sorted(writes, key=lambda write: write.address)
     return (
         [write.address.kind for write in ordered],

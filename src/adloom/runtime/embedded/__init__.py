@@ -1,1 +1,1 @@
-"""PostgreSQL and Valkey from wheels, for machines where nobody has installed them."""
+"""PostgreSQL and Valkey from wheels, for machines without an installed server."""

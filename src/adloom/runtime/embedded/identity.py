@@ -1,4 +1,4 @@
-"""As whom the embedded servers run: PostgreSQL refuses to run as root."""
+"""The user that the embedded servers run as: PostgreSQL refuses to run as root."""
 
 import os
 import pwd

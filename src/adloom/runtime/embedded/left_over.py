@@ -28,7 +28,7 @@ async def _end(pid: int, mark: str, stop_signal: signal.Signals) -> None:
             os.kill(pid, number)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                while _is_marked(pid, mark):  # noqa: ASYNC110 - not our child: nobody tells us its end
+                while _is_marked(pid, mark):  # noqa: ASYNC110 - not our child: there is no event to wait for
                     await asyncio.sleep(POLL_SECONDS)
                 return
 

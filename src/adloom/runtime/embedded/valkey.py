@@ -12,7 +12,7 @@ from adloom.runtime.supervisor.program import Program
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
 READY_SECONDS_MAX = 60.0
-MEMORY_SHARE = 4  # The ledger may fill a quarter of the machine's memory; the rest is for those who read it.
+MEMORY_SHARE = 4  # The event log may fill a quarter of the machine's memory.
 READY_POLL_SECONDS = 0.02
 CONFIG_NAME = "valkey.conf"
 PID_NAME = "valkey.pid"

@@ -1,4 +1,4 @@
-"""Decode a JSON body into a struct; what is wrong with it is told for every field at once."""
+"""Decodes a JSON body into a struct; an error names every wrong field at once."""
 
 import re
 from typing import Any, Final, Generic, TypeVar
@@ -31,7 +31,7 @@ class BodyDecoder(Generic[T]):
             decoded = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._diagnose(body, error) from error
-        # Looked for in what was decoded: a field that we ignore may hold what nobody can decode.
+        # Checked in the decoded fields only: an ignored field may hold anything.
         if NUL_ESCAPED in body and (problems := self._nul_problems(msgspec.to_builtins(decoded))):
             raise self._build_error(problems)
         return decoded

@@ -1,4 +1,4 @@
-"""Whose address a request comes from, where proxies that we trust stand before us."""
+"""The address of a client behind trusted proxies."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from adloom.runtime.settings import Network
 
 IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# One household or one machine gets a /64 of IPv6: counting single addresses would limit nobody.
+# One household or one machine gets a /64 of IPv6: a limit per single address would limit nothing.
 IPV6_PREFIX_LENGTH: Final = 64
 
 

@@ -14,9 +14,8 @@ from adloom.runtime.http.timeouts import TimeoutProtocol
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30
-# A socket that is listened on gives one connection in a turn of the loop, and turns of a busy process are long. Each
-# copy of it gives one more.
-CONNECTIONS_A_TURN = 8
+# A listening socket yields one connection per tick, and ticks of a busy process are long. Each copy yields one more.
+CONNECTIONS_PER_TICK = 8
 WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from it.
 
 
@@ -70,14 +69,14 @@ async def serve(  # noqa: PLR0913 - what servers differ in
         ws="websockets-sansio" if has_web_sockets else "none",
         ws_max_size=WEB_SOCKET_BYTES_MAX,
         lifespan="on" if has_lifespan else "off",
-        # Logs are written in one place, `runtime.logs`.
+        # Logs are written in one place, `runtime.telemetry.logs`.
         log_config=None,
         access_log=False,
         server_header=False,
-        # Whose address a request has is told in one place, `client_address`.
+        # The client's address is found in one place, `client_address`.
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS_MAX,
         timeout_graceful_shutdown=drain_seconds_max,
     )
-    copies = [listener.dup() for _ in range(CONNECTIONS_A_TURN - 1)]
+    copies = [listener.dup() for _ in range(CONNECTIONS_PER_TICK - 1)]
     await GracefulServer(config, before_drain=before_drain).serve(sockets=[listener, *copies])

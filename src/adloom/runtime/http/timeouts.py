@@ -1,4 +1,4 @@
-"""uvicorn's own protocol, with an end to its patience: without one a few idle sockets use up all there are.
+"""uvicorn's own protocol with timeouts: without them idle sockets use up all file descriptors.
 
 The delivery plane does not need this: `fast.protocol.FastProtocol` has bounds of its own.
 """

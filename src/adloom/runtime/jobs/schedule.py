@@ -1,7 +1,7 @@
 """Puts a job into a queue whenever a cron expression says so.
 
 Every worker does so: the job's id names the moment, so the queue takes the first and ignores the
-others. What came due while nobody ran is made up for once, for its last moment: work that is
+others. Due times while no worker ran are made up for once, for the last of them: work that is
 started by the clock covers all that is open, not one moment each.
 """
 

@@ -31,11 +31,11 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class PermanentJobError(UnrecoverableError):
-    """No other attempt at the job would help."""
+    """Another attempt at the job would not help."""
 
 
 class JobAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at a job; who runs it may tell which share of it is done."""
+    """One attempt at a job; its handler may report the share that is done."""
 
     name: str
     id: str
@@ -49,7 +49,7 @@ Backoff = Callable[[int, Exception], timedelta]
 
 
 class JobWorker:
-    """Takes the jobs of a queue and gives each to the handler of its name."""
+    """Passes the jobs of a queue to the handlers of their names."""
 
     def __init__(  # noqa: PLR0913 - how a queue is worked off
         self,

@@ -1,4 +1,4 @@
-"""One child process that is kept alive: run, announced, logged, and started again when it dies."""
+"""One supervised child process: started, logged, and restarted when it dies."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ import structlog
 from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.program import Program, ProgramFailedError
 
-# A child that never became ready and has died so often will not get well by itself.
+# A child that never became ready and has died so often will not recover by itself.
 START_DEATHS_MAX = 3
 LOG_BYTES_MAX = 10_000_000
 FINISHED = "ended with code 0"
@@ -30,7 +30,7 @@ async def do_nothing() -> None: ...
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that is to be kept alive."""
+    """A program to keep alive."""
 
     program: Program
     # Before each start, the first or not.
@@ -41,16 +41,16 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     # None is our own standard error.
     log_file: Path | None = None
     stop_seconds_max: float = 5.0
-    # The name of one of its stage who has to hear what it says as it ends,
+    # The child of its stage that needs its last messages, and so stops after it,
     reports_to: str | None = None
-    # and for how long one whom others tell something goes on until they have ended.
+    # and how long that child waits for it.
     outlives_seconds_max: float = 0.0
     # Its work may be done before we stop: then it ends with 0, and is not started again.
     may_finish: bool = False
 
 
 class SupervisedChild:
-    """A child that is being kept alive, and what is known about it now."""
+    """A child that is kept alive, and its current state."""
 
     def __init__(self, child: ChildSpec) -> None:
         self.child = child
@@ -114,7 +114,7 @@ class SupervisedChild:
                 code = await process.wait()
                 announcing.cancel()
         finally:
-            # Only when we are cancelled from outside: nobody else would end it then.
+            # Only when we are cancelled from outside: nothing else would end it then.
             self.send(self.child.program.death_signal)
         return f"ended with {_code_name(code)}"
 
@@ -137,9 +137,9 @@ class SupervisedChild:
             outcome = StartError(f"{self.name} did not become ready: {error or type(error).__name__}.")
             log.warning("child_not_ready", child=self.name, error=repr(error))
         else:
-            # Whoever starts it for the first time waits for it, and needs no telling.
-            tell = log.info if self.first_start.done() else log.debug
-            tell("child_ready", child=self.name, seconds=round(loop.time() - started_at, 3))
+            # At the first start the caller waits for it, and needs no log line.
+            write = log.info if self.first_start.done() else log.debug
+            write("child_ready", child=self.name, seconds=round(loop.time() - started_at, 3))
         self._set_started(outcome)
 
     def _set_started(self, outcome: StartError | None) -> None:

@@ -1,4 +1,4 @@
-"""A program as a value: what to run, as whom, and how to ask it to stop."""
+"""A program as a value: what to run, as which user, and how to stop it."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     # None is the user that we are.
     user: str | None = None
-    # A folder that is opened for the user, who could not walk to it.
+    # A folder that is opened for the user, which cannot reach it by its path.
     opened_folder: Path | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     # What ends it at once: sent by the kernel when we die, and by us when it does not stop in time.

@@ -1,7 +1,7 @@
 """Keeps child processes alive, and stops them in order.
 
 Children are started in stages, each when the one before it is ready, and stopped in the
-opposite order. Of a stage one may go on for a while until others have ended who tell it something.
+opposite order. A child may go on for a while until others of its stage that report to it have ended.
 """
 
 import asyncio

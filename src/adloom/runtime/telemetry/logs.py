@@ -115,7 +115,7 @@ def _configure_libraries(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _plain_extra, *renderers],
         )
     )
-    # What libraries say below a warning is for the one who debugs: ours is the line per unit of work.
+    # Library messages below a warning are for debugging: our own code logs one line per unit of work.
     is_debugging = level <= logging.DEBUG
     logging.basicConfig(
         handlers=[handler], level=level if is_debugging else max(level, logging.WARNING), force=True

@@ -1,6 +1,6 @@
 """Metrics: a Prometheus registry for each process, served on loopback only.
 
-Hot code keeps plain integers; a collector reads them when somebody scrapes, in the scraping thread:
+Hot code keeps plain integers; a collector reads them at each scrape, in the scraping thread:
 
     with serve_metrics(settings.telemetry) as metrics:
         metrics.counter("adloom_serve_requests", "Serve requests answered.", lambda: served.total)
@@ -76,7 +76,7 @@ def serve_metrics(telemetry: Telemetry) -> Generator[Metrics]:
 
 
 class _Reading(Collector):
-    """Asks for the figures at each scrape, and never before."""
+    """Reads the figures at each scrape, and never before."""
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self._collect = collect

@@ -15,7 +15,7 @@ from adloom.runtime.postgres import Pool
 
 
 class Authenticator(Protocol):
-    """Tells who shows a header, or refuses."""
+    """Authenticates a request by its headers."""
 
     async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
         """Return who asks, or raise UnauthenticatedError."""
@@ -23,7 +23,7 @@ class Authenticator(Protocol):
 
 
 class GuardedRoute(APIRoute):
-    """A route for those who have shown who they are; nothing of a request is read before that.
+    """A route for authenticated actors; nothing of a request is read before authentication.
 
     `APIRouter(prefix="/admin/…", route_class=GuardedRoute)`; a handler takes a `CurrentActor`.
     """

@@ -148,7 +148,7 @@ def _allowed_methods(request: Request) -> str:
 
 
 async def _answer_interface(request: Request, error: Exception) -> Response:
-    # The driver says «interface error» of lost connections and of wrong calls alike.
+    # The driver raises "interface error" for lost connections and for wrong calls.
     if isinstance(error, asyncpg.InternalClientError | ValueError):
         raise error
     return await _answer_outage(request, error)

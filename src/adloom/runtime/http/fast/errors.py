@@ -1,4 +1,4 @@
-"""Requests that are refused before any route sees them, each of which ends its connection, and what fails later."""
+"""Errors of fast routes: rejections before any route is called, which close the connection, and failures of handlers."""
 
 from asyncio import Future
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def run_handler(handler: FastHandler, request: FastRequest) -> FastResult:
     """Call a handler; an error becomes an answer."""
     try:
         return handler(request)
-    except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
+    except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
         return answer_error(error)
 
 

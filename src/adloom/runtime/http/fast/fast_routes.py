@@ -1,4 +1,4 @@
-"""The vocabulary of hot routes: a request, its answer, and the table that finds who answers it."""
+"""The vocabulary of fast routes: a request, its answer, and the table that finds the route."""
 
 import asyncio
 import re
@@ -39,14 +39,14 @@ class FastRequest(msgspec.Struct, gc=False):
 
 
 class FastAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What a hot route answers: a head made by `answer_head`, and a body."""
+    """The answer of a fast route: a head made by `encode_head`, and a body."""
 
     head: bytes
     body: bytes = b""
 
 
 class DeferredAnswer:
-    """An answer that is still to come: cheaper than a future, and told in the same turn of the loop."""
+    """An answer that is still to come: cheaper than a future, with callbacks in the same tick."""
 
     __slots__ = ("_answer", "_calls")
 
@@ -78,17 +78,15 @@ FastHandler = Callable[[FastRequest], FastResult]
 
 
 class FastRoute(msgspec.Struct, frozen=True):
-    """Who answers a method on a path, or on every path below a prefix."""
+    """The handler of a method on a path, or on every path below a prefix."""
 
     method: bytes
     path: bytes
     is_prefix: bool
     handler: FastHandler
     body_bytes_max: int = FAST_BODY_BYTES_MAX
-    is_batched: bool = False  # Its requests of one turn of the loop are answered together.
-    fixed_rejection: FastAnswer | None = (
-        None  # What the handler answers, where it never answers anything else.
-    )
+    is_batched: bool = False  # Its requests of one tick are answered together.
+    fixed_rejection: FastAnswer | None = None  # The only answer of a route that rejects everything.
 
     def covers(self, path: bytes) -> bool:
         return path.startswith(self.path) if self.is_prefix else path == self.path
@@ -99,7 +97,7 @@ _ANY_OTHER = b""  # No method is empty: the key of what answers a method that th
 
 
 class FastRoutes:
-    """All hot routes, by path and method; what is not here is the ASGI app's."""
+    """All fast routes by path and method; the ASGI app answers everything else."""
 
     def __init__(self, routes: Sequence[FastRoute]) -> None:
         paths = {route.path for route in routes if not route.is_prefix}

@@ -1,4 +1,4 @@
-"""One connection of the delivery plane: hot routes answered in place, everything else by the ASGI app.
+"""One connection of the delivery plane: fast routes are answered in place, everything else by the ASGI app.
 
 A subclass of uvicorn's protocol. Reading is `request_parser.RequestParser`'s; here are order, flow and time:
 answers leave in the order of their requests, nothing is read that cannot be answered yet, and one timer
@@ -210,9 +210,9 @@ class FastProtocol(HttpToolsProtocol):
             self._wait_for(None, request, connection)
             self.tick_batch.add(self, route.handler, request)
             return
-        try:  # As `outcome_of` does, without the call.
+        try:  # As `run_handler` does, without the call.
             outcome = route.handler(request)
-        except Exception as error:  # noqa: BLE001 - the outermost frame of a hot request
+        except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
             outcome = answer_error(error)
         if isinstance(outcome, FastAnswer):
             self._write(outcome, request, connection)

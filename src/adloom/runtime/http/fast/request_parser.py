@@ -46,7 +46,7 @@ _IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 
 
 class RequestSink(Protocol):
-    """Who takes the requests as they become whole."""
+    """Takes each request when it is whole."""
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         """Take a whole request, its route, and the connection header of its answer."""
@@ -58,7 +58,7 @@ class RequestSink(Protocol):
 
 
 class RequestParser:
-    """Reads the requests of one connection."""
+    """Parses the requests of one connection."""
 
     def __init__(self, sink: RequestSink, routes: FastRoutes, limits: Limits, client: str | None) -> None:
         self._on_request = sink.on_request

@@ -1,7 +1,7 @@
-"""Answering requests of one turn of the loop together: all are read, then all are answered, then all is written.
+"""Answers the requests of one tick together: first all are read, then all are answered, then all are written.
 
-Each of the three is other code. Where they take turns for every request, the processor finds little of it in its
-caches; and a client that is woken for every answer sends its next request alone.
+Each of the three is different code. If they alternate for every request, the processor's caches hold little of
+it; and a client that is woken for every answer sends its next request alone.
 """
 
 from asyncio import AbstractEventLoop
@@ -18,7 +18,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class Connection(Protocol):
-    """A connection that has asked something, and waits."""
+    """A connection that waits for an answer."""
 
     loop: AbstractEventLoop
 
@@ -26,7 +26,7 @@ class Connection(Protocol):
 
 
 class TickBatch:
-    """The requests of this turn so far."""
+    """The requests of this tick so far."""
 
     def __init__(self) -> None:
         self._asked: list[tuple[Connection, FastHandler, FastRequest]] = []

@@ -1,4 +1,4 @@
-"""How long hot routes take: one call in so many is measured, so that measuring costs next to nothing."""
+"""How long fast routes take: one call in so many is measured, so that measuring costs next to nothing."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ SAMPLES_MAX: Final = 1_024
 
 
 class ServeTimes:
-    """The last measured calls; their quantiles are worked out when somebody asks."""
+    """The last measured calls; quantiles are computed on demand."""
 
     def __init__(self, *, one_in: int = ONE_IN) -> None:
         assert one_in >= 1, "one in one is all of them"
