@@ -1,1 +1,1 @@
-"""What the ledger's counts add up to, for people."""
+"""Statistics and rollups: what the event tables' counts add up to."""

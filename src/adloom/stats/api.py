@@ -20,15 +20,15 @@ from adloom.stats.store import statistics
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
-ROWS_MAX: Final = 100_000  # Of an answer, which is made in memory: about 25 MB.
-# Counts by hour, country and device are many: a year of them, and a month to compare with.
+ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 25 MB.
+# Counts by hour, country and device are many: at most a year of them, and a month to compare.
 LIVE_DAYS_MAX: Final = 400
 UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
 
 
 class StatisticsFormat(StrEnum):
-    """How statistics are written."""
+    """The format of statistics."""
 
     JSON = "json"
     CSV = "csv"
@@ -42,7 +42,7 @@ def _iso_day(value: object) -> object:
 
 
 def _groupings(value: object) -> object:
-    # As one text, or as several of the same name.
+    # As one text, or as several parameters of the same name.
     given = cast("list[object]", value) if isinstance(value, list) else [value]
     words = [word.strip() for part in given for word in str(part).split(",")]
     if not set(words) <= set(Grouping):
@@ -62,7 +62,7 @@ def _country(value: object) -> object:
 
 
 class Device(StrEnum):
-    """What a reader looked at; of others it is not known."""
+    """The visitor's device, where it is known."""
 
     MOBILE = "mobile"
     TABLET = "tablet"
@@ -76,7 +76,7 @@ Country = Annotated[str, BeforeValidator(_country)]
 
 
 class StatsQuery(Body):
-    """Which counts are asked for; both days are included, and days and hours are those of UTC."""
+    """Which counts to return; both days are included, and days and hours are UTC."""
 
     first: Annotated[Day, Field(alias="from")]
     last: Annotated[Day, Field(alias="to")]
@@ -90,7 +90,7 @@ class StatsQuery(Body):
 
 
 class StatsTotals(Answer):
-    """Counts and what follows from them. Those that are not valid are among the others, and are not billed."""
+    """Counts and the ratios of them. Invalid events are included, and are not billed."""
 
     impressions: int
     clicks: int
@@ -104,7 +104,7 @@ class StatsTotals(Answer):
 
 
 class StatsItem(StatsTotals):
-    """The counts of one key; only the keys of the groupings are there. Null is no campaign, or not known."""
+    """The counts of one key; it has only the fields of the groupings. Null means no campaign, or unknown."""
 
     day: Annotated[date | None, Field(alias="date")] = None
     hour: Annotated[datetime | None, Field(description="When the hour begins.")] = None
@@ -139,7 +139,7 @@ async def banner_statistics(
     now: Now,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
-    """Count impressions and clicks, today's included; an account sees those of its own things."""
+    """Count impressions and clicks, today's included; an account sees its own."""
     question = _question(query, actor)
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
@@ -155,7 +155,7 @@ async def banner_statistics(
 
 
 def _accepts_csv(accept: str) -> StatisticsFormat:
-    """Read what a client would rather have: a sheet only where it names that and not JSON."""
+    """CSV only where the client names it and not JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return StatisticsFormat.CSV if CSV in kinds and JSON not in kinds else StatisticsFormat.JSON
 

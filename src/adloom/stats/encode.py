@@ -1,4 +1,4 @@
-"""Statistics as JSON or CSV, with the same names in both; an answer may be long, so no model is made of each row."""
+"""Statistics as JSON or CSV, with the same names in both; no model per row, since answers may be long."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ import msgspec
 from adloom.core.money import paisa_from_micros
 from adloom.stats.model import Counts, Grouping, Key, StatsRow, total
 
-# What the parts of a key are called.
+# Names of the parts of a key.
 NAMES: Final = {
     Grouping.DAY: "date",
     Grouping.HOUR: "hour",
@@ -24,7 +24,7 @@ NAMES: Final = {
 
 
 def json_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
-    """Write the rows and what they add up to; only the keys of the groupings are there."""
+    """Encode rows and totals; a row has only the fields of the groupings."""
     names = [NAMES[grouping] for grouping in groupings]
     return msgspec.json.encode(
         {
@@ -35,9 +35,9 @@ def json_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
 
 
 def csv_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
-    """Write the rows as a sheet (RFC 4180), without totals: a sheet adds up by itself.
+    """Encode rows as CSV (RFC 4180), without totals.
 
-    No cell is a text of somebody's own, so none can be taken for a formula.
+    No cell holds free text, so none can be taken for a formula.
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
@@ -51,7 +51,7 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "impressions": counts.impressions,
         "clicks": counts.clicks,
         "ctr": counts.ctr,
-        # Rounded down in every row, so that the total may be more than the rows together.
+        # Rounded down in every row, so the total may exceed the sum of the rows.
         "spendPaisa": None if counts.spend is None else paisa_from_micros(counts.spend),
         "invalidImpressions": counts.invalid_impressions,
         "invalidClicks": counts.invalid_clicks,

@@ -1,4 +1,4 @@
-"""Statistics: which counts someone asks for, and what they add up to."""
+"""Statistics: the filter, the groupings, the rows."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -14,7 +14,7 @@ CTR_PLACES: Final = 6
 
 
 class Grouping(StrEnum):
-    """What a row of the statistics is about; it may be several of these together."""
+    """What a row of the statistics is grouped by; several may be combined."""
 
     DAY = "day"
     HOUR = "hour"
@@ -25,7 +25,7 @@ class Grouping(StrEnum):
     DEVICE = "device"
 
 
-# Days that are rolled up know nothing finer than a day, and nothing of readers; money knows nothing of readers at all.
+# Rolled-up days have nothing finer than a day, and no visitor fields; spend has no visitor fields at all.
 OF_READERS: Final = frozenset({Grouping.COUNTRY, Grouping.DEVICE})
 ONLY_LIVE: Final = OF_READERS | {Grouping.HOUR}
 
@@ -33,9 +33,9 @@ Key: TypeAlias = date | datetime | UUID | str | None
 
 
 class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts that someone asks for; both days are included.
+    """A filter on counts; both days are included.
 
-    A country or device that is empty text stands for events of which it is not known.
+    An empty country or device means events where it is unknown.
     """
 
     first: date
@@ -46,25 +46,25 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     campaign_id: UUID | None = None
     country: str | None = None
     device: str | None = None
-    # Whose counts may be seen: an advertiser's, a publisher's, or everyone's.
+    # The account whose counts may be seen, or None for all.
     advertiser_id: UUID | None = None
     publisher_id: UUID | None = None
 
     @property
     def needs_live_counts(self) -> bool:
-        """Whether days that are rolled up cannot answer this."""
+        """Whether rolled-up days cannot answer this."""
         return self.is_of_readers or not ONLY_LIVE.isdisjoint(self.groupings)
 
     @property
     def is_of_readers(self) -> bool:
-        """Whether readers are told apart, so that what they have cost is not known."""
+        """Whether it groups or filters by visitor fields, for which spend is unknown."""
         return (
             not OF_READERS.isdisjoint(self.groupings) or self.country is not None or self.device is not None
         )
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Impressions and clicks together, those that are not valid among them, and what was charged; None is not known."""
+    """Impressions and clicks, invalid ones included, and what was charged; None is unknown."""
 
     impressions: int = 0
     clicks: int = 0
@@ -74,19 +74,19 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ctr(self) -> float:
-        """Tell the share of impressions that were clicked; none where there are none."""
+        """Clicks per impression; 0 without impressions."""
         return round(self.clicks / self.impressions, CTR_PLACES) if self.impressions else 0.0
 
 
 class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of one key, which has a part for each grouping; of what is not known, and no campaign, it is None."""
+    """The counts of one key, with a part for each grouping; None for no campaign, or unknown."""
 
     key: tuple[Key, ...]
     counts: Counts
 
 
 def total(rows: Sequence[StatsRow]) -> Counts:
-    """Add rows up; what is not known of one of them is not known of all."""
+    """Sum rows; a value that is unknown in one row is unknown in the sum."""
     spends = [row.counts.spend for row in rows]
     return Counts(
         impressions=sum(row.counts.impressions for row in rows),

@@ -1,8 +1,8 @@
 """Rolls a day's events up into `banner_stats`, and finds the days that need it.
 
-A day is rolled up on the night after it. Events that come later make it stale, and a stale day is rolled up
-again; until then its statistics are read from the live counts, which always have every event. So a rollup may
-be late, run twice, or not at all: the figures that people see are the same.
+A day is rolled up on the night after it. Later events make it stale, and a stale day is rolled up again; until
+then its statistics are read from the live counts, which always have every event. So a rollup may be late, run
+twice, or not at all: the figures are the same.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ JOB_ID_PREFIX: Final = "banner-rollup-"
 ISO_DAY_LENGTH: Final = len("2026-11-15")
 ONE_DAY: Final = timedelta(days=1)
 
-# 128 MiB of rows, about half a million events: a second of work, after which progress can be told.
+# 128 MiB of rows, about half a million events: a second of work, after which progress is reported.
 BATCH_BLOCKS: Final = 16_384
 LOOK_EVERY: Final = timedelta(minutes=1)
-# Late events may trickle in all day, and a large day takes a while: it is not rolled up again and again.
+# Late events may trickle in all day, and a large day takes a while: do not roll it up again and again.
 REST: Final = timedelta(minutes=10)
-# An outage may outlast all attempts of a job; its day is not given up for that.
+# An outage may outlast all attempts of a job; its day is tried again later.
 DEAD_REST: Final = timedelta(hours=1)
-# What the clock starts every minute goes first: a month of stale days must not hold it up.
+# Jobs of every minute go first: a month of stale days must not hold them up.
 BEHIND_ALL_OTHERS: Final = 10
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -51,7 +51,7 @@ class DayDroppedError(RollupRefusedError):
 
 
 class RolledDay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rollup was made from, and how many rows of statistics it made."""
+    """A finished rollup: the events it read, and the rows it wrote."""
 
     day: date
     events: int
@@ -60,40 +60,38 @@ class RolledDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakesJobs(Protocol):
-    """Where jobs are put."""
+    """Takes jobs."""
 
     async def put(self, name: str, *, job_id: str, priority: int = 0) -> None:
-        """Put a job, unless one with this id was put before."""
+        """Add a job, unless one with this id was added before."""
         ...
 
     async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
-        """Put a job back that ran out of attempts before a moment."""
+        """Retry a job that ran out of attempts before a moment."""
         ...
 
 
 def nightly_job_id(moment: datetime) -> str:
-    """Name the rollup of the day before, in UTC."""
     return f"{JOB_ID_PREFIX}{moment.date() - ONE_DAY}"
 
 
 def stale_job_id(day: date, version: int) -> str:
-    """Name the rollup of a day as of now: more events, or others, have another name."""
+    """Return the id of a day's rollup as of now: another number of events gives another id."""
     return f"{JOB_ID_PREFIX}{day}-{version}"
 
 
 def day_of(job_id: str) -> tuple[date, bool]:
-    """Read the day out of a job's id, and whether it is to be rolled up only if it is stale."""
+    """Parse a job's id into its day, and whether to roll up only if stale."""
     named = job_id.removeprefix(JOB_ID_PREFIX)
     return date.fromisoformat(named[:ISO_DAY_LENGTH]), len(named) > ISO_DAY_LENGTH
 
 
 def rollup_job(cron: Cron) -> CronJob:
-    """Tell the clock what to start."""
     return CronJob(name=ROLLUP_STATS, cron=cron, job_id=nightly_job_id)
 
 
 def batches(found: DayFound, batch_blocks: int) -> Iterator[tuple[str, range, float]]:
-    """Part a day's blocks into batches; each comes with the share of the day that is done after it."""
+    """Split a day's blocks into batches; each comes with the share of the day that is done after it."""
     total = found.impression_blocks + found.click_blocks
     done = 0
     for kind, count in ((IMPRESSIONS, found.impression_blocks), (CLICKS, found.click_blocks)):
@@ -114,17 +112,17 @@ class StaleDays:
         self._cron = cron
         self._clock = clock
         self._pause = pause
-        # As of the last look, for a collector.
+        # As of the last check, for a collector.
         self.count = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look every minute until told to stop."""
+        """Check every minute until stopped."""
         while not stop.is_set():
             await self.look()
             await self._pause(LOOK_EVERY, stop)
 
     async def look(self) -> None:
-        """Put a job for each stale day whose night has come; where a server is away, the next look will do."""
+        """Add a job for each stale day that is over; while a server is away, the next check will do."""
         try:
             await self._put_stale()
         except (*POSTGRES_AWAY, *VALKEY_AWAY) as error:
@@ -143,7 +141,7 @@ class StaleDays:
 
 
 class Rollup:
-    """Makes the statistics of days anew, as a job says or somebody who waits for it."""
+    """Rebuilds the statistics of days, for a job or a command."""
 
     def __init__(
         self,
@@ -157,7 +155,7 @@ class Rollup:
         self._clock = clock
         self._then = then
         self._batch_blocks = batch_blocks
-        # Plain figures, read by a collector: how many days, and how long the last one took.
+        # Plain figures, read by a collector: number of days, and seconds of the last one.
         self.days = 0
         self.seconds = 0.0
 
@@ -166,7 +164,7 @@ class Rollup:
         day, only_if_stale = day_of(job.id)
         try:
             rolled = await self.roll_up(day, only_if_stale=only_if_stale)
-        except DayDroppedError as error:  # It waited for too long, and no other attempt would help.
+        except DayDroppedError as error:  # It waited too long, and another attempt would not help.
             log.warning("rollup_refused", day=day.isoformat(), reason=str(error))
         else:
             if rolled is not None:
@@ -177,7 +175,7 @@ class Rollup:
     async def roll_up(
         self, day: date, *, only_if_stale: bool = False, on_progress: OnProgress = lambda _: None
     ) -> RolledDay | None:
-        """Make a day's statistics anew from its rows, all or nothing; None where nothing was to be done."""
+        """Rebuild a day's statistics from its rows, all or nothing; None where nothing was to be done."""
         started_at = self._clock.now()
         async with rollup_store.one_snapshot(self._pool, day) as connection:
             found = await rollup_store.find_day(connection, day)
@@ -198,7 +196,7 @@ class Rollup:
 
 
 def _compare(day: date, found: DayFound, staged: int) -> None:
-    """Refuse rows that are not those that were counted: the tables were replaced under us, or are damaged."""
+    """Refuse rows whose number is not what was counted: the tables were replaced meanwhile, or are damaged."""
     if staged != found.events:
         raise RollupRefusedError(
             f"{day} has {staged} events in its rows, but {found.events} in its counts, so it was left as it was."

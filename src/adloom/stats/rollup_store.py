@@ -1,8 +1,8 @@
 """The SQL of the rollup: a day's rows, batch by batch, into `banner_stats`; and which days need it.
 
-Every statement about a day runs in one transaction with one snapshot (REPEATABLE READ), the look at
-`event_days` included. So what is written down as rolled up is exactly what was read, and an event that is
-folded meanwhile raises the day's count above it: the day is stale again, and no event falls between.
+Every statement about a day runs in one transaction with one snapshot (REPEATABLE READ), including the read of
+`event_days`. So what is recorded as rolled up is exactly what was read; an event that is counted meanwhile raises
+the day's count above it, which makes the day stale again.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -15,24 +15,24 @@ import msgspec
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.runtime.postgres import Connection, Pool
 
-# The first half of the lock's name; the other is the day.
+# The first half of the advisory lock's key; the other half is the day.
 LOCK: Final = 0x_AD10
 STATEMENT_SECONDS_MAX: Final = (
-    300.0  # A batch takes about a second; waiting for another rollup of the day, longer.
+    300.0  # A batch takes about a second; waiting for another rollup of the day takes longer.
 )
 STALE_DAYS_MAX: Final = 400
 
 IMPRESSIONS: Final = "impressions"
 CLICKS: Final = "clicks"
 
-# A day that is just being dropped still has its table, but no longer as a part of the whole.
+# A day that is being dropped still has its table, but is detached from the parent.
 _HAS_ROWS: Final = """EXISTS (
     SELECT FROM pg_inherits
      WHERE inhrelid = to_regclass('events.banner_impressions_' || to_char({day}, 'YYYYMMDD')) AND NOT inhdetachpending
 )"""
 TAKE_TURN = "SELECT pg_advisory_lock($1, $2::date - date '2000-01-01')"
 GIVE_TURN = "SELECT pg_advisory_unlock($1, $2::date - date '2000-01-01')"
-# A client that vanishes must not keep its turn for ever.
+# A client that vanishes must not hold the lock for ever.
 BOUND_IDLING = "SET LOCAL idle_in_transaction_session_timeout = '5min'"
 DAY = """
     SELECT coalesce(events, 0) AS events, coalesce(corrections, 0) AS corrections,
@@ -57,7 +57,7 @@ MAKE_STAGE = """
         spend_micros        bigint NOT NULL DEFAULT 0
     ) ON COMMIT DROP
 """
-# By where rows lie and not by their hour: every block is read once, and no index is needed.
+# By physical block and not by hour: every block is read once, and no index is needed.
 STAGE: Final = {
     kind: f"""
         INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, {kind}, invalid_{kind})
@@ -68,7 +68,7 @@ STAGE: Final = {
     """  # noqa: S608 - our own names
     for kind in (IMPRESSIONS, CLICKS)
 }
-# By the moment of the charge: when the day is over nothing is added any more.
+# By the time of the charge: after the day nothing is added any more.
 STAGE_SPEND = """
     INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, spend_micros)
     SELECT banner_id, placement_id, campaign_id, sum(spent_micros)
@@ -76,7 +76,7 @@ STAGE_SPEND = """
      GROUP BY banner_id, placement_id, campaign_id
 """
 STAGED_EVENTS = "SELECT coalesce(sum(impressions + clicks), 0)::bigint FROM pg_temp.rollup_stage"
-# The planner knows nothing of a table that was just filled.
+# The planner has no statistics of a table that was just filled.
 LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
 FORGET_UNTRUE = """
     DELETE FROM banner_stats AS it
@@ -86,7 +86,7 @@ FORGET_UNTRUE = """
             AND staged.campaign_id IS NOT DISTINCT FROM it.campaign_id
      )
 """
-# Micros are what statistics add up; the hundredths are for whoever reads the table.
+# Statistics sum micros; the hundredths are for people who read the table.
 OVERWRITE = """
     INSERT INTO banner_stats AS it (
         banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
@@ -132,7 +132,7 @@ DROPPED = """
 
 
 class DayFound(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is of a day: how many events, and how many blocks of rows to read."""
+    """A day: how many events it has, and how many blocks of rows to read."""
 
     events: int
     corrections: int
@@ -144,12 +144,12 @@ class DayFound(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_dropped(self) -> bool:
-        """Whether the day's rows were there once, and are gone."""
+        """Whether the day's rows existed and are gone."""
         return not self.has_rows and (self.events > 0 or self.has_statistics)
 
 
 class StaleDay(msgspec.Struct, frozen=True, kw_only=True):
-    """A day whose statistics are not of all its events; one that was rolled up just now is not due yet."""
+    """A day whose statistics lack events; one that was rolled up just now is not due yet."""
 
     day: date
     version: int
@@ -160,20 +160,20 @@ class StaleDay(msgspec.Struct, frozen=True, kw_only=True):
 async def one_snapshot(pool: Pool, day: date) -> AsyncGenerator[Connection]:
     """Open the transaction of a rollup, after all other rollups of the day."""
     async with pool.acquire() as connection:
-        # Before the transaction: within it, the snapshot would be as old as the wait.
+        # Before the transaction: inside it, the snapshot would be as old as the wait.
         await connection.execute(TAKE_TURN, LOCK, day, timeout=STATEMENT_SECONDS_MAX)
         try:
             async with connection.transaction(isolation="repeatable_read"):
                 await connection.execute(BOUND_IDLING)
                 yield connection
         finally:
-            # A connection that is gone has given its turn already.
+            # A lost connection has released the lock already.
             if not connection.is_closed():
                 await connection.execute(GIVE_TURN, LOCK, day)
 
 
 async def find_day(connection: Connection, day: date) -> DayFound:
-    """Look at a day; the first statement of its transaction, so that its snapshot is that of all."""
+    """Read a day; the first statement of its transaction, so its snapshot holds for all."""
     row = await connection.fetchrow(DAY, day)
     assert row is not None
     return DayFound(
@@ -188,12 +188,11 @@ async def find_day(connection: Connection, day: date) -> DayFound:
 
 
 async def make_stage(connection: Connection) -> None:
-    """Make the table that batches are counted into."""
+    """Create the table that batches are counted into."""
     await connection.execute(MAKE_STAGE)
 
 
 async def stage(connection: Connection, day: date, kind: str, blocks: range) -> None:
-    """Count the rows of some blocks."""
     begins, ends = bounds_of(day)
     await connection.execute(
         STAGE[kind], begins, ends, (blocks.start, 0), (blocks.stop, 0), timeout=STATEMENT_SECONDS_MAX
@@ -201,12 +200,12 @@ async def stage(connection: Connection, day: date, kind: str, blocks: range) -> 
 
 
 async def stage_events(connection: Connection) -> int:
-    """Tell how many rows were counted in all."""
+    """Return how many rows were counted in all."""
     return await connection.fetchval(STAGED_EVENTS, timeout=STATEMENT_SECONDS_MAX)
 
 
 async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
-    """Make the day's statistics say what was staged and nothing else, and tell how many rows they are."""
+    """Replace the day's statistics by what was staged; return the number of rows."""
     await connection.execute(STAGE_SPEND, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(LOOK_AT_STAGE)
     await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)
@@ -216,17 +215,17 @@ async def overwrite(connection: Connection, day: date, found: DayFound, *, now: 
 
 
 async def stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequence[StaleDay]:
-    """Find the days before one whose statistics are not of all their events, and whose rows are still there."""
+    """Return days before a day whose statistics lack events, and whose rows still exist."""
     rows = await pool.fetch(STALE, before, quiet_since, STALE_DAYS_MAX)
     return [StaleDay(day=row["day"], version=row["version"], is_due=row["is_due"]) for row in rows]
 
 
 async def drop_days(pool: Pool, first: date, last: date) -> Sequence[date]:
-    """Find the days whose rows were dropped; both bounds are included."""
+    """Return the days whose rows were dropped; both bounds are included."""
     return [row["day"] for row in await pool.fetch(DROPPED, first, last)]
 
 
 def bounds_of(day: date) -> tuple[datetime, datetime]:
-    """Tell when a day of UTC begins, and when it has ended."""
+    """Return the first moment of a UTC day, and the first after it."""
     begins = datetime.combine(day, time(), UTC)
     return begins, begins + timedelta(days=1)

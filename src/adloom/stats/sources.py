@@ -1,4 +1,4 @@
-"""Where the statistics of a day are read: rolled up, where that has all of its events, else the live counts."""
+"""Where the statistics of a day are read: rolled up where complete, else the live counts."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta
@@ -8,21 +8,21 @@ ONE_DAY: Final = timedelta(days=1)
 
 
 class SourceSpan(NamedTuple):
-    """Days on end, both included."""
+    """Consecutive days, both included."""
 
     first: date
     last: date
 
 
 class Sources(NamedTuple):
-    """The days of a range, parted by where they are read; each is in one of them."""
+    """The days of a range, split by source; each day is in one of them."""
 
     rolled_up: tuple[SourceSpan, ...] = ()
     live: tuple[SourceSpan, ...] = ()
 
 
 def sources(whole: SourceSpan, rolled_up_days: Iterable[date]) -> Sources:
-    """Part a range by the days of it that are rolled up, in their order; all others are live."""
+    """Split a range into rolled-up days and live days, in order."""
     rolled_up: list[SourceSpan] = []
     live: list[SourceSpan] = []
     begins = whole.first

@@ -1,4 +1,4 @@
-"""Counts of events, and what they cost, out of the database."""
+"""SQL of event counts and charges."""
 
 from datetime import UTC, date, datetime, time
 from typing import Final
@@ -10,7 +10,7 @@ from adloom.runtime.postgres import Connection, Pool, Record
 from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
 from adloom.stats.sources import Sources, SourceSpan, sources
 
-# A day is rolled up as long as it has no other events than it had then. Today may get some at any moment.
+# A rolled-up day counts while it has as many events as then. Today may get more at any moment.
 ROLLED_UP_DAYS: Final = """
     SELECT day FROM rollup_days AS rolled JOIN events.event_days AS found USING (day)
      WHERE day BETWEEN $1 AND $2 AND day < $3
@@ -30,7 +30,7 @@ LIVE: Final = """
       FROM events.event_counts
      WHERE {spans}
 """
-# A charge counts when it is made, which may be an hour, or a day, after the event that it is for.
+# A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
            NULL, NULL, 0, 0, 0, 0, spent_micros
@@ -53,7 +53,7 @@ STATISTICS: Final = """
      ORDER BY {names}
      LIMIT {rows_max}
 """
-# The column that is counted by, what it is called outside, and where that stands. A placement may be gone.
+# The column to group by, its public name, and its table. A placement may be gone.
 COLUMNS: Final = {
     Grouping.DAY: ("day", "day", ""),
     Grouping.HOUR: ("hour", "hour", ""),
@@ -71,10 +71,10 @@ COLUMNS: Final = {
     Grouping.COUNTRY: ("country_code", "country_code", ""),
     Grouping.DEVICE: ("device_type", "device_type", ""),
 }
-# An advertiser's are the counts of its campaigns. Where an event named no campaign, they are its banner's.
+# An advertiser's counts are those of its campaigns; without a campaign, those of its banners.
 OF_ADVERTISER: Final = "(it.campaign_id = ANY ({}) OR it.campaign_id IS NULL AND it.banner_id = ANY ({}))"
 OF_PUBLISHER: Final = "it.placement_id = ANY ({})"
-# Asked for first, as lists: with a condition on other tables no index of the counts could be used.
+# Looked up first, as lists: a join here would keep the indexes of the counts from being used.
 OWNED: Final = {
     "campaigns": """
         SELECT it.id FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
@@ -92,8 +92,8 @@ OWNED: Final = {
 
 
 async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_max: int) -> list[StatsRow]:
-    """Read one row for each key of the groupings that has counts, in the order of the keys."""
-    # In one snapshot: what is rolled up now must not be read from the counts too, nor from neither.
+    """Read one row for each key that has counts, in key order."""
+    # In one snapshot: a day that is rolled up now must be read from exactly one source.
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -125,7 +125,7 @@ async def _sources(connection: Connection, question: StatsQuestion, today: date)
 
 
 def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
-    """Word where the figures come from; the values are bound by the filters."""
+    """Build the FROM part; the filters bind the values."""
     parts = [
         statement.format(spans=" OR ".join(bounds(filters, span) for span in spans))
         for statement, spans, bounds in (
@@ -143,7 +143,7 @@ def _in_days(filters: Filters, span: SourceSpan) -> str:
 
 
 def _in_hours(filters: Filters, span: SourceSpan) -> str:
-    # From the first hour to the last, and not to the first of the next day: the last day of all has none.
+    # From the first hour to the last, not to the first of the next day: the last possible day has none.
     first = filters.bind(datetime.combine(span.first, time(0), UTC))
     last = filters.bind(datetime.combine(span.last, time(23), UTC))
     return f"hour BETWEEN {first} AND {last}"

@@ -1,1 +1,1 @@
-"""Auctions that were held: each with its bids, and what they come to."""
+"""Recorded auctions with their bids, and statistics of them."""

@@ -1,4 +1,4 @@
-"""Recorded auctions over HTTP: each with its bids, and what they come to."""
+"""Recorded auctions over HTTP, with their bids and statistics."""
 
 import re
 from collections.abc import Sequence
@@ -37,12 +37,11 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _day_begins(value: object) -> object:
-    """Take a day for its first moment."""
     return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
 
 
 def _day_ends(value: object) -> object:
-    """Take a day for the first moment after it, so that it is included whole."""
+    """Return the first moment after a day, so that the whole day is included."""
     if not isinstance(value, str) or not DAY.fullmatch(value):
         return value
     try:
@@ -55,7 +54,7 @@ NOT_YOURS = "Null where it is not the caller's own."
 
 
 class AuctionFilter(Body):
-    """Which auctions are asked for: from a moment or a day of UTC on, before a moment or to the end of a day."""
+    """Which auctions: from a moment or UTC day on, and before a moment or to the end of a day."""
 
     placement_type: Text100 | None = None
     start_date: Annotated[Moment | None, BeforeValidator(_day_begins)] = None
@@ -72,7 +71,7 @@ class AuctionQuery(ListQuery, AuctionFilter):
 
 
 class BreakdownQuery(AuctionFilter):
-    """Which auctions are summed up, and by what."""
+    """Which auctions to sum up, and by what."""
 
     group_by: AuctionGrouping
 
@@ -103,7 +102,7 @@ class AuctionAnswer(Answer):
 
 
 class BidAnswer(Answer):
-    """A bid; of somebody else's an account sees the outcome alone."""
+    """A bid; an account sees only the outcome of other accounts' bids."""
 
     ad_id: UUID | None
     campaign_id: UUID | None
@@ -130,7 +129,7 @@ class BidAnswer(Answer):
 
 
 class WholeAuctionAnswer(AuctionAnswer):
-    """An auction with its bids: those that took part, the highest first, then those that were removed."""
+    """An auction with its bids: first those that took part, highest first, then those that were removed."""
 
     scoring_version: int
     floor_cpm: Annotated[
@@ -145,7 +144,7 @@ class WholeAuctionAnswer(AuctionAnswer):
 
 
 class StatisticsAnswer(Answer):
-    """What auctions come to; for an account, those that it took part in, with its own wins and bids."""
+    """Totals of auctions; for an account, of those it took part in, with its own wins and bids."""
 
     total_auctions: int
     average_win_rate: Annotated[float, Field(description="Of a hundred auctions, how many were won.")]
@@ -154,7 +153,7 @@ class StatisticsAnswer(Answer):
 
 
 class PartAnswer(StatisticsAnswer):
-    """One line of a breakdown: it has the field that it is grouped by."""
+    """One line of a breakdown; it has the field that it is grouped by."""
 
     placement_type: str | None = None
     campaign_id: UUID | None = None
@@ -162,7 +161,7 @@ class PartAnswer(StatisticsAnswer):
 
 
 class BreakdownAnswer(Answer):
-    """Statistics in parts, at most 1,000; the auctions of a campaign are those that it took part in."""
+    """A breakdown of at most 1,000 lines; a campaign's auctions are those it took part in."""
 
     items: Sequence[PartAnswer]
 
@@ -179,7 +178,7 @@ router = APIRouter(
 async def list_auctions(
     query: Annotated[AuctionQuery, Query()], scope: AdvertiserReads, pool: Database
 ) -> Page[AuctionAnswer]:
-    """List auctions, the newest first; an account sees those that a campaign of its own took part in."""
+    """List auctions, newest first; an account sees those that one of its campaigns took part in."""
     if scope.account_id is not None and query.user_id is not None:
         raise ForbiddenError("Whose auctions were held is not for an account to know. Leave userId out.")
     async with pool.acquire() as connection:
@@ -215,7 +214,7 @@ async def auction_breakdown(
 
 @router.get("/{auction_id}")
 async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database) -> WholeAuctionAnswer:
-    """Read an auction with its bids; it is there within seconds of its serve."""
+    """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
         auction = await _seen(connection, auction_id, await store.own_campaigns(connection, scope))
     return WholeAuctionAnswer.model_validate(auction)

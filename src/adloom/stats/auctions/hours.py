@@ -1,4 +1,4 @@
-"""What many auctions come to: whole hours are read off their sums, and only what is left of others one by one."""
+"""Totals of many auctions: whole hours come from hourly sums, only the rest is counted one by one."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ _WHOLE: Final = """
     SELECT it.hour, it.placement_type, it.auctions, it.wins, it.ecpm_sum, it.bids
       FROM auction.hours AS it WHERE {filters}
 """
-# Read off the index of the moments, which has all of these columns.
+# Covered by the index on the time, which has all of these columns.
 _PARTIAL: Final = """
     SELECT date_bin('1 hour', it.auction_time, 'epoch') AS hour, it.placement_type, count(*) AS auctions,
            count(it.winning_campaign_id) AS wins, coalesce(sum(it.winning_ecpm), 0) AS ecpm_sum,
@@ -23,12 +23,12 @@ _PARTIAL: Final = """
 
 
 def is_by_hour(question: AuctionQuestion) -> bool:
-    """Tell whether the sums of hours can answer: they do not know who read, nor who took part."""
+    """Whether hourly sums can answer: they know neither the visitor nor who took part."""
     return question.user_id is None and question.campaign_ids is None
 
 
 def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
-    """Write the query for the sums of what is asked for, in rows by hour and type."""
+    """Build the query for the totals, as rows by hour and type."""
     assert is_by_hour(question), "what hours do not know is not asked of them"
     filters = Filters()
     parts = [_WHOLE.format(filters=_between(filters, "it.hour", question, *_whole_hours(question)))]
@@ -45,7 +45,7 @@ def _whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datetime |
 
 
 def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
-    """List the pieces at both ends that are no whole hours."""
+    """Return the pieces at both ends that are not whole hours."""
     first, last = _whole_hours(question)
     if first is not None and last is not None and first > last:
         return [(question.since, question.before)]  # Both ends are in the same hour.

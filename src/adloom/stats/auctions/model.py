@@ -1,4 +1,4 @@
-"""Recorded auctions as people look for them, and what an advertiser may know of one. Pure."""
+"""Recorded auctions: filters, statistics, and what an advertiser may see of one."""
 
 # pure
 
@@ -20,17 +20,17 @@ REMOVED: Final = "removed"
 LOST: Final = "lost"
 FLOOR: Final = "floor"
 MICROS: Final = 1_000_000
-STEP: Final = 100  # In micros: bids and what is recorded have four places.
+STEP: Final = 100  # In micros: bids and recorded prices have four decimals.
 
 
 class AuctionNotFoundError(NotFoundError):
-    """No such auction, none any more, or none that one took part in."""
+    """There is no such auction (any more), or the account did not take part in it."""
 
     code = "AUCTION_NOT_FOUND"
 
 
 class AuctionGrouping(StrEnum):
-    """By what statistics may be parted."""
+    """What auction statistics may be grouped by."""
 
     PLACEMENT_TYPE = "placementType"
     CAMPAIGN = "campaign"
@@ -38,9 +38,9 @@ class AuctionGrouping(StrEnum):
 
 
 class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """The auctions that someone asks for, from a moment on and before another.
+    """A filter on auctions, from a moment on and before another.
 
-    `campaign_ids` are those of an advertiser who asks: it sees what one of them took part in.
+    `campaign_ids` are those of the advertiser who asks: it sees auctions that one of them took part in.
     """
 
     user_id: UUID | None = None
@@ -51,7 +51,7 @@ class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedBid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A bid, as it was recorded; one that is somebody else's has an outcome and nothing more."""
+    """A recorded bid; one of another account has an outcome and nothing more."""
 
     ad_id: UUID | None = None
     campaign_id: UUID | None = None
@@ -85,7 +85,7 @@ class Auction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WholeAuction(Auction, frozen=True, kw_only=True):
-    """An auction, with all that was recorded of it."""
+    """An auction with everything that was recorded of it."""
 
     scoring_version: int
     floor_cpm: Decimal
@@ -95,33 +95,33 @@ class WholeAuction(Auction, frozen=True, kw_only=True):
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What auctions come to; sums, so that those of parts can be added up."""
+    """Totals of auctions; sums, so that parts can be added up."""
 
     auctions: int = 0
     wins: int = 0
-    ecpm_sum: Decimal = Decimal(0)  # Of those who won.
+    ecpm_sum: Decimal = Decimal(0)  # Of the winners.
     bids: int = 0
 
     @property
     def win_rate(self) -> float:
-        """How many of a hundred auctions were won."""
+        """Percentage of auctions that were won."""
         return round(100 * self.wins / self.auctions, 4) if self.auctions else 0.0
 
     @property
     def average_ecpm(self) -> float:
-        """What those who won were worth."""
+        """Mean eCPM of the winners."""
         return float(round(self.ecpm_sum / self.wins, 4)) if self.wins else 0.0
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """The statistics of one value of what they are parted by."""
+    """The totals of one group."""
 
     key: str | UUID | datetime
     statistics: Statistics
 
 
 def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
-    """Tell of each bid that the winner, or the floor, was too high for what would have been enough."""
+    """Add to each bid that lost to the winner or the floor the bid that would have won."""
     bids = [
         msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction))
         if bid.outcome == LOST or bid.removed_by == FLOOR
@@ -145,30 +145,32 @@ def _bid_to_win(bid: RecordedBid, auction: WholeAuction) -> float | None:
 
 
 def _ecpm_to_win(bid: RecordedBid, auction: WholeAuction) -> Micros | None:
-    """Tell an eCPM that would have won; None where nobody knows one."""
+    """Return an eCPM that would have won; None where none is known."""
     to_beat = Micros(0)
     if auction.winning_ecpm is not None:
-        # What is recorded is rounded, and who was older is not recorded: a step more is enough in any case.
+        # Recorded values are rounded, and the tie-break by age is not recorded: one step more is always enough.
         to_beat = Micros(int(auction.winning_ecpm * MICROS) + STEP)
     elif auction.bid_count:
-        return None  # Some took part, and none of those who were tried could be held: they are not bids any more.
+        return (
+            None  # Bids took part, but none that was tried could be reserved: the record has no bid to beat.
+        )
     if bid.outcome == LOST:
-        return to_beat  # Whoever took part had reached their floor.
+        return to_beat  # Every bid that took part had reached its floor.
     floor = _floor_of(bid, auction)
     return None if floor is None else max(least_ecpm(floor), to_beat)
 
 
 def _floor_of(bid: RecordedBid, auction: WholeAuction) -> Micros | None:
-    """Tell the floor that a bid was under: its own placement's, where that was recorded."""
+    """Return the floor that a bid was under: its own placement's, where that was recorded."""
     if bid.floor_cpm is not None:
         return Micros(round(bid.floor_cpm * MICROS))
-    # The only placement that takes part in an auction that nobody won is the one that was asked for.
+    # In an auction without a winner the only placement is the one that was asked for.
     is_named = auction.winning_ecpm is None and auction.placement_id is not None
     return Micros(int(auction.floor_cpm * MICROS)) if is_named else None
 
 
 def hidden(auction: Auction, own: Set[UUID]) -> Auction:
-    """Leave out whom it was for, and who won at which price, unless one did so oneself."""
+    """Leave out the visitor, and the winner with its price unless the account itself won."""
     is_own = auction.winning_campaign_id in own
     changes: dict[str, Any] = {"user_id": None}
     if not is_own:
@@ -183,7 +185,7 @@ def hidden(auction: Auction, own: Set[UUID]) -> Auction:
 
 
 def whole_hidden(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
-    """Show of an auction's bids one's own; of others that there were some, and which of them won."""
+    """Show an account its own bids; of others only that they existed, and which one won."""
     bids = [
         bid if bid.campaign_id in own else RecordedBid(outcome=bid.outcome)
         for bid in auction.bids
@@ -191,5 +193,5 @@ def whole_hidden(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
     ]
     shown = hidden(auction, own)
     assert isinstance(shown, WholeAuction)
-    # What was known of the reader, and who else was kept out, is nobody's business here.
+    # The visitor's context and the removed bids are not shown to accounts.
     return msgspec.structs.replace(shown, bids=bids, removed={}, context=None)

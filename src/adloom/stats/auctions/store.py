@@ -22,7 +22,7 @@ from adloom.stats.auctions.model import (
     WholeAuction,
 )
 
-PARTS_MAX: Final = 1_000  # More hours or campaigns than anybody looks through; the newest, and the busiest.
+PARTS_MAX: Final = 1_000  # More hours or campaigns than a person looks through; the newest, and the busiest.
 
 _SHORT: Final = """
     it.id, it.user_id, it.placement_type, it.placement_id, it.auction_time, it.scoring, it.bid_count,
@@ -34,7 +34,7 @@ ONE: Final = f"""
       FROM auction.auctions AS it
      WHERE it.id = $1 AND ($2::uuid[] IS NULL OR it.campaign_ids && $2)
 """  # noqa: S608 - our own names
-# Campaigns never change hands; those that are deleted have taken part all the same.
+# Campaigns never change owners; deleted ones have taken part all the same.
 OWN_CAMPAIGNS: Final = """
     SELECT campaign.public_id FROM campaigns AS campaign
       JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
@@ -57,12 +57,12 @@ _OWN_SUMS: Final = """
 """
 _KEYS: Final = {
     AuctionGrouping.PLACEMENT_TYPE: "it.placement_type",
-    # Hours of UTC, whatever zone the connection has.
+    # Hours of UTC, whatever the connection's time zone.
     AuctionGrouping.HOUR: "date_bin('1 hour', it.auction_time, 'epoch')",
 }
 _KEYS_OF_HOURS: Final = {AuctionGrouping.PLACEMENT_TYPE: "it.placement_type", AuctionGrouping.HOUR: "it.hour"}
 _ORDERS: Final = {AuctionGrouping.PLACEMENT_TYPE: "auctions DESC, key", AuctionGrouping.HOUR: "key DESC"}
-# Of each campaign: the auctions that it took part in, how many of those it won, and its bids in them.
+# Per campaign: the auctions it took part in, how many it won, and its bids in them.
 BY_CAMPAIGN: Final = """
     SELECT bid.campaign_id AS key, count(*) AS auctions,
            count(*) FILTER (WHERE it.winning_campaign_id = bid.campaign_id) AS wins,
@@ -78,14 +78,13 @@ BY_CAMPAIGN: Final = """
 
 
 async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | None:
-    """List the campaigns of an advertiser; None where everybody's auctions may be seen."""
+    """Return the campaigns of an advertiser; None where all auctions may be seen."""
     if scope.account_id is None:
         return None
     return [row["public_id"] for row in await connection.fetch(OWN_CAMPAIGNS, scope.account_id)]
 
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
-    """Read a page of the auctions."""
     total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
     rows = await fetch_page(connection, AUCTIONS, _matching(question), request, total_count=total_count)
     return Listed(
@@ -94,7 +93,7 @@ async def page(connection: Connection, question: AuctionQuestion, request: PageR
 
 
 async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
-    """Read an auction with its bids, if one of some campaigns took part in it."""
+    """Read an auction with its bids, if one of the campaigns took part in it."""
     row = await connection.fetchrow(ONE, auction_id, own)
     if row is None:
         raise AuctionNotFoundError(
@@ -106,7 +105,6 @@ async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | N
 
 
 async def statistics(connection: Connection, question: AuctionQuestion) -> Statistics:
-    """Sum up auctions."""
     if is_by_hour(question):
         hours, values = hours_of(question)
         statement = f"SELECT {_SUMS_OF_HOURS} FROM ({hours}) AS it"  # noqa: S608 - our own names
@@ -120,7 +118,7 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
 
 
 async def breakdown(connection: Connection, question: AuctionQuestion, by: AuctionGrouping) -> list[Part]:
-    """Sum up auctions in parts, the first of them only where there are too many."""
+    """Sum up auctions by group; only the first groups where there are too many."""
     statement, values = _parted(question, by)
     return [_part(dict(row)) for row in await connection.fetch(statement, *values)]
 

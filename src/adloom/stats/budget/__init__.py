@@ -1,1 +1,1 @@
-"""Daily budgets and how far they are used, campaign by campaign; and opening a new daily window."""
+"""How far daily budgets are used, campaign by campaign, and opening a new daily window."""

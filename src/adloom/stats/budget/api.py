@@ -1,4 +1,4 @@
-"""Daily budgets over HTTP: how far each is used, what all come to, and opening a new window."""
+"""Daily budgets over HTTP: use of each, totals, and opening a new window."""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -40,13 +40,13 @@ class PacerQuery(ListQuery):
 
 
 class ResetBody(Body):
-    """Why a daily budget is to begin anew."""
+    """The reason for a new daily window."""
 
     reason: Annotated[Text255, AfterValidator(_given)]
 
 
 class PacerAnswer(Answer):
-    """How far a campaign has used its daily budget; a campaign has one pacer, which has its id."""
+    """How far a campaign has used its daily budget; a campaign has one pacer, with the campaign's id."""
 
     id: UUID
     campaign_id: UUID
@@ -59,7 +59,7 @@ class PacerAnswer(Answer):
 
 
 class BudgetStatisticsAnswer(Answer):
-    """What the daily budgets of campaigns come to that are neither ended nor cancelled."""
+    """Totals of the daily budgets of campaigns that are neither ended nor cancelled."""
 
     total_campaigns: int
     total_daily_budget: PriceShown
@@ -84,7 +84,7 @@ router = APIRouter(
 async def list_pacers(
     query: Annotated[PacerQuery, Query()], scope: AdvertiserReads, pool: Database, now: Now
 ) -> Page[PacerAnswer]:
-    """List how far campaigns have used their daily budgets, those that changed last first."""
+    """List how far campaigns have used their daily budgets, last changed first."""
     async with pool.acquire() as connection:
         listed = await store.page(connection, scope, query.campaign_id, query.page_request, now=now)
     return Page[PacerAnswer](
@@ -112,7 +112,7 @@ async def budget_statistics(scope: AdvertiserReads, pool: Database, now: Now) ->
 
 @router.get("/campaigns/{campaign_id}")
 async def read_pacer(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> PacerAnswer:
-    """Tell how far a campaign has used its daily budget."""
+    """Return how far a campaign has used its daily budget."""
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         return _answer(await store.find(connection, campaign.id, now=now))
@@ -128,11 +128,11 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
     valkey: Annotated[Valkey, Depends(_valkey)],
     now: Now,
 ) -> PacerAnswer:
-    """Begin a campaign's daily budget anew; its total budget, and what was charged, stay as they are."""
+    """Open a new daily window of a campaign's budget; its total budget and past charges stay."""
     async with catalog.write() as write:
         campaign = await campaigns.table.find(write.connection, scope, campaign_id)
         pacer = await store.find(write.connection, campaign.id, now=now)
-        # Before it is done: whatever happens then, it is known who has asked for it, and why.
+        # Audited first: whatever happens then, the record says who asked for it, and why.
         changes = {
             "reason": {"from": None, "to": body.reason},
             "spentToday": {"from": _encode(pacer.spent), "to": 0},

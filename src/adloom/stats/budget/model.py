@@ -1,4 +1,4 @@
-"""How far a campaign has used its daily budget, and what all of them come to. Pure."""
+"""How far a campaign has used its daily budget, and totals of that."""
 
 # pure
 
@@ -23,7 +23,7 @@ class BudgetNotFoundError(NotFoundError):
 
 
 class Paced(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign with a daily budget; `last_updated` is when its budget or its spend was last written."""
+    """A campaign with a daily budget; `last_updated` is the last write of its budget or its spend."""
 
     campaign_id: UUID
     strategy: PacingStrategy
@@ -32,30 +32,28 @@ class Paced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pacer(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a campaign has used its daily budget: today, or since somebody has opened a new window."""
+    """How far a campaign has used its daily budget: today, or since a new window was opened."""
 
     paced: Paced
     spent: Micros
 
     @property
     def remaining(self) -> Micros:
-        """What is not spent."""
         return Micros(max(0, self.paced.daily_budget - self.spent))
 
     @property
     def utilization_percent(self) -> float:
-        """What is spent of a hundred; nothing of a budget of nothing."""
+        """Percentage spent; 0 for a budget of 0."""
         budget = self.paced.daily_budget
         return round(100 * self.spent / budget, 4) if budget else 0.0
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether all of it is spent."""
         return 0 < self.paced.daily_budget <= self.spent
 
 
 class Budgets(msgspec.Struct, frozen=True, kw_only=True):
-    """What the daily budgets come to."""
+    """Totals of daily budgets."""
 
     campaigns: int
     daily_budget: Micros
@@ -65,11 +63,11 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def average_utilization(self) -> float:
-        """What is spent of a hundred, on average over the campaigns."""
+        """Mean percentage spent, over the campaigns."""
         return round(self.utilization_sum / self.campaigns, 4) if self.campaigns else 0.0
 
     def with_spent(self, pacers: Iterable[Pacer]) -> "Budgets":
-        """Add what some of the campaigns have spent; those that have spent nothing need not be among them."""
+        """Add what campaigns have spent; campaigns without spend may be missing."""
         known = list(pacers)
         return msgspec.structs.replace(
             self,

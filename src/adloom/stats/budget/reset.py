@@ -1,4 +1,4 @@
-"""Asking a campaign's brain to open a new daily window, and waiting until it is there to be read."""
+"""Asks a campaign's budget actor to open a new daily window, and waits until it can be read."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 VISIBLE_SECONDS_MAX: Final = 2.0
 LOOK_SECONDS: Final = 0.04
-# A campaign that was never kept begins its first day, and with it its first window, when it hears of us.
+# A campaign without a stored state begins its first day, and so its first window, with this message.
 FIRST_WINDOW: Final = 1
 
 
 async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: str) -> None:
     """Open a new daily window; UnavailableError where it cannot be read in time.
 
-    It is asked for once: asked again, what was spent between the two would be forgotten as well.
+    The request is sent once: a second one would also forget what was spent between the two.
     """
     async with pool.acquire() as connection:
         before = await load_window(connection, address)

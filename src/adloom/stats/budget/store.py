@@ -1,4 +1,4 @@
-"""Reading daily budgets, and how far they are used, as brains have kept it."""
+"""SQL of daily budgets and their use, from the stored states of budget actors."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,9 +15,9 @@ from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetc
 from adloom.runtime.postgres import Connection, Record
 from adloom.stats.budget.model import BudgetNotFoundError, Budgets, Paced, Pacer
 
-# Who has spent something today was written today, wherever today began.
+# A campaign that spent something today was written today, whenever today began in its zone.
 WRITTEN_WITHIN: Final = timedelta(hours=49)
-STATES_A_TURN: Final = 500  # Between two turns other requests have theirs.
+STATES_A_TURN: Final = 500  # Other requests run between two slices.
 
 _PACED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS campaign_id, campaign.pacing_strategy::text AS strategy,
@@ -45,7 +45,6 @@ WRITTEN: Final = "SELECT {columns} FROM {tables} WHERE {filters} AND it.changed_
 async def page(
     connection: Connection, scope: Scope, campaign_id: UUID | None, request: PageRequest, *, now: datetime
 ) -> Listed[Pacer]:
-    """Read a page of the pacers of campaigns that are not over."""
     filters = _not_over(scope)
     filters.add_given("it.campaign_id = {}", campaign_id)
     rows = await fetch_page(connection, PACED, filters, request)
@@ -53,7 +52,7 @@ async def page(
 
 
 async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> Pacer:
-    """Read the pacer of a campaign, over or not, that the asker may see."""
+    """Read the pacer of a campaign that the account may see, ended or not."""
     filters = Filters()
     filters.add("it.campaign_id = {}", campaign_id)
     request = PageRequest(size=1, sort="last_updated")
@@ -65,7 +64,6 @@ async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> P
 
 
 async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budgets:
-    """Sum up the budgets of campaigns that are not over."""
     filters = _not_over(scope)
     statement = TOTALS.format(tables=PACED.tables, filters=filters.sql)
     row = await connection.fetchrow(statement, *filters.values)

@@ -1,1 +1,1 @@
-"""The figures of the first page: how everything goes, now and over time."""
+"""The figures of the console's first page."""

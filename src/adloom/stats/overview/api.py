@@ -1,4 +1,4 @@
-"""The figures of the first page over HTTP: one question, so that it can be asked every few seconds."""
+"""The figures of the first page over HTTP, in one request, so that it can be repeated every few seconds."""
 
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final
@@ -30,7 +30,7 @@ class OverviewQuery(Body):
 
 
 class FiguresAnswer(Answer):
-    """Counts, what they come to, and how much was asked for."""
+    """Counts, spend and requests."""
 
     impressions: int
     clicks: int
@@ -51,7 +51,7 @@ class OverviewPointAnswer(FiguresAnswer):
 
 
 class OverviewAnswer(Answer):
-    """The figures of a span, whole and by hour or day."""
+    """The figures of a span, in total and by hour or day."""
 
     span: OverviewSpan
     step_seconds: int
@@ -76,7 +76,7 @@ async def read_overview(
     valkey: Annotated[Valkey, Depends(_valkey)],
     now: Now,
 ) -> OverviewAnswer:
-    """Tell how it goes: an account sees what is its own."""
+    """Return the figures of a span; an account sees its own."""
     span = query.span
     counts = await _counts(pool, actor, span, now)
     paid: dict[datetime, Micros] = {}
@@ -115,7 +115,7 @@ async def _counts(pool: Pool, actor: Actor, span: OverviewSpan, now: datetime) -
 
 
 async def _traffic(valkey: Valkey, span: OverviewSpan, now: datetime) -> dict[datetime, TrafficCounts]:
-    """Tell the requests by hour or day; they are kept by hour."""
+    """Return requests by hour or day, from counters by hour."""
     first = begins(span, now=now)[0]
     hours = int((now - first) / timedelta(hours=1)) + 1
     found: dict[datetime, TrafficCounts] = {}
@@ -126,7 +126,7 @@ async def _traffic(valkey: Valkey, span: OverviewSpan, now: datetime) -> dict[da
         found[at] = TrafficCounts(
             begins_at=at, requests=before.requests + one.requests, filled=before.filled + one.filled
         )
-    # Before the first of them nobody has counted: that is not the same as nothing.
+    # Before the first counter nothing was counted, which is not the same as zero.
     first_asked = min((at for at, one in found.items() if one.requests), default=now)
     return {at: one for at, one in found.items() if at >= first_asked}
 

@@ -1,4 +1,4 @@
-"""The spans that the first page shows, and the points that they are made of. Pure."""
+"""The spans of the first page, and their points."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,7 +15,7 @@ SHARE_PLACES: Final = 6
 
 
 class OverviewSpan(StrEnum):
-    """How far back is looked."""
+    """How far back to look."""
 
     TODAY = "today"
     LAST_24_HOURS = "24h"
@@ -23,12 +23,12 @@ class OverviewSpan(StrEnum):
 
     @property
     def step(self) -> timedelta:
-        """How much one point stands for."""
+        """The length of one point."""
         return DAY if self is OverviewSpan.LAST_7_DAYS else HOUR
 
 
 class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in an hour or a day; None is not known, or not the asker's to know."""
+    """The figures of an hour or a day; None is unknown, or not visible to the account."""
 
     begins_at: datetime
     impressions: int = 0
@@ -40,12 +40,11 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ctr(self) -> float:
-        """Tell the share of impressions that were clicked."""
         return round(self.clicks / self.impressions, SHARE_PLACES) if self.impressions else 0.0
 
     @property
     def fill(self) -> float | None:
-        """Tell the share of requests that were filled."""
+        """Share of requests that were filled."""
         return (
             round(self.filled / self.requests, SHARE_PLACES)
             if self.requests and self.filled is not None
@@ -54,17 +53,15 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spend_paisa(self) -> int:
-        """What was charged, in hundredths."""
         return paisa_from_micros(self.spend)
 
     @property
     def revenue_paisa(self) -> int | None:
-        """What came in, in hundredths."""
         return None if self.revenue is None else paisa_from_micros(self.revenue)
 
 
 def begins(span: OverviewSpan, *, now: datetime) -> list[datetime]:
-    """Tell when each point of a span begins; hours and days are those of UTC, the present one is the last."""
+    """Return the start of each point of a span, in UTC; the present hour or day is the last."""
     midnight = datetime.combine(now.date(), time(0), UTC)
     match span:
         case OverviewSpan.TODAY:
@@ -77,14 +74,13 @@ def begins(span: OverviewSpan, *, now: datetime) -> list[datetime]:
 
 
 def key_of(key: date) -> datetime:
-    """Tell when the hour or day of a row begins."""
+    """Return the start of the hour or day of a row."""
     if isinstance(key, datetime):
         return key
     return datetime.combine(key, time(0), UTC)
 
 
 def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:
-    """Add points up."""
     return OverviewPoint(
         begins_at=points[0].begins_at,
         impressions=sum(one.impressions for one in points),

@@ -1,4 +1,4 @@
-"""What advertisers have paid, out of the money ledger's hours."""
+"""SQL of what advertisers have paid, from the money ledger's hours."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Connection
 
-# What the house pays itself for its own campaigns is no income.
+# Campaigns of the house itself bring no income.
 REVENUE: Final = """
     SELECT hour, sum(spent_micros)::bigint AS micros
       FROM spend_hours AS spent JOIN campaigns AS campaign ON campaign.id = spent.campaign_id
@@ -16,7 +16,7 @@ REVENUE: Final = """
 
 
 async def revenue(connection: Connection, *, since: datetime, step: timedelta) -> dict[datetime, Micros]:
-    """Sum up what was charged to advertisers, by the hour or day in which it was."""
+    """Sum charges to advertisers by hour or day."""
     seconds = int(step.total_seconds())
     sums: dict[datetime, Micros] = {}
     for hour, micros in await connection.fetch(REVENUE, since):

@@ -1,1 +1,1 @@
-"""What is kept of a reader, for whoever asks what that is, or to have it erased."""
+"""What is stored about one visitor: export and erasure."""

@@ -1,4 +1,4 @@
-"""What is kept of a reader, over HTTP: told, and erased. For admins alone."""
+"""What is stored about a visitor, over HTTP: export and erasure, for admins only."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -33,7 +33,7 @@ class KeptQuery(Body):
 
 
 class KeptEventAnswer(Answer):
-    """An event with all that is kept of it; an impression has no destination, a click no referrer."""
+    """An event with everything that is stored of it; an impression has no destination, a click no referrer."""
 
     kind: EventKind
     correlation_id: str
@@ -55,7 +55,7 @@ class KeptEventAnswer(Answer):
 
 
 class KeptAuctionAnswer(Answer):
-    """An auction that was held for the reader, with what was known of them."""
+    """An auction for the visitor, with the context that was known."""
 
     id: UUID
     placement_type: str
@@ -66,7 +66,7 @@ class KeptAuctionAnswer(Answer):
 
 
 class FrequencyAnswer(Answer):
-    """How often the reader was shown a banner in the hour, day, week or month that it is, or ever."""
+    """How often the visitor was shown a banner in the current hour, day, week or month, or ever."""
 
     window: Window
     banner_id: UUID
@@ -74,7 +74,7 @@ class FrequencyAnswer(Answer):
 
 
 class KeptAnswer(Answer):
-    """What is kept of a reader: events and auctions, the oldest first, in pages; how often banners were shown."""
+    """What is stored about a visitor: events and auctions, oldest first, in pages; and frequency counts."""
 
     user_id: UUID
     exported_at: datetime
@@ -93,7 +93,7 @@ class KeptAnswer(Answer):
 
 
 class ErasedAnswer(Answer):
-    """How many events and auctions were the reader's, and are nobody's now."""
+    """How many events and auctions named the visitor, and no longer do."""
 
     erased_at: datetime
     impressions: int
@@ -129,7 +129,7 @@ async def export_reader(
     frequency: Frequency,
     now: Now,
 ) -> KeptAnswer:
-    """Give everything that is kept of the reader with this `userId`, 5,000 events and auctions a page."""
+    """Return everything that is stored about the visitor with this `userId`, 5,000 events and auctions a page."""
     async with catalog.read() as connection:
         kept = await store.kept_of(connection, user_id, page=query.page)
     return KeptAnswer(
@@ -152,11 +152,11 @@ async def export_reader(
 async def erase_reader(
     user_id: UUID, catalog: CurrentCatalog, frequency: Frequency, now: Now
 ) -> ErasedAnswer:
-    """Take the reader out of all events and auctions, those still on their way included; the counts stay as they are."""
+    """Remove the visitor from all events and auctions, those still in the log included; counts stay."""
     async with catalog.write() as write:
         erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
         write.entries.append(erasure_entry(user_id, erased))
-    # Only now: whoever counts asks the tables, and could still find the reader there before.
+    # Only now: a projection that counts asks the tables, and could still find the visitor there before.
     await frequency.erase_user(user_id, now)
     return ErasedAnswer.model_validate(erased)
 

@@ -1,4 +1,4 @@
-"""What is kept of one reader."""
+"""What is stored about one visitor."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.stats.rejected.model import EventKind
 
-# The most that one answer has. A reader of many pages a day may have some thousand events.
+# Per answer. A visitor of many pages a day may have some thousand events.
 EVENTS_A_PAGE: Final = 5_000
 NOUN: Final = "reader"
 _DIGEST_BYTES: Final = 16
 
 
 class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with all that is kept of it."""
+    """An event with everything that is stored of it."""
 
     kind: EventKind
     correlation_id: str
@@ -42,7 +42,7 @@ class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptAuction(msgspec.Struct, frozen=True, kw_only=True):
-    """An auction that was held for a reader, with what was known of them; what was bid is not about them."""
+    """An auction for a visitor, with the context that was known; bids are not about the visitor."""
 
     id: UUID
     placement_type: str
@@ -53,7 +53,7 @@ class KeptAuction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of what is kept of a reader, the oldest first; `kept_since` is the first day that is kept of anybody."""
+    """One page of what is stored about a visitor, oldest first; `kept_since` is the first day that is kept at all."""
 
     events: Sequence[KeptEvent]
     total_count: int
@@ -64,12 +64,11 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digest_of(user_id: UUID) -> str:
-    """Name a reader for the trail: who knows the id can find the entry, and nobody can read the id from it."""
+    """Hash a visitor's id for the audit record: it can be found by the id, but the id cannot be read from it."""
     return hashlib.sha256(user_id.bytes).digest()[:_DIGEST_BYTES].hex()
 
 
 def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
-    """Word an erasure for the trail."""
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},

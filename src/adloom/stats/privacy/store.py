@@ -1,4 +1,4 @@
-"""SQL of what is kept of one reader."""
+"""SQL of what is stored about one visitor."""
 
 from typing import Final
 from uuid import UUID
@@ -23,7 +23,7 @@ _IMPRESSIONS: Final = _OF_A_KIND.format(
 _CLICKS: Final = _OF_A_KIND.format(
     kind=EventKind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
 )
-# Outer joins throughout: what is kept is told, also of things that are gone.
+# Outer joins: rows are exported even if their campaign or banner is gone.
 EVENTS: Final = RowSource(
     columns="""
         it.kind, it.correlation_id, banners.public_id AS banner_id, placements.public_id AS placement_id,
@@ -58,7 +58,6 @@ KEPT_SINCE: Final = """
 
 
 async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
-    """Read a page of what is kept of a reader."""
     filters = Filters()
     filters.add("it.user_id = {}", user_id)
     request = PageRequest(number=page, size=EVENTS_A_PAGE, sort="occurred_at")

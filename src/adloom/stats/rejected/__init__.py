@@ -1,1 +1,1 @@
-"""Events that were counted and are kept out of billing and learning: which, and why."""
+"""Events that count but are kept out of billing and learning, and why."""

@@ -18,7 +18,7 @@ from adloom.runtime.http.api.shapes import Answer, Text255
 from adloom.stats.rejected import store
 from adloom.stats.rejected.model import EventKind, RejectedQuestion, all_reasons, seen_by
 
-# An attack may leave millions a day, and every answer counts all that it is about.
+# An attack may leave millions a day, and every answer counts everything that it filters.
 DAYS_MAX: Final = 31
 
 
@@ -40,7 +40,7 @@ Reason = Annotated[Mark, BeforeValidator(_reason, json_schema_input_type=str)]
 
 
 class RejectedQuery(ListQuery):
-    """Which events are asked for: both days are included, are days of UTC, and are today if not given."""
+    """Which events; both days are included, in UTC, and default to today."""
 
     SORTABLE: ClassVar = store.SORTABLE
 
@@ -55,7 +55,7 @@ class RejectedQuery(ListQuery):
 
 
 class RejectedAnswer(Answer):
-    """An event with a reason; `marks` has also what is no reason. No answer tells who it was of."""
+    """An event with its reasons; `marks` also has marks that are no reason. The visitor is never shown."""
 
     kind: EventKind
     correlation_id: str
@@ -77,7 +77,7 @@ class RejectedAnswer(Answer):
 
 
 class ReasonAnswer(Answer):
-    """How many events of the whole filter have a reason; one with two reasons is in both."""
+    """How many events of the filter have a reason; an event with two reasons is in both."""
 
     reason: Mark
     impressions: int
@@ -85,7 +85,7 @@ class ReasonAnswer(Answer):
 
 
 class RejectedPage(Page[RejectedAnswer]):
-    """One page of the events, and the reasons of all of them."""
+    """One page of events, and the reasons of all of them."""
 
     reasons: Sequence[ReasonAnswer]
 
@@ -99,7 +99,7 @@ router = APIRouter(
 async def rejected_events(
     query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
 ) -> RejectedPage:
-    """List events that count but are not billed, with their reasons; an account sees those of its own things."""
+    """List events that count but are not billed, with their reasons; an account sees its own."""
     filters = store.where_matching(_question(query, actor, today=now.date()))
     async with pool.acquire() as connection:
         listed = await store.page(connection, filters, query.page_request)

@@ -1,4 +1,4 @@
-"""Events with a reason not to be billed, as people look for them."""
+"""Events with a reason not to be billed: filter, reasons, and what may be shown."""
 
 import re
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ import msgspec
 from adloom.core.actor import Actor
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
 
-# Behind these an address may carry anything, mail addresses and session keys included; and so before an @.
+# Behind these characters an address may carry anything, e-mail addresses and session keys included; also before an @.
 _QUERY_AND_FRAGMENT: Final = re.compile(r"[?#].*", re.DOTALL)
 _CREDENTIALS: Final = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/]*@", re.IGNORECASE)
 
 
 class EventKind(StrEnum):
-    """What a reader's browser reported."""
+    """An impression or a click."""
 
     IMPRESSION = "impression"
     CLICK = "click"
 
 
 class RejectedQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """The events that someone asks for; both days are included."""
+    """A filter on events; both days are included."""
 
     first: date
     last: date
@@ -34,13 +34,13 @@ class RejectedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     banner_id: UUID | None = None
     placement_id: UUID | None = None
     campaign_id: UUID | None = None
-    # Whose events may be seen: an advertiser's, a publisher's, or everyone's.
+    # The account whose events may be seen, or None for all.
     advertiser_id: UUID | None = None
     publisher_id: UUID | None = None
 
 
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that is not valid. Who it was of is nobody's business here, so it is not even read."""
+    """An invalid event. The visitor's id is not even read."""
 
     kind: EventKind
     correlation_id: str
@@ -63,7 +63,7 @@ class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events have a reason; one that has two is counted for both."""
+    """How many events have a reason; an event with two is counted in both."""
 
     reason: Mark
     impressions: int = 0
@@ -71,7 +71,7 @@ class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCount, ...]:
-    """Give a line for every reason there is, also where there are none."""
+    """Return a line for every possible reason, with zeros."""
     return tuple(
         ReasonCount(
             reason=reason,
@@ -83,12 +83,12 @@ def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCoun
 
 
 def seen_by(actor: Actor, event: RejectedEvent) -> RejectedEvent:
-    """Leave out the network that an event came from, unless somebody looks who runs the house."""
+    """Leave out the network that an event came from, unless the house itself asks."""
     return event if actor.sees_all else msgspec.structs.replace(event, client_network=None)
 
 
 def bare_address(address: str | None) -> str | None:
-    """Take from an address what says more than which page it was."""
+    """Strip an address to the page that it names."""
     if address is None:
         return None
     return _CREDENTIALS.sub(r"\1//", _QUERY_AND_FRAGMENT.sub("", address))

@@ -1,4 +1,4 @@
-"""SQL of the events that are not valid, over the index that has only those."""
+"""SQL of invalid events, over a partial index of only those."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _OF_A_KIND: Final = """
       FROM {table}
      WHERE NOT is_valid
 """
-# An advertiser's are those of its campaigns; where an event named no campaign, those of its banners.
+# An advertiser's events are those of its campaigns; without a campaign, those of its banners.
 TABLES: Final = """
     ({impressions} UNION ALL {clicks}) AS it
       JOIN banners ON banners.id = it.banner_id
@@ -48,7 +48,6 @@ COUNT_BY_REASON: Final = """
 
 
 def where_matching(question: RejectedQuestion) -> Filters:
-    """Filter the events; days are those of UTC."""
     filters = Filters()
     filters.add("it.occurred_at >= {}::date::timestamp AT TIME ZONE 'UTC'", question.first)
     filters.add("it.occurred_at < ({}::date + 1)::timestamp AT TIME ZONE 'UTC'", question.last)
@@ -63,13 +62,12 @@ def where_matching(question: RejectedQuestion) -> Filters:
 
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[RejectedEvent]:
-    """Read a page of the events."""
     rows = await fetch_page(connection, EVENTS, filters, request)
     return Listed(items=[_event(row) for row in rows.items], total_count=rows.total_count)
 
 
 async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tuple[Mark, EventKind], int]:
-    """Count the events of each reason and kind; those that have none are left out."""
+    """Count the events of each reason and kind; reasons without events are left out."""
     statement = COUNT_BY_REASON.format(tables=TABLES, filters=filters.sql)
     rows = await connection.fetch(statement, *filters.values)
     return {

@@ -1,1 +1,1 @@
-"""What budgets have left: read at any moment, or followed as it changes."""
+"""What budgets have left: read at any moment, or streamed as it changes."""

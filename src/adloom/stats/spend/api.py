@@ -1,4 +1,4 @@
-"""Budgets and what was spent of them, over HTTP."""
+"""Budgets and spend, over HTTP."""
 
 import asyncio
 import contextlib
@@ -27,10 +27,10 @@ from adloom.stats.spend.feed import SpendFeed
 from adloom.stats.spend.listener import LISTENING_SECONDS_MAX, Listener
 
 EVENT_STREAM: Final = "text/event-stream"
-# Of a client that does not read: until then it is only forgotten by the feed, and its connection stays.
+# For a client that does not read: the feed drops it at once, its connection ends after this.
 CUT_AFTER_SECONDS: Final = LISTENING_SECONDS_MAX + 60.0
 
-# As OpenAPI 3.2 describes them, and the framework its own.
+# As OpenAPI 3.2 describes server-sent events, and the framework its own.
 EVENTS_DESCRIBED: Final = {
     "itemSchema": {
         "type": "object",
@@ -86,19 +86,19 @@ class CampaignBudgetAnswer(Answer):
 
 
 class EventStream(StreamingResponse):
-    """What a listener is told, for as long as it stays."""
+    """The body of a spend stream."""
 
     media_type = EVENT_STREAM
 
     def __init__(self, feed: SpendFeed, listener: Listener, status_code: int = 200) -> None:
-        # The framework reads the status off this signature. A proxy that collects an answer before it
-        # passes it on would never pass this one on.
+        # The framework reads the status off this signature. A proxy that buffers whole answers
+        # would never pass this one on.
         super().__init__(listener.said(), status_code, headers={"X-Accel-Buffering": "no"})
         self._feed = feed
         self._listener = listener
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer until one of us has enough."""
+        """Send updates until the client or the server ends the stream."""
         with contextlib.suppress(TimeoutError), self._feed.heard_by(self._listener):
             async with asyncio.timeout(CUT_AFTER_SECONDS):
                 await super().__call__(scope, receive, send)
@@ -120,7 +120,7 @@ router = APIRouter(
 async def advertiser_spend(
     advertiser_id: UUID, scope: AdvertiserReads, pool: Database, now: Now
 ) -> AdvertiserSpendAnswer:
-    """Tell what an advertiser has spent today."""
+    """Return what an advertiser has spent today."""
     async with _one_moment(pool) as connection:
         advertiser = await advertisers.table.find(connection, scope, advertiser_id)
         found = await load_advertiser_status(connection, advertiser.id, now=now)
@@ -137,7 +137,7 @@ async def advertiser_spend(
 async def campaign_budget(
     campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now
 ) -> CampaignBudgetAnswer:
-    """Tell how the budgets of a campaign stand."""
+    """Return the state of a campaign's budgets."""
     async with _one_moment(pool) as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
@@ -161,12 +161,12 @@ async def campaign_budget(
     responses={200: {"description": "Server-sent events.", "content": {EVENT_STREAM: EVENTS_DESCRIBED}}},
 )
 async def spend_stream(scope: AdvertiserReads, feed: Annotated[SpendFeed, Depends(_feed)]) -> EventStream:
-    """Follow what campaigns spend, as server-sent events; an advertiser follows its own.
+    """Stream what campaigns spend, as server-sent events; an advertiser sees its own.
 
-    `listening` says that from here on nothing is left out: read then what you want to follow. It comes again
-    after something may have been lost. `spend` says how a campaign stands; only the last of several that come
-    at once is sent. A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the
-    server stops, or when too much waits for a client that does not keep up; then connect again.
+    `listening` means that from here on nothing is left out: read now what you want to follow. It is sent again
+    after updates may have been lost. `spend` has the state of a campaign; of several at once only the last is sent.
+    A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the server stops, or
+    when too much waits for a slow client; then connect again.
     """
     feed.check_room()
     return EventStream(feed, Listener(scope.account_id))
@@ -174,7 +174,7 @@ async def spend_stream(scope: AdvertiserReads, feed: Annotated[SpendFeed, Depend
 
 @contextlib.asynccontextmanager
 async def _one_moment(pool: Pool) -> AsyncGenerator[Connection]:
-    """Read everything inside as of one moment."""
+    """Read everything inside the block in one snapshot."""
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),

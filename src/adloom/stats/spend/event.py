@@ -1,4 +1,4 @@
-"""Updates of spend as server-sent events: what goes over the wire."""
+"""Spend updates as server-sent events."""
 
 from datetime import date
 from typing import Final
@@ -9,15 +9,15 @@ import msgspec
 from adloom.budgets.messages import SpendUpdate
 from adloom.core.money import paisa_from_micros
 
-# How soon a client shall come back whose stream has ended, in milliseconds.
+# When a client should reconnect after its stream has ended, in milliseconds.
 BEGINNING: Final = b"retry: 1000\n\n"
-# From here on nothing is left out; what was said before is not known.
+# From here on nothing is left out; earlier updates are unknown.
 LISTENING: Final = b"event: listening\ndata: {}\n\n"
 HEARTBEAT: Final = b": still here\n\n"
 
 
 class SpendEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a campaign stands."""
+    """The budget state of a campaign."""
 
     campaign_id: UUID
     advertiser_id: UUID | None
@@ -32,7 +32,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_update(update: SpendUpdate) -> bytes:
-    """Write an update as an event."""
     event = SpendEvent(
         campaign_id=update.campaign_id,
         advertiser_id=update.advertiser_id,

@@ -1,4 +1,4 @@
-"""What brains say of spend, handed on to those who follow it in this process: one subscription for all of them."""
+"""Distributes spend updates to the listeners of this process, over one subscription."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ LISTENERS_MAX: Final = 200
 
 
 class SpendFeed:
-    """Listens to the brains while somebody listens to it."""
+    """Subscribes to spend updates while it has listeners."""
 
     def __init__(self, *, listeners_max: int = LISTENERS_MAX) -> None:
         self._listeners_max = listeners_max
@@ -30,12 +30,12 @@ class SpendFeed:
 
     @property
     def listeners(self) -> int:
-        """How many listen."""
+        """Number of listeners."""
         return len(self._listeners)
 
     @contextlib.asynccontextmanager
     async def running(self, valkey: Valkey) -> AsyncGenerator[None]:
-        """Hand on what is said, for as long as the block runs."""
+        """Distribute updates while the block runs."""
         handing_on = asyncio.ensure_future(self._hand_on(valkey))
         try:
             yield
@@ -45,19 +45,19 @@ class SpendFeed:
             await asyncio.wait([handing_on])
 
     def close(self) -> None:
-        """End all streams, and begin none any more."""
+        """End all streams, and accept no more."""
         self._is_closed = True
         for listener in self._listeners:
             listener.end()
 
     def check_room(self) -> None:
-        """Refuse one more, if there are too many."""
+        """Refuse a listener beyond the maximum."""
         if self._is_closed or len(self._listeners) >= self._listeners_max:
             raise UnavailableError("Too many listen to what is spent. Read the budgets instead.")
 
     @contextlib.contextmanager
     def heard_by(self, listener: Listener) -> Generator[None]:
-        """Let somebody listen, for as long as the block runs."""
+        """Add a listener while the block runs."""
         self._listeners.add(listener)
         self._is_unwanted.clear()
         self._is_wanted.set()
@@ -74,7 +74,7 @@ class SpendFeed:
                 self._is_unwanted.set()
 
     def hear(self, data: bytes) -> None:
-        """Hand on what brains have said."""
+        """Distribute updates."""
         for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
                 self._tell(news)
@@ -87,7 +87,7 @@ class SpendFeed:
             self._is_listening = False
 
     def _began(self) -> None:
-        """Tell everybody from when on nothing is left out: again, after the connection was broken."""
+        """Tell all listeners that nothing is left out from now on, also after a reconnect."""
         self._is_listening = True
         for listener in self._listeners:
             listener.begin()

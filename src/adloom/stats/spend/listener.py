@@ -1,4 +1,4 @@
-"""One who follows what is spent: what waits for it, and what it may see."""
+"""One listener of spend updates: what waits for it, and what it may see."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,15 @@ from uuid import UUID
 from adloom.stats.spend.event import BEGINNING, HEARTBEAT, LISTENING
 
 HEARTBEAT_SECONDS: Final = 15.0
-# A campaign may say how it stands hundreds of times a second; of what is said meanwhile the last is enough.
+# A campaign may report hundreds of times a second; only the last state matters.
 PAUSE_SECONDS: Final = 0.25
-# Who may listen is asked at the beginning. So that nobody does for long who no longer may, it has to ask again.
+# Access is checked when a stream begins; this bound makes clients ask again.
 LISTENING_SECONDS_MAX: Final = 900.0
 WAITING_MAX: Final = 10_000
 
 
 class Listener:
-    """Takes news of one account's campaigns, or of all; of each campaign only the last waits."""
+    """Receives updates of one account's campaigns, or of all; only the last of each campaign waits."""
 
     def __init__(
         self,
@@ -37,16 +37,15 @@ class Listener:
         self.is_over = False
 
     def may_see(self, advertiser_id: UUID | None) -> bool:
-        """Tell whether news of a campaign are for this listener."""
         return self._account_id is None or self._account_id == advertiser_id
 
     def begin(self) -> None:
-        """Say that from now on nothing is left out."""
+        """Announce that from now on nothing is left out."""
         self._begins_anew = True
         self._has_news.set()
 
     def tell(self, campaign_id: UUID, event: bytes) -> bool:
-        """Take news of a campaign; one who does not keep up with them is done, which is said by False."""
+        """Take an update; return False and end if the listener is too slow."""
         self._waiting[campaign_id] = event
         if len(self._waiting) > self._waiting_max:
             self.end()
@@ -55,13 +54,12 @@ class Listener:
         return True
 
     def end(self) -> None:
-        """Say nothing more."""
         self.is_over = True
         self._waiting.clear()
         self._has_news.set()
 
     async def said(self) -> AsyncGenerator[bytes]:
-        """Give what there is to say, until it is over."""
+        """Yield what to send, until the end."""
         clock = asyncio.get_running_loop()
         ends_at = clock.time() + self._seconds_max
         yield BEGINNING

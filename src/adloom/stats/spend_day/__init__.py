@@ -1,1 +1,1 @@
-"""How the spend of a day went, against what may be spent by each moment of it."""
+"""A day's spend by hour, against what may be spent by then."""

@@ -1,4 +1,4 @@
-"""The curve of a day's spend over HTTP."""
+"""The curve of a day's spend, over HTTP."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -53,7 +53,7 @@ router = APIRouter(
 
 @router.get("/campaigns/{campaign_id}/budget/day")
 async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> SpendDay:
-    """Draw how a campaign's spend of today goes, against the line that its pacing keeps to."""
+    """Return a campaign's spend of today by hour, against the line of its pacing."""
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -80,7 +80,7 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
 
 @router.get("/advertisers/{advertiser_id}/spend/day")
 async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> SpendDay:
-    """Draw how an advertiser's spend of today goes, against what its running campaigns may spend together."""
+    """Return an advertiser's spend of today by hour, against what its active campaigns may spend together."""
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),

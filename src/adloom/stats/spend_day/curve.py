@@ -1,4 +1,4 @@
-"""The curve of a day's spend: what was spent by each hour, and what may be by then. Pure."""
+"""The curve of a day's spend: spent by each hour, and allowed by then."""
 
 # pure
 
@@ -13,12 +13,12 @@ from adloom.schedule.budget_day import BudgetDay
 from adloom.schedule.pacing import PacingStrategy, compute_allowance
 
 ONE_HOUR: Final = timedelta(hours=1)
-# The line of a smooth budget bends between hours: a quarter is fine enough for the eye.
+# The line of smooth pacing bends between hours: a quarter of an hour is fine enough.
 STEP: Final = timedelta(minutes=15)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Daily budgets that are spread over the day, those that are not, and what bounds them together."""
+    """Daily budgets that are spread over the day, those that are not, and the bound of both together."""
 
     smooth: Micros = Micros(0)
     accelerated: Micros = Micros(0)
@@ -26,11 +26,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to keep to."""
+        """Whether there is no budget."""
         return not (self.smooth or self.accelerated)
 
     def by(self, moment: datetime, day: BudgetDay) -> Micros | None:
-        """Tell what may be spent by a moment; None without a plan."""
+        """Return what may be spent by a moment; None without a budget."""
         if self.is_empty:
             return self.most
         smooth = compute_allowance(moment, strategy=PacingStrategy.SMOOTH, daily_budget=self.smooth, day=day)
@@ -39,7 +39,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpendPoint(msgspec.Struct, frozen=True):
-    """A moment of the day; what is ahead has not been spent yet, and is None."""
+    """A moment of the day; its spend is None in the future."""
 
     at: datetime
     spent: Micros | None
@@ -49,16 +49,16 @@ class SpendPoint(msgspec.Struct, frozen=True):
 def curve(
     day: BudgetDay, by_hour: Mapping[datetime, Micros], plan: Plan, *, spent: Micros, now: datetime
 ) -> list[SpendPoint]:
-    """Draw the day: hours that are over, now, and what is ahead.
+    """Return the points of the day: past hours, now, and what is ahead.
 
-    `by_hour` are the sums of the hours of UTC, `spent` is all of the day by now, which is exact.
+    `by_hour` are sums of UTC hours; `spent` is the exact spend of the day so far.
     """
     marks = {day.starts_at, day.ends_at, *_steps(day)}
     now = min(max(now, day.starts_at), day.ends_at)
     return [
         SpendPoint(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.by(at, day))
         for at in sorted({*marks, now})
-        # Between hours nothing is known of the spend, and where there is no line nothing is to be seen.
+        # Between hours the spend is unknown; without a line there is nothing to draw.
         if at == now or _is_drawn(at, day, now) or not plan.is_empty
     ]
 

@@ -1,4 +1,4 @@
-"""Reading what was charged in each hour of a day, and the plans of campaigns and advertisers."""
+"""SQL of what was charged in each hour of a day, and of daily budgets."""
 
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,7 @@ BY_HOUR: Final = """
      WHERE it.hour >= $1 AND it.hour < $2 AND (campaign.public_id = $3 OR owner.public_id = $4)
      GROUP BY 1
 """
-# Those that are running now: a plan that was paused is none.
+# Active campaigns only: a paused budget is not planned.
 PLANS: Final = """
     SELECT coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy = 'Smooth'), 0)::bigint AS smooth,
            coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy <> 'Smooth'), 0)::bigint AS accelerated
@@ -33,7 +33,7 @@ async def spent_by_hour(
     campaign_id: UUID | None = None,
     advertiser_id: UUID | None = None,
 ) -> dict[datetime, Micros]:
-    """Sum up the hours of a day, of a campaign or of all campaigns of an advertiser."""
+    """Sum a day's charges by hour, of a campaign or of all campaigns of an advertiser."""
     rows = await connection.fetch(BY_HOUR, day.starts_at, day.ends_at, campaign_id, advertiser_id)
     return {row["hour"]: Micros(row["micros"]) for row in rows}
 
@@ -41,7 +41,7 @@ async def spent_by_hour(
 async def plan_of_advertiser(
     connection: Connection, advertiser_id: UUID, *, most: Micros | None, now: datetime
 ) -> Plan:
-    """Add up the daily budgets of an advertiser's campaigns that run."""
+    """Sum the daily budgets of an advertiser's active campaigns."""
     row = await connection.fetchrow(PLANS, advertiser_id, now)
     assert row is not None
     return Plan(
