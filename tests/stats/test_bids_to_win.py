@@ -11,7 +11,7 @@ from adloom.core.money import Micros
 from adloom.events.auction_log.row import build_rows
 from adloom.events.log.event import Auctioned
 from adloom.serving.index.rows import AssignmentRow, compute_price
-from adloom.stats.auctions.model import RecordedBid, WholeAuction, with_bids_to_win
+from adloom.stats.auctions.model import AuctionBid, WholeAuction, with_bids_to_win
 from tests.serving.auction.counter import Counter
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 
@@ -44,7 +44,7 @@ def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
     [row] = build_rows([entry], erased_at={}, first_day=NOON.date())
     fields: dict[str, Any] = row._asdict()
     fields |= {
-        "bids": msgspec.json.decode(row.bids, type=list[RecordedBid]),
+        "bids": msgspec.json.decode(row.bids, type=list[AuctionBid]),
         "context": None,
         "removed": msgspec.json.decode(row.removed),
     }

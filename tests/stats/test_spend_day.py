@@ -45,7 +45,7 @@ def test_the_line_is_that_of_the_pacing() -> None:
 def test_together_campaigns_may_not_spend_more_than_their_advertiser() -> None:
     plan = Plan(smooth=Micros(1_000), accelerated=Micros(1_000), most=Micros(1_500))
 
-    assert plan.by(DAY.ends_at, DAY) == 1_500
+    assert plan.allowed_by(DAY.ends_at, DAY) == 1_500
 
 
 @given(

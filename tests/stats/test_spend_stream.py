@@ -221,17 +221,17 @@ async def test_streams_end_when_the_process_stops(database_url: str, redis_url: 
 
 async def test_of_several_updates_that_wait_the_last_is_said() -> None:
     listener = Listener(None)
-    said = listener.said()
+    said = listener.updates()
     assert await anext(said) == BEGINNING
     listener.begin()
     for update in (an_update(1, spent=1), an_update(2), an_update(1, spent=2)):
-        listener.tell(update.campaign_id, encode_update(update))
+        listener.push(update.campaign_id, encode_update(update))
 
     assert await anext(said) == LISTENING + encode_update(an_update(1, spent=2)) + encode_update(an_update(2))
 
 
 async def test_who_hears_nothing_hears_a_heartbeat() -> None:
-    said = Listener(None, heartbeat_seconds=0.01).said()
+    said = Listener(None, heartbeat_seconds=0.01).updates()
 
     assert [await anext(said) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
 
@@ -239,7 +239,7 @@ async def test_who_hears_nothing_hears_a_heartbeat() -> None:
 async def test_nobody_listens_for_ever() -> None:
     listener = Listener(None, heartbeat_seconds=0.01, seconds_max=0.05)
 
-    said = [part async for part in listener.said()]
+    said = [part async for part in listener.updates()]
 
     assert said[0] == BEGINNING
     assert set(said[1:]) <= {HEARTBEAT}
@@ -247,12 +247,12 @@ async def test_nobody_listens_for_ever() -> None:
 
 async def test_who_does_not_keep_up_is_cut_off_and_counted() -> None:
     feed, slow, quick = SpendFeed(), Listener(None, waiting_max=2), Listener(None, waiting_max=3)
-    said = slow.said()
+    said = slow.updates()
     await anext(said)
 
-    with feed.heard_by(slow), feed.heard_by(quick):
-        feed.hear(encode_updates([an_update(number) for number in range(3)]))
-        feed.hear(encode_updates([an_update(0)]))
+    with feed.listen(slow), feed.listen(quick):
+        feed.distribute(encode_updates([an_update(number) for number in range(3)]))
+        feed.distribute(encode_updates([an_update(0)]))
 
         assert (slow.is_over, quick.is_over, feed.cut_off) == (True, False, 1)
         assert [part async for part in said] == []
@@ -262,7 +262,7 @@ async def test_too_many_listeners_are_refused() -> None:
     feed = SpendFeed(listeners_max=1)
     feed.check_room()
 
-    with feed.heard_by(Listener(None)), pytest.raises(UnavailableError):
+    with feed.listen(Listener(None)), pytest.raises(UnavailableError):
         feed.check_room()
 
     feed.close()

@@ -164,7 +164,7 @@ def build_control(
         async with (
             open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
             open_valkey(settings.services.redis_url) as valkey,
-            feed.running(valkey),
+            feed.run(valkey),
             open_stats_queue(settings.services.redis_url) as stats_queue,
             open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
         ):

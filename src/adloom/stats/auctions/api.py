@@ -61,7 +61,7 @@ class AuctionFilter(Body):
     end_date: Annotated[Moment | None, BeforeValidator(_day_ends)] = None
 
 
-class AuctionQuery(ListQuery, AuctionFilter):
+class AuctionListQuery(ListQuery, AuctionFilter):
     """Which auctions are listed."""
 
     SORTABLE: ClassVar = frozenset({"auction_time"})
@@ -176,7 +176,7 @@ router = APIRouter(
 
 @router.get("")
 async def list_auctions(
-    query: Annotated[AuctionQuery, Query()], scope: AdvertiserReads, pool: Database
+    query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, pool: Database
 ) -> Page[AuctionAnswer]:
     """List auctions, newest first; an account sees those that one of its campaigns took part in."""
     if scope.account_id is not None and query.user_id is not None:
@@ -198,7 +198,7 @@ async def auction_statistics(
     """Sum up the auctions that are kept, or some of them."""
     async with pool.acquire() as connection:
         question = _question(query, await store.own_campaigns(connection, scope))
-        return StatisticsAnswer(**_shown(await store.statistics(connection, question)))
+        return StatisticsAnswer(**_answer(await store.statistics(connection, question)))
 
 
 @router.get("/statistics/breakdown", response_model_exclude_none=True)
@@ -216,11 +216,11 @@ async def auction_breakdown(
 async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database) -> WholeAuctionAnswer:
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
-        auction = await _seen(connection, auction_id, await store.own_campaigns(connection, scope))
+        auction = await _visible(connection, auction_id, await store.own_campaigns(connection, scope))
     return WholeAuctionAnswer.model_validate(auction)
 
 
-async def _seen(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
+async def _visible(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
     auction = with_bids_to_win(await store.find(connection, auction_id, own))
     return auction if own is None else whole_hidden(auction, frozenset(own))
 
@@ -240,7 +240,7 @@ def _question(
     )
 
 
-def _shown(found: Statistics) -> dict[str, Any]:
+def _answer(found: Statistics) -> dict[str, Any]:
     return {
         "total_auctions": found.auctions,
         "average_win_rate": found.win_rate,
@@ -255,4 +255,4 @@ def _part(part: Part, by: AuctionGrouping) -> PartAnswer:
         AuctionGrouping.CAMPAIGN: "campaign_id",
         AuctionGrouping.HOUR: "hour",
     }
-    return PartAnswer.model_validate({field[by]: part.key, **_shown(part.statistics)})
+    return PartAnswer.model_validate({field[by]: part.key, **_answer(part.statistics)})

@@ -40,8 +40,8 @@ def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
 
 
 def _whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datetime | None]:
-    since = None if question.since is None else _begun(question.since + HOUR - timedelta.resolution)
-    return since, None if question.before is None else _begun(question.before)
+    since = None if question.since is None else _floor_to_hour(question.since + HOUR - timedelta.resolution)
+    return since, None if question.before is None else _floor_to_hour(question.before)
 
 
 def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
@@ -57,7 +57,7 @@ def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | 
     return rests
 
 
-def _begun(moment: datetime) -> datetime:
+def _floor_to_hour(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 

@@ -50,7 +50,7 @@ class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     campaign_ids: Sequence[UUID] | None = None
 
 
-class RecordedBid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AuctionBid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A recorded bid; one of another account has an outcome and nothing more."""
 
     ad_id: UUID | None = None
@@ -90,7 +90,7 @@ class WholeAuction(Auction, frozen=True, kw_only=True):
     scoring_version: int
     floor_cpm: Decimal
     context: Mapping[str, Any] | None
-    bids: Sequence[RecordedBid]
+    bids: Sequence[AuctionBid]
     removed: Mapping[str, int]
 
 
@@ -131,7 +131,7 @@ def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
     return msgspec.structs.replace(auction, bids=bids)
 
 
-def _bid_to_win(bid: RecordedBid, auction: WholeAuction) -> float | None:
+def _bid_to_win(bid: AuctionBid, auction: WholeAuction) -> float | None:
     needed = _ecpm_to_win(bid, auction)
     if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None
@@ -144,7 +144,7 @@ def _bid_to_win(bid: RecordedBid, auction: WholeAuction) -> float | None:
     return None if lowest is None else -(-lowest // STEP) * STEP / MICROS
 
 
-def _ecpm_to_win(bid: RecordedBid, auction: WholeAuction) -> Micros | None:
+def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
     """Return an eCPM that would have won; None where none is known."""
     to_beat = Micros(0)
     if auction.winning_ecpm is not None:
@@ -160,7 +160,7 @@ def _ecpm_to_win(bid: RecordedBid, auction: WholeAuction) -> Micros | None:
     return None if floor is None else max(least_ecpm(floor), to_beat)
 
 
-def _floor_of(bid: RecordedBid, auction: WholeAuction) -> Micros | None:
+def _floor_of(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
     """Return the floor that a bid was under: its own placement's, where that was recorded."""
     if bid.floor_cpm is not None:
         return Micros(round(bid.floor_cpm * MICROS))
@@ -187,7 +187,7 @@ def hidden(auction: Auction, own: Set[UUID]) -> Auction:
 def whole_hidden(auction: WholeAuction, own: Set[UUID]) -> WholeAuction:
     """Show an account its own bids; of others only that they existed, and which one won."""
     bids = [
-        bid if bid.campaign_id in own else RecordedBid(outcome=bid.outcome)
+        bid if bid.campaign_id in own else AuctionBid(outcome=bid.outcome)
         for bid in auction.bids
         if bid.campaign_id in own or bid.outcome != REMOVED
     ]

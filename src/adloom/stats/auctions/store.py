@@ -17,7 +17,7 @@ from adloom.stats.auctions.model import (
     AuctionNotFoundError,
     AuctionQuestion,
     Part,
-    RecordedBid,
+    AuctionBid,
     Statistics,
     WholeAuction,
 )
@@ -86,7 +86,7 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
     total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
-    rows = await fetch_page(connection, AUCTIONS, _matching(question), request, total_count=total_count)
+    rows = await fetch_page(connection, AUCTIONS, _where(question), request, total_count=total_count)
     return Listed(
         items=[msgspec.convert(dict(row), Auction) for row in rows.items], total_count=rows.total_count
     )
@@ -100,7 +100,7 @@ async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | N
             "There is no auction with this id. It is there some seconds after it was held, and for some days."
         )
     fields = dict(row)
-    fields["bids"] = msgspec.convert(fields["bids"] or [], list[RecordedBid])
+    fields["bids"] = msgspec.convert(fields["bids"] or [], list[AuctionBid])
     return msgspec.convert(fields, WholeAuction)
 
 
@@ -109,7 +109,7 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
         hours, values = hours_of(question)
         statement = f"SELECT {_SUMS_OF_HOURS} FROM ({hours}) AS it"  # noqa: S608 - our own names
     else:
-        filters = _matching(question)
+        filters = _where(question)
         sums, values = _sums(filters, question), filters.values
         statement = f"SELECT {sums} FROM auction.auctions AS it WHERE {filters.sql}"  # noqa: S608 - our own names
     row = await connection.fetchrow(statement, *values)
@@ -119,12 +119,12 @@ async def statistics(connection: Connection, question: AuctionQuestion) -> Stati
 
 async def breakdown(connection: Connection, question: AuctionQuestion, by: AuctionGrouping) -> list[Part]:
     """Sum up auctions by group; only the first groups where there are too many."""
-    statement, values = _parted(question, by)
+    statement, values = _grouped_query(question, by)
     return [_part(dict(row)) for row in await connection.fetch(statement, *values)]
 
 
-def _parted(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[object]]:
-    filters = _matching(question)
+def _grouped_query(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[object]]:
+    filters = _where(question)
     if by is AuctionGrouping.CAMPAIGN:
         own = filters.bind(question.campaign_ids)
         return BY_CAMPAIGN.format(filters=filters.sql, own=own, limit=PARTS_MAX), filters.values
@@ -137,7 +137,7 @@ def _parted(question: AuctionQuestion, by: AuctionGrouping) -> tuple[str, list[o
     return statement, filters.values
 
 
-def _matching(question: AuctionQuestion) -> Filters:
+def _where(question: AuctionQuestion) -> Filters:
     filters = Filters()
     filters.add_given("it.user_id = {}", question.user_id)
     filters.add_given("it.placement_type = {}", question.placement_type)

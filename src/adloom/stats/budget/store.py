@@ -81,10 +81,10 @@ async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budg
 async def _pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
     ids = [CampaignId(row["campaign_id"]) for row in rows]
     standings = await load_campaign_statuses(connection, ids, now=now)
-    return [Pacer(paced=_paced(row), spent=standings[row["campaign_id"]].spent_window) for row in rows]
+    return [Pacer(paced=_to_paced(row), spent=standings[row["campaign_id"]].spent_window) for row in rows]
 
 
-def _paced(row: Record) -> Paced:
+def _to_paced(row: Record) -> Paced:
     fields = dict(row)
     return msgspec.convert(
         {**fields, "daily_budget": micros_from_paisa(fields.pop("budget_daily_paisa"))}, Paced

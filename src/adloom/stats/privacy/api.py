@@ -137,7 +137,7 @@ async def export_reader(
         exported_at=now,
         kept_since=kept.kept_since,
         erased_at=kept.erased_at,
-        frequency=_shown(await frequency.read_user(user_id, now)),
+        frequency=_answer(await frequency.read_user(user_id, now)),
         items=[KeptEventAnswer.model_validate(event) for event in kept.events],
         total_count=kept.total_count,
         auctions=[KeptAuctionAnswer.model_validate(auction) for auction in kept.auctions],
@@ -161,7 +161,7 @@ async def erase_reader(
     return ErasedAnswer.model_validate(erased)
 
 
-def _shown(counts: Counts) -> list[FrequencyAnswer]:
+def _answer(counts: Counts) -> list[FrequencyAnswer]:
     return [
         FrequencyAnswer(window=window, banner_id=banner_id, impressions=impressions)
         for window, banners in counts.items()

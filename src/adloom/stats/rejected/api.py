@@ -96,7 +96,7 @@ router = APIRouter(
 
 
 @router.get("/rejected")
-async def rejected_events(
+async def list_rejected_events(
     query: Annotated[RejectedQuery, Query()], actor: CurrentActor, pool: Database, now: Now
 ) -> RejectedPage:
     """List events that count but are not billed, with their reasons; an account sees its own."""

@@ -93,13 +93,13 @@ class EventStream(StreamingResponse):
     def __init__(self, feed: SpendFeed, listener: Listener, status_code: int = 200) -> None:
         # The framework reads the status off this signature. A proxy that buffers whole answers
         # would never pass this one on.
-        super().__init__(listener.said(), status_code, headers={"X-Accel-Buffering": "no"})
+        super().__init__(listener.updates(), status_code, headers={"X-Accel-Buffering": "no"})
         self._feed = feed
         self._listener = listener
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send updates until the client or the server ends the stream."""
-        with contextlib.suppress(TimeoutError), self._feed.heard_by(self._listener):
+        with contextlib.suppress(TimeoutError), self._feed.listen(self._listener):
             async with asyncio.timeout(CUT_AFTER_SECONDS):
                 await super().__call__(scope, receive, send)
 

@@ -34,7 +34,7 @@ class SpendFeed:
         return len(self._listeners)
 
     @contextlib.asynccontextmanager
-    async def running(self, valkey: Valkey) -> AsyncGenerator[None]:
+    async def run(self, valkey: Valkey) -> AsyncGenerator[None]:
         """Distribute updates while the block runs."""
         handing_on = asyncio.ensure_future(self._hand_on(valkey))
         try:
@@ -56,7 +56,7 @@ class SpendFeed:
             raise UnavailableError("Too many listen to what is spent. Read the budgets instead.")
 
     @contextlib.contextmanager
-    def heard_by(self, listener: Listener) -> Generator[None]:
+    def listen(self, listener: Listener) -> Generator[None]:
         """Add a listener while the block runs."""
         self._listeners.add(listener)
         self._is_unwanted.clear()
@@ -73,14 +73,14 @@ class SpendFeed:
                 self._is_wanted.clear()
                 self._is_unwanted.set()
 
-    def hear(self, data: bytes) -> None:
+    def distribute(self, data: bytes) -> None:
         """Distribute updates."""
         for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
                 self._tell(news)
 
     async def _hand_on(self, valkey: Valkey) -> None:
-        subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.hear, began=self._began)
+        subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.distribute, began=self._began)
         while True:
             await self._is_wanted.wait()
             await subscription.run(self._is_unwanted)
@@ -98,5 +98,5 @@ class SpendFeed:
             return
         event = encode_update(update)
         for listener in concerned:
-            if not listener.tell(update.campaign_id, event):
+            if not listener.push(update.campaign_id, event):
                 self.cut_off += 1

@@ -44,7 +44,7 @@ class Listener:
         self._begins_anew = True
         self._has_news.set()
 
-    def tell(self, campaign_id: UUID, event: bytes) -> bool:
+    def push(self, campaign_id: UUID, event: bytes) -> bool:
         """Take an update; return False and end if the listener is too slow."""
         self._waiting[campaign_id] = event
         if len(self._waiting) > self._waiting_max:
@@ -58,7 +58,7 @@ class Listener:
         self._waiting.clear()
         self._has_news.set()
 
-    async def said(self) -> AsyncGenerator[bytes]:
+    async def updates(self) -> AsyncGenerator[bytes]:
         """Yield what to send, until the end."""
         clock = asyncio.get_running_loop()
         ends_at = clock.time() + self._seconds_max
@@ -72,10 +72,10 @@ class Listener:
             if not self._has_news.is_set():
                 yield HEARTBEAT
                 continue
-            yield self._taken()
+            yield self._take()
             await asyncio.sleep(PAUSE_SECONDS)
 
-    def _taken(self) -> bytes:
+    def _take(self) -> bytes:
         parts = [LISTENING] if self._begins_anew else []
         parts += self._waiting.values()
         self._waiting.clear()

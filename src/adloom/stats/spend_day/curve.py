@@ -29,7 +29,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is no budget."""
         return not (self.smooth or self.accelerated)
 
-    def by(self, moment: datetime, day: BudgetDay) -> Micros | None:
+    def allowed_by(self, moment: datetime, day: BudgetDay) -> Micros | None:
         """Return what may be spent by a moment; None without a budget."""
         if self.is_empty:
             return self.most
@@ -56,7 +56,7 @@ def curve(
     marks = {day.starts_at, day.ends_at, *_steps(day)}
     now = min(max(now, day.starts_at), day.ends_at)
     return [
-        SpendPoint(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.by(at, day))
+        SpendPoint(at, _spent_by(at, day, by_hour, spent=spent, now=now), plan.allowed_by(at, day))
         for at in sorted({*marks, now})
         # Between hours the spend is unknown; without a line there is nothing to draw.
         if at == now or _is_drawn(at, day, now) or not plan.is_empty
