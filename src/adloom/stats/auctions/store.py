@@ -13,11 +13,11 @@ from adloom.runtime.postgres import Connection
 from adloom.stats.auctions.hours import hours_of, is_by_hour
 from adloom.stats.auctions.model import (
     Auction,
+    AuctionBid,
     AuctionGrouping,
     AuctionNotFoundError,
     AuctionQuestion,
     Part,
-    AuctionBid,
     Statistics,
     WholeAuction,
 )
