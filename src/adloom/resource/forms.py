@@ -4,7 +4,7 @@ The annotations of the struct's fields say what clients may send (`Name`, `Domai
 defaults what they may leave out. An answer shows the same fields without the rules for sending them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum, EnumType
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from uuid import UUID
 
 import msgspec
+from annotated_types import MaxLen
 from pydantic import Field, create_model
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
@@ -203,7 +204,6 @@ def describe_field(
     plain = _find_plain_type(annotation)
     choices = tuple(map(str, plain)) if isinstance(plain, EnumType) else ()  # Every choice is a StrEnum.
     form = create.model_fields.get(name) or patch.model_fields.get(name)
-    lengths = [item.max_length for item in (form.metadata if form else ()) if hasattr(item, "max_length")]
     return FieldSpec(
         name=name,
         alias=find_alias(name, annotation),
@@ -215,7 +215,7 @@ def describe_field(
         is_in_patch=name in patch.model_fields and name != "updated_at",
         default=None if form is None or form.is_required() else form.get_default(call_default_factory=True),
         choices=choices,
-        length_max=min(lengths, default=None),
+        length_max=min(_find_lengths(annotation), default=None),
     )
 
 
@@ -226,3 +226,16 @@ def _find_plain_type(annotation: Any) -> Any:  # noqa: ANN401 - a type
     if origin in {Union, UnionType}:
         return _find_plain_type(next(argument for argument in arguments if argument is not type(None)))
     return annotation
+
+
+def _find_lengths(annotation: object) -> Iterator[int]:
+    """Yield the bounds that a type, or a part of a union, sets on the length of its text."""
+    if get_origin(annotation) is Annotated:
+        for item in get_args(annotation)[1:]:
+            for rule in item.metadata if isinstance(item, FieldInfo) else ():
+                if isinstance(rule, MaxLen):
+                    yield rule.max_length
+        yield from _find_lengths(get_args(annotation)[0])
+    elif get_origin(annotation) in {Union, UnionType}:
+        for argument in get_args(annotation):
+            yield from _find_lengths(argument)
