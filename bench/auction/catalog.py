@@ -36,9 +36,9 @@ def an_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Sn
     snapshot = a_catalog(Size(campaigns, PLACEMENTS, campaigns))
     return msgspec.structs.replace(
         snapshot,
-        placements=[_auctioned(row) for row in snapshot.placements],
+        placements=[_make_auctioned(row) for row in snapshot.placements],
         assignments=[
-            _bidding(row, chance, has_frequency_caps=has_frequency_caps) for row in snapshot.assignments
+            _add_bid(row, chance, has_frequency_caps=has_frequency_caps) for row in snapshot.assignments
         ],
     )
 
@@ -51,12 +51,12 @@ def half_of_them(campaigns: int) -> dict[str, frozenset[int]]:
 
 
 def some_requests(count: int) -> list[tuple[Context, Signals]]:
-    """Make readers; every tenth wants to buy."""
+    """Make visitors; every tenth wants to buy."""
     chance = Random(SEED + 2)  # noqa: S311 - not a secret
     return [(context, _signals(context, chance)) for context in some_contexts(count)]
 
 
-def _auctioned(row: PlacementRow) -> PlacementRow:
+def _make_auctioned(row: PlacementRow) -> PlacementRow:
     return msgspec.structs.replace(
         row,
         delivery=Delivery.AUCTION,
@@ -65,7 +65,7 @@ def _auctioned(row: PlacementRow) -> PlacementRow:
     )
 
 
-def _bidding(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) -> AssignmentRow:
+def _add_bid(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) -> AssignmentRow:
     """Bid between 0.10 and some units a thousand impressions; most bid little, and in whole cents."""
     cents = 10 + int(chance.expovariate(1 / 150))
     bid_type = chance.choice(list(BidType))

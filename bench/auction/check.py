@@ -29,7 +29,7 @@ from bench.auction.random_market import (
     Wobbly,
     a_market,
     a_request,
-    learned,
+    build_learned,
 )
 
 REQUESTS_A_MARKET: Final = 40
@@ -38,7 +38,7 @@ POLICIES: Final[dict[str, Scoring]] = {
     HEURISTIC: Heuristic(),
     WOBBLY: Wobbly(),
     SELDOM: Seldom(),
-    LEARNED: learned(),
+    LEARNED: build_learned(),
 }
 
 

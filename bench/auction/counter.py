@@ -166,7 +166,7 @@ def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
 
 
 def _grant(leases: LocalLeases, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
-    """Give every campaign more than a bench can spend."""
+    """Grant every campaign more than a bench can spend."""
     now = clock.now()
     second, at = int(now.timestamp()), 0.0
     leases.update({one.key: one.terms for one in placements}, at=at)

@@ -31,7 +31,7 @@ from bench.scale.catalog import SEED
 
 REQUESTS: Final = 2_000
 LISTED: Final = 200  # Of the requests; who took part is listed for them.
-TURNS: Final = 15  # Of each request the best counts: everything else is somebody else's noise.
+TURNS: Final = 15  # The best time of each request counts: the rest is noise of other processes.
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -74,8 +74,8 @@ def costs_of(sizes: Sequence[int]) -> list[Cost]:
     gc.freeze()
     by_type = _spreads([(bench.win, bench.by_type) for bench in benches])
     by_slug = _spreads([(bench.win, bench.by_slug) for bench in benches])
-    learned_by_type = _spreads([(bench.learned_win, bench.by_type) for bench in benches])
-    learned_by_slug = _spreads([(bench.learned_win, bench.by_slug) for bench in benches])
+    learned_by_type = _spreads([(bench.win_learned, bench.by_type) for bench in benches])
+    learned_by_slug = _spreads([(bench.win_learned, bench.by_slug) for bench in benches])
     listed_by_type = _spreads([(bench.bid_count, bench.by_type[:LISTED]) for bench in benches])
     listed_by_slug = _spreads([(bench.bid_count, bench.by_slug[:LISTED]) for bench in benches])
     return [
@@ -98,7 +98,7 @@ def costs_of(sizes: Sequence[int]) -> list[Cost]:
 
 
 def resident_mebibytes(campaigns: int, pid: int) -> float:
-    """Tell what one size occupies; a process can tell of one only, since memory is not given back."""
+    """Measure the memory of one size; one per process, since memory is not returned."""
     bench = Bench(campaigns)
     gc.collect()
     assert bench.by_type, "it is still there"
@@ -106,11 +106,11 @@ def resident_mebibytes(campaigns: int, pid: int) -> float:
 
 
 class Bench:
-    """Auctions of many readers on many placements, no two in a row on the same."""
+    """Auctions of many visitors on many placements, no two in a row on the same."""
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = campaigns
-        index = self._compiled()
+        index = self._compile()
         now, states = SystemClock().now(), PlacementStates()
         states.exclude(Exclusions(campaigns=half_of_them(campaigns)))
         self._markets = markets = Markets(states)
@@ -131,7 +131,7 @@ class Bench:
             for number, request in enumerate(requests)
         ]
 
-    def _compiled(self) -> Index:
+    def _compile(self) -> Index:
         snapshot = an_auction_catalog(self.campaigns)
         started_at = time.thread_time()
         index = compile_index(snapshot)
@@ -143,7 +143,7 @@ class Bench:
         win, _ = self._markets.decide(market, (context,), self._markets.build_scorers(market, signals))
         return win
 
-    def learned_win(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
+    def win_learned(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction in which the CTR of each ad is another."""
         win, _ = self._markets.decide(market, (context,), [self._learned.build_scorer(signals)])
         return win
@@ -162,7 +162,7 @@ def _a_model() -> Model:
 
 
 def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[VisitorKind]:
-    """Choose the kinds of readers that a process would rank so many bids for."""
+    """Choose the kinds of visitors for which a process would rank so many bids."""
     asked = Counter(VisitorKind(signals.device, signals.segment) for _, signals in requests)
     return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
 

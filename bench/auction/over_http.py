@@ -29,12 +29,12 @@ from bench.rounds import Plan, Subject, take_samples
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
-KINDS: Final = 100  # Of readers.
+KINDS: Final = 100  # Of visitors.
 START_SECONDS_MAX: Final = 120.0
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 BY_TYPE: Final = "auction, 25 placements"
 BY_SLUG: Final = "auction, 1 placement"
-ANY_READER: Final = "auction, any reader"
+ANY_VISITOR: Final = "auction, any visitor"
 CPU_MAX: Final = 4.0
 GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
-    """Measure without frequency caps, for which nobody is asked anything, and with them; then a small market."""
+    """Measure without frequency caps, which needs no look-ups, and with them; then a small market."""
     plain = figures_of(_samples(console, redis_url, campaigns, "no-frequency"))
     goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
     _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
@@ -107,7 +107,7 @@ def _to_no_op(figures: list[Figures], target: str) -> float:
 
 
 def _targets(port: int) -> list[Target]:
-    """Ask for a type and for one placement, for readers of many kinds; and for one of a kind of their own each time."""
+    """Ask for a type and for one placement, for visitors of many kinds; and for a new kind each time."""
     path = "/api/v1/ads/serve"
     kinds = tuple(
         msgspec.json.encode(describe_context(context)).decode() for context, _ in some_requests(KINDS)
@@ -116,7 +116,7 @@ def _targets(port: int) -> list[Target]:
     bodies = {
         BY_TYPE: {"userId": USER, "placementType": "feed", "userContext": kind},
         BY_SLUG: {"userId": USER, "placement": "slot-0", "userContext": kind},
-        ANY_READER: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
+        ANY_VISITOR: {"userId": USER, "placementType": "feed", "userContext": {"segment": f"s-{SERIAL}"}},
     }
     return [
         Target(name=NO_OP, port=port, path=NO_OP_PATH),

@@ -12,7 +12,7 @@ from adloom.auction.bid import BidType, Ctr
 from adloom.auction.features import SLOTS
 from adloom.auction.learned import LEARNED, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
-from adloom.auction.score import HEURISTIC, FlatScorer, ScoredAd, Signals, Strengths
+from adloom.auction.score import HEURISTIC, AdFeatures, FlatScorer, Signals, Strengths
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
@@ -64,14 +64,13 @@ RULES: Final = (
 
 
 class Wobbly:
-    """A policy that tells ads apart, whose bound few of them reach."""
+    """A policy whose CTRs differ by ad and rarely reach the bound."""
 
     name: str = WOBBLY
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
     def build_scorer(self, signals: Signals) -> "WobblyScorer":
-        """Look at a request."""
         return WobblyScorer(Ctr(40_000_000 if signals.segment else 400_000))
 
 
@@ -82,26 +81,24 @@ class WobblyScorer(NamedTuple):
     is_uniform: bool = False
     ranked: None = None
 
-    def predict_ctr(self, ad: ScoredAd) -> Ctr:
-        """Tell ads apart by all that is known of them."""
+    def predict_ctr(self, ad: AdFeatures) -> Ctr:
         parts = (ad.campaign_key * 7 + ad.banner_key * 5 + ad.placement_key * 3 + len(ad.format)) % 5
         return Ctr(self.ctr_max * parts // 4)
 
 
 class Seldom:
-    """A policy for which nearly nobody clicks, so that bids that differ are worth the same."""
+    """A policy with so low CTRs that different bids have the same eCPM."""
 
     name: str = SELDOM
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
     def build_scorer(self, signals: Signals) -> FlatScorer:
-        """Look at nothing."""
         del signals
         return FlatScorer(Ctr(400_000))
 
 
-def learned() -> LearnedScoring:
+def build_learned() -> LearnedScoring:
     """Make a policy that ranks ads, whose bounds some of them exceed."""
     chance = Random(1)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])

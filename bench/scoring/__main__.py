@@ -12,7 +12,7 @@ from adloom.auction.learned import LearnedScoring
 from adloom.auction.model import decode_model, encode_model
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
-from bench.scoring.quality import Quality, SeenAd, Size, compared, first_hours, lived_through
+from bench.scoring.quality import Quality, SeenAd, Size, compare_policies, first_hours, simulate_days
 from bench.scoring.traffic import Seen
 
 FIRST_HOURS: Final = 6
@@ -25,14 +25,14 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the market.")] = 1,
     impressions: Annotated[int, typer.Option(min=1_000, help="A day.")] = 30_000,
 ) -> None:
-    """Compare predictions on days that nobody has learned from, and measure what they cost."""
+    """Compare predictions on days that were not learned from, and measure what they cost."""
     console = Console()
     with console.status("Living through 13 days"):
         size = Size(seed=seed, impressions_a_day=impressions)
-        learned, judged = lived_through(size)
+        learned, judged = simulate_days(size)
     clicks = sum(seen.example.is_clicked for seen in judged)
     with console.status("Learning"):
-        held_out = compared(learned, judged)
+        held_out = compare_policies(learned, judged)
         early = first_hours([seen for seen in learned if seen.second < FIRST_HOURS * SECONDS_AN_HOUR])
     console.print(_table(f"The last days: {len(judged):,} impressions, {clicks:,} clicks", held_out))
     console.print(_table(f"A beginner's first {FIRST_HOURS} hours", early))

@@ -1,4 +1,4 @@
-"""Who predicts clicks how well: on the last days of a market, of which nobody has learned anything."""
+"""How well policies predict clicks, on the last days of a market, which were not learned from."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
@@ -47,8 +47,8 @@ class SeenAd(msgspec.Struct, frozen=True):
     format: str = "single_image"
 
 
-def lived_through(size: Size) -> tuple[list[Seen], list[Seen]]:
-    """Give the traffic of the days to learn from, and of those to be judged by."""
+def simulate_days(size: Size) -> tuple[list[Seen], list[Seen]]:
+    """Return the traffic of the days to learn from, and of the days to judge by."""
     market = Market(size.seed, placements=size.placements, banners=size.banners)
     days = [
         list(market.day(day, size.impressions_a_day)) for day in range(size.learned_days + size.judged_days)
@@ -57,7 +57,7 @@ def lived_through(size: Size) -> tuple[list[Seen], list[Seen]]:
     return learned, [seen for day in days[size.learned_days :] for seen in day]
 
 
-def compared(learned: Sequence[Seen], judged: Sequence[Seen]) -> list[Quality]:
+def compare_policies(learned: Sequence[Seen], judged: Sequence[Seen]) -> list[Quality]:
     """Judge everybody by the same impressions."""
     average = sum(seen.example.is_clicked for seen in learned) / len(learned)
     learner = Learner()
@@ -97,11 +97,11 @@ def online(name: str, learner: Learner, judged: Sequence[Seen], *, are_clicks_fi
             policy = LearnedScoring(learner.build_model(version=1, at=0.0))
             published_at = seen.second
         predictions.append(predicted(policy, seen))
-    return judged_by(name, judged, predictions)
+    return judge(name, judged, predictions)
 
 
 def in_order(judged: Sequence[Seen], *, are_clicks_first: bool) -> Iterator[tuple[float, Seen]]:
-    """Give impressions when it is known of them whether they were clicked."""
+    """Yield impressions once it is known whether they were clicked."""
 
     def known(seen: Seen) -> float:
         if are_clicks_first and seen.clicked_at is not None:
@@ -128,10 +128,10 @@ def predicted(policy: LearnedScoring, seen: Seen) -> float:
 
 def quality(name: str, judged: Sequence[Seen], predict: Predict) -> Quality:
     """Judge a way to predict."""
-    return judged_by(name, judged, [predict(seen) for seen in judged])
+    return judge(name, judged, [predict(seen) for seen in judged])
 
 
-def judged_by(name: str, judged: Sequence[Seen], predictions: Iterable[float]) -> Quality:
+def judge(name: str, judged: Sequence[Seen], predictions: Iterable[float]) -> Quality:
     """Compare predictions with what happened, and with what is true."""
     loss = expected = observed = error = 0.0
     for seen, prediction in zip(judged, predictions, strict=True):

@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 class Market:
-    """Placements, banners and readers of one seed."""
+    """Placements, banners and visitors of one seed."""
 
     def __init__(self, seed: int, *, placements: int = 12, banners: int = 80) -> None:
         self._chance = Random(f"{seed}:market")  # noqa: S311 - no secret is made of it

@@ -5,8 +5,8 @@ one bid in the auction, and a value `v` of what it bids for; it gains `v - charg
 nothing. Whoever bids something else than `v`
  - above it gains no more than with `v` and one micro of the bid and one of the eCPM: their roundings;
  - below it gains no more than that and a cent of the eCPM, and the cent only where it comes closer
-   to the second bid than a cent, since nobody pays more than the own bid (a price of «second and a
-   cent» would be the truth's own price otherwise).
+   to the second bid than a cent, since a winner never pays more than its own bid (a price of "second and a
+   cent" would be the truth's own price otherwise).
 A bid below `v` that loses what `v` wins gains nothing, and `v` never loses by winning.
 """
 
@@ -46,7 +46,7 @@ def bids(draw: st.DrawFn, *, advertisers: st.SearchStrategy[int | None] = PAYERS
 
 
 MARKETS = st.lists(bids(), max_size=8, unique_by=lambda bid: bid.seniority)
-# Its own placement, so that nobody is the same bid; its own advertiser, so that it has one bid.
+# Its own placement, so that no bid is the same; its own advertiser, so that it has one bid.
 SOMEBODY = bids(advertisers=st.just(99)).map(lambda bid: msgspec.structs.replace(bid, placement_key=9))
 
 
@@ -56,7 +56,7 @@ def gain(bid: Bid, market: list[Bid], *, value: int) -> tuple[int, AuctionResult
 
 
 def factor(bid: Bid) -> tuple[int, int]:
-    """Tell what the eCPM of a bid is before it is rounded: so many, of so many, times the bid."""
+    """Return the eCPM of a bid before rounding, as numerator and denominator of a factor of the bid."""
     if bid.bid_type is BidType.CPM:
         return bid.quality, PER_IMPRESSION
     return bid.quality * bid.ctr, PER_CLICK

@@ -4,13 +4,13 @@ from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
-from bench.scoring.quality import SeenAd, Size, compared, first_hours, lived_through, predicted
+from bench.scoring.quality import SeenAd, Size, compare_policies, first_hours, predicted, simulate_days
 
 SMALL = Size(learned_days=6, judged_days=2, impressions_a_day=6_000, placements=6, banners=20)
 
 
 def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
-    average, heuristic, alone, online, true = compared(*lived_through(SMALL))
+    average, heuristic, alone, online, true = compare_policies(*simulate_days(SMALL))
 
     for learned in (alone, online):
         assert true.log_loss < learned.log_loss < min(average.log_loss, heuristic.log_loss)
@@ -19,7 +19,7 @@ def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
 
 
 def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_waits() -> None:
-    learned, _ = lived_through(Size(learned_days=1, judged_days=1, impressions_a_day=12_000))
+    learned, _ = simulate_days(Size(learned_days=1, judged_days=1, impressions_a_day=12_000))
     heuristic, waits, eager = first_hours(learned[:3_000])
 
     assert waits.log_loss < heuristic.log_loss
@@ -28,7 +28,7 @@ def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_wa
 
 
 def test_an_untrained_model_is_the_heuristic() -> None:
-    traffic, _ = lived_through(Size(learned_days=1, judged_days=1, impressions_a_day=500))
+    traffic, _ = simulate_days(Size(learned_days=1, judged_days=1, impressions_a_day=500))
     policy, heuristic = LearnedScoring(Learner().build_model(version=1, at=0.0)), Heuristic()
 
     for seen in traffic:
@@ -41,4 +41,4 @@ def test_an_untrained_model_is_the_heuristic() -> None:
 def test_a_market_is_the_same_for_the_same_seed() -> None:
     size = Size(learned_days=1, judged_days=1, impressions_a_day=50)
 
-    assert lived_through(size) == lived_through(size)
+    assert simulate_days(size) == simulate_days(size)

@@ -24,7 +24,7 @@ from adloom.auction.model import (
     odds_to_ctr,
     round_up_to_bound,
 )
-from adloom.auction.score import CtrSpan, Heuristic, RankedScorer, ScoredAd, Scorer, Signals, Strengths
+from adloom.auction.score import AdFeatures, CtrSpan, Heuristic, RankedScorer, Scorer, Signals, Strengths
 
 LEARNED: Final = "learned"
 
@@ -76,11 +76,11 @@ class LearnedScoring:
         """The kinds of visitors that have strengths, the most frequent first."""
         return sorted(self._for_kinds, key=lambda kind: -self._requests[kind])
 
-    def compute_strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: AdFeatures) -> float:
         assert self._model is not None, "without a model all ads are equal"
         return exp_sum(self._model.weights, ad_slots(ad.placement_key, ad.banner_key, ad.campaign_key))
 
-    def get_strength(self, ad: ScoredAd) -> float:
+    def get_strength(self, ad: AdFeatures) -> float:
         key = (ad.placement_key, ad.banner_key, ad.campaign_key)
         strength = self._strengths.get(key)
         if strength is None:
@@ -161,7 +161,7 @@ class KindStrengths:
     def is_retired(self) -> bool:
         return self._policy.is_retired
 
-    def compute_strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: AdFeatures) -> float:
         return self._policy.compute_strength(ad) * self._policy.compute_cross_factor(
             self._kind, ad.banner_key
         )
@@ -198,7 +198,7 @@ class LearnedScorer:
             else _RankedForKind(self, for_kind)
         )
 
-    def predict_ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: AdFeatures) -> Ctr:
         return self.predict_from_factor(
             ad.placement_key, self._policy.get_strength(ad) * self.get_cross_factor(ad.banner_key)
         )
@@ -250,7 +250,7 @@ class _RankedForAny:
         self._factor_max = factor_max
         self._spans: dict[tuple[int, ...], CtrSpan] = {}
 
-    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(
             ad.placement_key, strength * self._scorer.get_cross_factor(ad.banner_key)
         )
@@ -268,5 +268,5 @@ class _RankedForKind(_RankedForAny):
     def __init__(self, scorer: LearnedScorer, strengths: KindStrengths) -> None:
         super().__init__(scorer, strengths, 1.0)
 
-    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(ad.placement_key, strength)

@@ -34,7 +34,7 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hour: int | None = None
 
 
-class ScoredAd(Protocol):
+class AdFeatures(Protocol):
     """What a policy knows of an ad; keys are opaque identifiers."""
 
     @property
@@ -60,7 +60,7 @@ class Strengths(Protocol):
         """Whether a newer model has replaced it."""
         ...
 
-    def compute_strength(self, ad: ScoredAd) -> float:
+    def compute_strength(self, ad: AdFeatures) -> float:
         """Return the factor by which an ad is clicked more than others, whatever else the request is."""
         ...
 
@@ -78,7 +78,7 @@ class RankedScorer(Protocol):
     @property
     def strengths(self) -> Strengths: ...
 
-    def predict_from_strength(self, ad: ScoredAd, strength: float) -> Ctr:
+    def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         """Predict as `Scorer.predict_ctr` does, for an ad whose strength is known."""
         ...
 
@@ -108,7 +108,7 @@ class Scorer(Protocol):
         """The same scorer, if ads can be ranked before the request."""
         ...
 
-    def predict_ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: AdFeatures) -> Ctr:
         """Predict the probability of a click on an ad that is seen."""
         ...
 
@@ -141,7 +141,7 @@ class FlatScorer(msgspec.Struct, frozen=True):
     is_uniform: bool = True
     ranked: None = None
 
-    def predict_ctr(self, ad: ScoredAd) -> Ctr:
+    def predict_ctr(self, ad: AdFeatures) -> Ctr:
         del ad
         return self.ctr_max
 

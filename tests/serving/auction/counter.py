@@ -71,7 +71,7 @@ class FakeCounts:
 
 
 class Counter:
-    """Sells what a market has."""
+    """Serves the auctions of a small market."""
 
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
@@ -117,7 +117,7 @@ class Counter:
         self.told.append(auction)
 
     def grant(self, amount: int) -> None:
-        """Give every campaign that asks a lease of so many micros."""
+        """Grant every campaign that asks a lease of so many micros."""
         said = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
         for terms, usage in said:
             answer = LeaseAnswer(
@@ -141,7 +141,7 @@ class Counter:
         )
 
     def served(self, **body: Any) -> dict[str, Any] | None:
-        """Ask, and give the ad; None where there is none."""
+        """Return the ad; None if there is none."""
         return ad_in(self.ask(**body))
 
     async def served_later(self, **body: Any) -> dict[str, Any] | None:
@@ -150,7 +150,7 @@ class Counter:
         return ad_in(await later)
 
     def entries(self) -> list[LogEvent]:
-        """Read what the ledger was told."""
+        """Return the published entries."""
         return [decode_event(entry) for entry in self.told]
 
 

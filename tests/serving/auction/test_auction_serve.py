@@ -174,7 +174,7 @@ def test_the_real_charge_is_taken_out_of_the_lease() -> None:
 def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
     counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "2.00"), a_row(3, "1.00"))
     counter.grant(100_000)
-    # The lease ends, and nobody has said so yet.
+    # The lease ends, and it is not reported yet.
     counter.clock.advance(timedelta(hours=2))
 
     ad = counter.served()

@@ -1,4 +1,4 @@
-"""What nobody waits for is told in groups, and all of it at the end."""
+"""Entries are published in batches, and all of them at shutdown."""
 
 import asyncio
 

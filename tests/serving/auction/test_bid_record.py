@@ -39,7 +39,7 @@ def noted(market: Marketplace, seen_enough: frozenset[int], unreserved: frozense
 
 
 def reasons_in(note: BidRecord) -> dict[BannerId, str | None]:
-    """Tell of all who are listed why they were removed; None of who was not."""
+    """Return why listed candidates were removed; None for those that took part."""
     names = [one.reason for one in note.removed]
     return {
         bid.banner_id: names[bid.outcome - REMOVED] if bid.outcome >= REMOVED else None

@@ -56,7 +56,7 @@ def test_an_auction_is_exact_and_what_is_not_known_is_as_the_operator_has_decide
         BannerFrequency(Window.DAY, str(rows[number].banner_id), 2) for number in seen
     ]
     if is_ended:
-        counter.clock.advance(timedelta(hours=2))  # All leases end, and nobody has said so yet.
+        counter.clock.advance(timedelta(hours=2))  # All leases end, and it is not reported yet.
 
     won = asyncio.run(winner_and_price(counter, bidding))
 

@@ -104,7 +104,7 @@ async def test_when_it_is_not_known_the_operator_has_decided(when_away: CappedAd
     counter.counts.is_away = True
 
     first = await counter.served_later()
-    second = counter.served()  # For a while nobody asks again.
+    second = counter.served()  # For a while there is no look-up.
 
     assert [one and one["adId"] for one in (first, second)] == [name_of(expected)] * 2
     assert len(counter.counts.asked) == 1
@@ -156,7 +156,7 @@ async def test_the_next_best_is_looked_up_if_nothing_was_yet() -> None:
     counter = Counter(*limited, capped(3, "8.00"), a_row(4, "1.00"))
     counter.counts.shown[USER] = [seen(3, 2)]
     counter.grant(100_000)
-    counter.clock.advance(timedelta(hours=2))  # Both leases end, and nobody has said so yet.
+    counter.clock.advance(timedelta(hours=2))  # Both leases end, and it is not reported yet.
 
     ad = await counter.served_later()
 

@@ -1,4 +1,4 @@
-"""What is remembered of auctions is what would be decided anew, whoever comes or goes."""
+"""A cached auction is what would be decided now, whatever candidates come or go."""
 
 from datetime import datetime, time, timedelta
 from random import Random
@@ -59,7 +59,7 @@ class Policy:
         return self.scoring.build_scorer(signals)
 
 
-class House:
+class World:
     """Holds auctions in a process that remembers them."""
 
     def __init__(self, index: Index) -> None:
@@ -77,18 +77,20 @@ class House:
         assert market is not None
         return market
 
-    def auction(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> DecidedAuction:
-        return self.auctioneer.decide(request, reader, self.index, self.find_market(slug), self.now)
+    def auction(self, request: FastRequest, visitor: VisitorInfo, slug: str | None = None) -> DecidedAuction:
+        return self.auctioneer.decide(request, visitor, self.index, self.find_market(slug), self.now)
 
-    def anew(self, request: FastRequest, reader: VisitorInfo, slug: str | None = None) -> WinningBid | None:
-        """Decide by somebody who remembers nothing of auctions."""
+    def decide_uncached(
+        self, request: FastRequest, visitor: VisitorInfo, slug: str | None = None
+    ) -> WinningBid | None:
+        """Decide without a cache."""
         fresh = Auctioneer(
             self.markets,
             HEADERS,
             Reserver(self.states, CapTracker(), LocalLeases(1)),
             self.states.find_reason,
         )
-        return fresh.decide(request, reader, self.index, self.find_market(slug), self.now).win
+        return fresh.decide(request, visitor, self.index, self.find_market(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
         self.states.mark_changed(dict.fromkeys(campaigns, "budget"))
@@ -101,7 +103,7 @@ def a_request(agent: str = "desktop") -> FastRequest:
     return FastRequest(b"POST", b"/api/v1/ads/serve", headers=[(b"user-agent", AGENTS[agent])])
 
 
-def a_reader(context: bytes = b"{}") -> VisitorInfo:
+def a_visitor(context: bytes = b"{}") -> VisitorInfo:
     return parse_request(b'{"userId":"%b","userContext":%b}' % (str(an_id(7)).encode(), context)).visitor
 
 
@@ -134,113 +136,113 @@ def a_random_index(chance: Random) -> Index:
 @for_each("seed", range(40))
 def test_cached_auctions_agree_with_uncached_ones(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
-    house = House(a_random_index(chance))
+    world = World(a_random_index(chance))
     found = 0
     for step in range(60):
         match chance.choice(["out", "back", "later", "model", "index", "ask", "ask", "ask"]):
             case "out":
-                house.exclude(chance.randint(1, 12))
+                world.exclude(chance.randint(1, 12))
             case "back":
-                house.put_back(chance.randint(1, 12))
+                world.put_back(chance.randint(1, 12))
             case "later":
-                house.now += timedelta(minutes=chance.choice([1, 29, 31, 90]))
+                world.now += timedelta(minutes=chance.choice([1, 29, 31, 90]))
             case "model":
-                house.policy.scoring = learned(chance, 12, 50)
-                house.policy.scoring.version = step + 1
+                world.policy.scoring = learned(chance, 12, 50)
+                world.policy.scoring.version = step + 1
             case "index" if chance.random() < 1 / 3:
-                house.index = a_random_index(chance)
+                world.index = a_random_index(chance)
             case _:
                 pass
         for _ in range(4):
-            request, reader = a_request(chance.choice(list(AGENTS))), a_reader(chance.choice(CONTEXTS))
+            request, visitor = a_request(chance.choice(list(AGENTS))), a_visitor(chance.choice(CONTEXTS))
             slug = chance.choice([None, "slot-1", "slot-2"])
-            auction = house.auction(request, reader, slug)
+            auction = world.auction(request, visitor, slug)
 
-            assert auction.win == house.anew(request, reader, slug)
+            assert auction.win == world.decide_uncached(request, visitor, slug)
             found += auction.win is not None
-    assert found, "somebody wins now and then"
+    assert found, "some auctions have a winner"
 
 
 def test_visitors_with_equal_contexts_share_an_auction() -> None:
-    house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
+    world = World(an_index([a_row(1, "3"), a_row(2, "2")]))
 
-    first = house.auction(a_request(), a_reader())
+    first = world.auction(a_request(), a_visitor())
 
-    assert house.auction(a_request(), a_reader()) is first
-    assert house.auction(a_request("phone"), a_reader()) is not first
-    assert house.auction(a_request(), a_reader(b'{"country":"FR"}')) is not first
+    assert world.auction(a_request(), a_visitor()) is first
+    assert world.auction(a_request("phone"), a_visitor()) is not first
+    assert world.auction(a_request(), a_visitor(b'{"country":"FR"}')) is not first
 
 
 def test_changes_elsewhere_change_nothing() -> None:
     slots = [a_slot(1), a_slot(2, placement_type="story")]
-    house = House(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
-    first = house.auction(a_request(), a_reader())
+    world = World(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
+    first = world.auction(a_request(), a_visitor())
 
-    house.exclude(2)
+    world.exclude(2)
 
-    assert house.auction(a_request(), a_reader()) is first
+    assert world.auction(a_request(), a_visitor()) is first
 
 
 def test_bids_that_could_not_change_anything_are_recorded_too() -> None:
     rows = [a_row(1, "9"), a_row(2, "8"), a_row(3, "0.01", placement_key=2)]
-    house = House(an_index(rows, a_slot(1), a_slot(2)))
-    first = house.auction(a_request(), a_reader())
-    before = sold(house)
+    world = World(an_index(rows, a_slot(1), a_slot(2)))
+    first = world.auction(a_request(), a_visitor())
+    before = sold(world)
 
-    house.exclude(3)
+    world.exclude(3)
 
-    assert house.auction(a_request(), a_reader()) is first
-    assert (before.bid_count, sold(house).bid_count) == (3, 2)
+    assert world.auction(a_request(), a_visitor()) is first
+    assert (before.bid_count, sold(world).bid_count) == (3, 2)
 
 
 def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() -> None:
-    house = House(an_index([a_row(1, "3"), a_row(2, "2")]))
-    first = house.auction(a_request(), a_reader())
+    world = World(an_index([a_row(1, "3"), a_row(2, "2")]))
+    first = world.auction(a_request(), a_visitor())
     assert first.win is not None
-    [placement] = house.index.by_key.values()
+    [placement] = world.index.by_key.values()
 
-    house.states.install(house.index, [run_steps(house.states.prepare(placement, now=house.now))])
-    house.markets.install({})
-    house.exclude(first.win.bidder.campaign_key)
+    world.states.install(world.index, [run_steps(world.states.prepare(placement, now=world.now))])
+    world.markets.install({})
+    world.exclude(first.win.bidder.campaign_key)
 
-    second = house.auction(a_request(), a_reader()).win
+    second = world.auction(a_request(), a_visitor()).win
     assert second is not None
     assert second.bidder.campaign_key == 2
 
 
 def test_bids_are_recorded_once_for_requests_that_share_an_auction() -> None:
-    house = House(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
-    first, second = (sold(house) for _ in range(2))
-    house.exclude(1)
-    third = sold(house)
+    world = World(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
+    first, second = (sold(world) for _ in range(2))
+    world.exclude(1)
+    third = sold(world)
 
     assert first.bids == second.bids != third.bids
     assert (first.examined_count, second.examined_count, third.examined_count) == (3, 0, 3)
-    assert third == noted(house)
+    assert third == noted(world)
 
 
 def test_the_oldest_are_forgotten() -> None:
-    house = House(an_index([a_row(1, "3")]))
-    first = house.auction(a_request(), a_reader(b'{"segment":"s-0"}'))
+    world = World(an_index([a_row(1, "3")]))
+    first = world.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
     for number in range(1, result_cache.AUCTIONS_MAX):
-        house.auction(a_request(), a_reader(b'{"segment":"s-%d"}' % number))
-    kept = house.auction(a_request(), a_reader(b'{"segment":"s-0"}'))
-    house.auction(a_request(), a_reader(b'{"segment":"one more"}'))
+        world.auction(a_request(), a_visitor(b'{"segment":"s-%d"}' % number))
+    kept = world.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
+    world.auction(a_request(), a_visitor(b'{"segment":"one more"}'))
 
     assert kept is first
-    assert house.auction(a_request(), a_reader(b'{"segment":"s-0"}')) is not first
+    assert world.auction(a_request(), a_visitor(b'{"segment":"s-0"}')) is not first
 
 
-def sold(house: House) -> result_cache.BidRecord:
-    auction = house.auction(a_request(), a_reader())
-    note = house.auctioneer.reserve_winner(auction, house.now, second_of(house.now), is_recorded=True).record
+def sold(world: World) -> result_cache.BidRecord:
+    auction = world.auction(a_request(), a_visitor())
+    note = world.auctioneer.reserve_winner(auction, world.now, second_of(world.now), is_recorded=True).record
     assert note is not None
     return note
 
 
-def noted(house: House) -> result_cache.BidRecord:
-    asked = house.auction(a_request(), a_reader()).input
-    return BidRecorder(house.states.find_reason).record(msgspec.structs.replace(asked), house.now)
+def noted(world: World) -> result_cache.BidRecord:
+    asked = world.auction(a_request(), a_visitor()).input
+    return BidRecorder(world.states.find_reason).record(msgspec.structs.replace(asked), world.now)
 
 
 def second_of(now: datetime) -> int:

@@ -31,7 +31,7 @@ from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.record.bid_record import BidRecord
 from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, name_frequency_step
 from adloom.serving.auction.recorder import AuctionRecorder, FinishedAuction
-from adloom.serving.auction.request import DEFAULT_TYPE, AuctionQuery, parse_request
+from adloom.serving.auction.request import DEFAULT_TYPE, ServeQuery, parse_request
 from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
@@ -62,7 +62,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     """One request on its way to an answer."""
 
     http: FastRequest
-    query: AuctionQuery
+    query: ServeQuery
     index: Index
     now: datetime
     second: int
@@ -164,7 +164,7 @@ class AuctionRoutes:
         request.auction = self._auctioneer.rerun_with(auction, request.seen)
         return self._answer(request)
 
-    def _find_market(self, index: Index, query: AuctionQuery, now: datetime) -> Market | None:
+    def _find_market(self, index: Index, query: ServeQuery, now: datetime) -> Market | None:
         if query.placement is None:
             return self._markets.find_by_type(index, query.placement_type or DEFAULT_TYPE, now=now)
         market = self._markets.find_by_slug(index, query.placement.encode(), now=now)
@@ -259,7 +259,7 @@ class PendingAuction(DeferredAnswer):
         self.resolve(self._result)
 
 
-def _refuse(index: Index, query: AuctionQuery) -> FastAnswer:
+def _refuse(index: Index, query: ServeQuery) -> FastAnswer:
     if query.placement is None:
         return NO_AD  # A type is no address: where nothing of it is auctioned, there are no bids.
     placement = index.by_slug.get(query.placement.encode())

@@ -71,9 +71,9 @@ class FrequencyCounts(Protocol):
     async def read(
         self, asked: Sequence[FrequencyQuery], least: MinimumCounts, now: datetime, /
     ) -> Mapping[int, Sequence[BannerFrequency]]:
-        """Tell what users were shown at least so often in some windows, by their place in what is asked.
+        """Return what users were shown at least so often in some windows, by their position in what is asked.
 
-        Who has seen none of the banners that are asked about so often is missing. UnavailableError where it is not known.
+        Users who have seen none of the banners so often are missing. UnavailableError if it is unknown.
         """
         ...
 

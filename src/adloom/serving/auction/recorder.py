@@ -19,7 +19,7 @@ from adloom.core.random import Chance
 from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
 from adloom.serving.auction.record.bid_record import BidRecord
-from adloom.serving.auction.request import LAST_PURCHASE_DAYS, AuctionQuery, describe_context
+from adloom.serving.auction.request import LAST_PURCHASE_DAYS, ServeQuery, describe_context
 from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import IndexedPlacement
@@ -41,7 +41,7 @@ class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is recorded of an auction besides its bids."""
 
     auction_id: OpaqueId
-    query: AuctionQuery
+    query: ServeQuery
     auction: DecidedAuction
     won_on: IndexedPlacement | None
     scoring_version: int

@@ -59,7 +59,7 @@ class VisitorInfo(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-class AuctionQuery(msgspec.Struct, frozen=True, gc=False):
+class ServeQuery(msgspec.Struct, frozen=True, gc=False):
     """A parsed request; its user as a canonical UUID text."""
 
     user: str
@@ -77,7 +77,7 @@ class _CommonRequest(msgspec.Struct, frozen=True, rename="camel"):
     user_context: msgspec.Raw = msgspec.Raw()
 
 
-def parse_request(body: bytes) -> AuctionQuery:
+def parse_request(body: bytes) -> ServeQuery:
     """Parse a request; ValidationFailedError names what is wrong with it."""
     try:
         common = _decode_common(body)
@@ -85,11 +85,11 @@ def parse_request(body: bytes) -> AuctionQuery:
         is_short = len(context) <= CONTEXT_BYTES_CACHED_MAX
         if is_short and _is_written(common.user_id) and BACKSLASH not in body:
             visitor = _parse_cached_visitor(context) if context else UNKNOWN_VISITOR
-            return AuctionQuery(common.user_id, common.placement_type, common.placement, visitor)
+            return ServeQuery(common.user_id, common.placement_type, common.placement, visitor)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # The full decoder finds out what is wrong.
     whole = _decode(body)
-    return AuctionQuery(
+    return ServeQuery(
         str(whole.user_id), whole.placement_type, whole.placement, parse_visitor(whole.user_context)
     )
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from adloom.auction.bid import Ctr
 from adloom.auction.price import PER_CLICK
-from adloom.auction.score import ScoredAd, Strengths
+from adloom.auction.score import AdFeatures, Strengths
 from adloom.core.money import Micros
 
 CHUNK_BIDS: Final = 32
@@ -49,7 +49,7 @@ class CtrRanking(NamedTuple):
 
 
 def build_ranking(
-    ads: Sequence[ScoredAd],
+    ads: Sequence[AdFeatures],
     worths: Sequence[int],
     lane: range,
     *,
