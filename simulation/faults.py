@@ -30,7 +30,7 @@ class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     request_lost: float = 0.0  # A reader's request does not arrive.
     response_lost: float = 0.0  # Its answer does not.
     repeated: float = 0.0  # A reader sends again what was accepted.
-    spoiled: float = 0.0  # Somebody writes into the ledger what is no event, per page view.
+    spoiled: float = 0.0  # An entry that is no event is appended, per page view.
     life_seconds_mean: float = float("inf")  # Of a process, before it is killed or stopped.
     outage_seconds_between: float = float("inf")  # Of the ledger, and of the tables.
     outage_seconds_mean: float = 5.0

@@ -21,14 +21,14 @@ HANG_SECONDS: Final = 60.0
 
 
 class Lease(NamedTuple):
-    """Who works for a projection, and until when."""
+    """Which consumer works for a projection, and until when."""
 
     consumer: str
     ends_at: float
 
 
 class LedgerServer:
-    """A stream that outlives those who write and read it, and what it knows of its readers."""
+    """The event log: entries, and the state of its consumer groups."""
 
     def __init__(self, faults: Faults, clock: Clock) -> None:
         self.faults = faults

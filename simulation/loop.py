@@ -20,11 +20,11 @@ Ts = TypeVarTuple("Ts")
 # To do something takes time. Without it, whom asyncio calls a nanosecond early, as it may, would find for ever that it
 # is not time yet.
 ROUND_SECONDS: Final = 1e-9
-ROUNDS_AT_ONCE_MAX: Final = 200_000  # Without time passing: somebody goes round in circles.
+ROUNDS_AT_ONCE_MAX: Final = 200_000  # Without time passing: a busy loop.
 
 
 class StuckError(Exception):
-    """Everybody waits for somebody and no timer will wake anyone, or somebody never waits at all."""
+    """A deadlock, or a busy loop: all tasks wait and no timer is set, or one never waits."""
 
 
 class _NeverSleeping(selectors.SelectSelector):
@@ -39,7 +39,7 @@ class _NeverSleeping(selectors.SelectSelector):
         """Let the time pass at once."""
         self._rounds = 0 if timeout else self._rounds + 1
         if timeout is None or self._rounds > ROUNDS_AT_ONCE_MAX:
-            self._rounds = 0  # Whoever clears up afterwards begins anew.
+            self._rounds = 0  # Cleaning up afterwards starts from zero.
             raise StuckError
         self._skip(timeout + ROUND_SECONDS)
         return []

@@ -34,7 +34,7 @@ from simulation.faults import Connection, Faults, Host, Outages
 from simulation.laws import KINDS, Counts, EventKey, Row
 
 UNFOLDABLE: Final = "unfoldable"  # The correlation id of an event that no table takes.
-SURPRISING: Final = "surprising"  # Of one that makes the program fail in a way that nobody has thought of.
+SURPRISING: Final = "surprising"  # Of one that makes the program fail unexpectedly.
 
 
 class CatalogKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class CatalogKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TablesServer:
-    """Tables that outlive those who write them; what a batch adds to them is decided by the real fold."""
+    """The event tables; the real `apply_batch` decides what a batch adds."""
 
     def __init__(self, faults: Faults, keys: CatalogKeys) -> None:
         self.faults = faults
@@ -69,7 +69,7 @@ class TablesServer:
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(UNFOLDABLE):
                 raise PoisonEntryError("No column takes this.")
             if isinstance(event, Impression | Click) and event.correlation_id.startswith(SURPRISING):
-                raise RuntimeError("Nobody has thought of this.")
+                raise RuntimeError("Unexpected.")
         batch = split_by_kind(records)
         added = apply_batch(batch, self.known(batch))
         self.apply(added)

@@ -65,12 +65,12 @@ class BudgetDatabase:
         self.laws.committed(writes, rows)
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
-        """Raise where somebody has written one of these states since."""
+        """Raise if one of these states was written since."""
         for write in writes:
             known = self.states.get(write.address)
             if (0 if known is None else known.version) != write.was_version:
                 self.faults.injected["fenced out"] += 1
-                raise FencedOutError(f"{write.address.key} is somebody else's.")
+                raise FencedOutError(f"{write.address.key} was written since.")
 
     def refuse(self, offers: Sequence[Offer]) -> None:
         """Raise where an offer is in the money ledger already."""

@@ -33,7 +33,7 @@ VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by bri
 
 
 class Given(NamedTuple):
-    """An offer, as whoever saw it being made knows it."""
+    """An offer, as observed when it was made."""
 
     campaign_id: CampaignId
     lease: int
@@ -79,7 +79,7 @@ class BudgetLaws:
         return self._spent_totals.total()
 
     def demand(self, is_so: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence about it
-        """Note what is not as it must be."""
+        """Record a violation unless `is_so`."""
         if not is_so and len(self.violations) < VIOLATIONS_MAX:
             self.violations.append(otherwise)
 
@@ -100,7 +100,7 @@ class BudgetLaws:
         )
 
     def auctioned(self, win: WinningBid, cost: Micros, rivals: Sequence[Bid]) -> None:
-        """Law: who wins is the highest of all who can pay, and pays at least the floor and never more than its bid."""
+        """Law: the highest bid that can pay wins, and pays at least the floor and never more than its bid."""
         bidder = win.bidder
         self.demand(
             bidder.floor <= win.final <= win.ecpm and cost <= bidder.price.cost,
@@ -117,7 +117,7 @@ class BudgetLaws:
     # ------------------------------------------------------------ at every commit
 
     def committed(self, writes: Sequence[StateWrite], rows: Sequence[MoneyRow]) -> None:
-        """Look at what has become durable."""
+        """Check what has become durable."""
         campaigns: list[tuple[CampaignState | None, CampaignState]] = []
         for write in writes:
             if write.address.kind == CAMPAIGN:
@@ -137,7 +137,7 @@ class BudgetLaws:
         self._check_allotments()
 
     def _allow(self, before: CampaignState | None, after: CampaignState) -> None:
-        """Note what people allowed since the campaign was last kept."""
+        """Record what people allowed since the campaign was last stored."""
         config = after.config
         assert config is not None
         since, until = _versions(before, after)
@@ -207,7 +207,7 @@ class BudgetLaws:
         offer = row.request_id.int, row.slot
         given = self.given[offer]
         self.demand(offer not in self._charged, f"an offer of {row.campaign_id} is charged twice")
-        self.demand(offer in self.confirmed, f"an offer of {row.campaign_id} is charged, and nobody saw it")
+        self.demand(offer in self.confirmed, f"an offer of {row.campaign_id} is charged, and was never seen")
         self.demand(row.amount == given.amount, f"an offer of {row.campaign_id} is charged {row.amount}")
         self._charged[offer] = row
         if row.kind is not MoneyKind.CHARGE:
@@ -312,7 +312,7 @@ class BudgetLaws:
             self.demand(said == spent, f"{advertiser_id} was charged {spent} on {day}, and {said} is told")
 
     def unspent(self, now: datetime) -> list[str]:
-        """Tell what could be spent and is not, with every campaign running and readers for all."""
+        """Return what could be spent and is not, with every campaign running and visitors for all."""
         return [
             f"{one.id} could spend {amount}, and does not"
             for one in self._catalog.campaigns.values()
@@ -341,7 +341,7 @@ def _was_allotted(before: AdvertiserState | None, campaign_id: CampaignId, day: 
 
 
 def _versions(before: CampaignState | None, after: CampaignState) -> tuple[int, int]:
-    """Tell between which versions of the catalog a campaign has been since it was last kept."""
+    """Return the versions of the catalog between which a campaign was last stored."""
     assert after.config is not None
     since = before.config.version if before is not None and before.config is not None else 0
     return since, after.config.version

@@ -39,9 +39,9 @@ class Ledger:
 
 
 class BudgetVisitors:
-    """Everybody who looks at pages."""
+    """All visitors of the run."""
 
-    def __init__(  # noqa: PLR0913 - whom they meet
+    def __init__(  # noqa: PLR0913 - what they meet
         self,
         ledger: Ledger,
         laws: BudgetLaws,

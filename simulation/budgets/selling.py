@@ -29,8 +29,8 @@ from simulation.budgets.valkey import valkey_of
 from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.faults import Host
 
-# One context for all: whom a request is for is another's law.
-SOMEBODY: Final = Context(
+# One context for all: targeting has its own tests.
+ANY_VISITOR: Final = Context(
     device=None,
     country=None,
     language=None,
@@ -45,14 +45,14 @@ REQUEST: Final = FastRequest(b"POST", b"/api/v1/ads/serve")
 
 
 class Sold(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer that was made: of whom, at which cost, out of which lease, in which second."""
+    """An offer that was made: its campaign, cost, lease and second."""
 
     candidate: Candidate
     cost: Micros
     lease: int
     second: int
     win: WinningBid | None = None  # Where it was auctioned off,
-    rivals: tuple[Bid, ...] = ()  # and all who could have won, where that is known for certain.
+    rivals: tuple[Bid, ...] = ()  # All bids that could have won, if that is certain.
 
 
 class SellingProcess:
@@ -100,7 +100,7 @@ class SellingProcess:
         now = self._clock.now()
         second = int(now.timestamp())
         state = self._states.get(placement, now)
-        offers, leases = self._reserve(self._states.decide_offers(state, SOMEBODY, second), second)
+        offers, leases = self._reserve(self._states.decide_offers(state, ANY_VISITOR, second), second)
         return [
             Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
             for offer, lease in zip(offers, leases, strict=True)

@@ -19,7 +19,7 @@ OWNER_SECONDS: Final = 5.0
 
 
 class ValkeyServer:
-    """Channels, a few values, and who owns the budget actors."""
+    """Channels, a few values, and the leader lock."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -193,7 +193,7 @@ class SimulatedLeaderLock:
         try:
             await _arrived(self._server, self._host)
         except DisconnectedError as error:
-            raise UnavailableError("It is not known who owns the budget actors.") from error
+            raise UnavailableError("The leader lock cannot be reached.") from error
 
 
 async def _arrived(server: ValkeyServer, host: Host) -> None:

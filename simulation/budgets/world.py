@@ -31,7 +31,7 @@ REST_SECONDS_MAX: Final = 300.0  # Until all that was seen is settled, and all h
 SPEND_SECONDS_MAX: Final = 240.0  # Until all that can be spent is spent.
 MIDNIGHT_AWAY: Final = timedelta(minutes=30)
 VIEWS_AT_THE_END: Final = 4.0
-WINDOW_OPENED: Final = 0.1  # How often somebody opens a new daily window after a change.
+WINDOW_OPENED: Final = 0.1  # How often an admin opens a new daily window after a change.
 
 
 class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class BudgetWorld(BaseWorld):
         ends_at = find_budget_day(now, self._plan.zone).ends_at
         if ends_at - now < MIDNIGHT_AWAY:
             await asyncio.sleep((ends_at - now + MIDNIGHT_AWAY).total_seconds())
-        # Whoever takes over from the one that took leave of dead processes knows when their holds are over.
+        # The next leader knows when the holds of dead processes are over.
         await self._with_worker(lambda: asyncio.sleep(SESSION_SECONDS_MAX + 1))
         await self._with_worker(lambda: self._wait_until(self._is_at_rest, seconds_max=REST_SECONDS_MAX))
         self.laws.check_rest()
@@ -289,5 +289,5 @@ def simulate(plan: BudgetPlan) -> BudgetOutcome:
     try:
         virtual.run(plan.seed, run())
     except virtual.StuckError:
-        worlds[0].laws.demand(is_so=False, otherwise="nobody moves any more, or somebody never stops to")
+        worlds[0].laws.demand(is_so=False, otherwise="a deadlock, or a busy loop")
     return worlds[0].outcome()

@@ -55,7 +55,7 @@ class LeaderLoop:
             except UnavailableError as error:
                 log.warning("brains_wait", reason=error.detail)
             except Exception:
-                # The outermost loop: whatever a part died of, all of them begin anew from what is kept.
+                # The outermost loop: whatever a part failed with, all parts start again from the stored states.
                 log.exception("brains_failed")
             if not stop.is_set():
                 await _pause(self._standby_seconds, stop)
@@ -83,7 +83,8 @@ class LeaderLoop:
         is_leader = True
         while is_leader and not stop.is_set():
             await _pause(self._renew_seconds, stop)
-            # Who cannot be asked has given it to nobody: we go on, and the versions of states would tell.
+            # If Valkey is unreachable, no other worker can take the lock; carry on.
+            # State versions fence out a second leader.
             with contextlib.suppress(UnavailableError):
                 is_leader = await self._lock.acquire()
 

@@ -64,7 +64,7 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     given: tuple[tuple[int, int], ...] = ()
     want: Micros
     cost: Micros  # Of one offer: grants are whole multiples of it.
-    # Somebody was turned away for lack of it: others shall return what they do not use.
+    # A visitor was turned away for lack of it: others must return what they do not use.
     is_needed: bool = False
 
 

@@ -19,7 +19,7 @@ from adloom.runtime.actors.actor import Effect, Persist, RecordRow
 FLUSH_EVENTS_MAX: Final = 20
 FLUSH_AFTER: Final = timedelta(milliseconds=500)
 
-# Looked up once: an enumeration finds its members anew each time.
+# Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
 
 _changed = msgspec.structs.replace
@@ -77,7 +77,7 @@ def apply_confirm(
 
 def flush_if_due(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Flush when the buffer is full, or its first row has waited long enough."""
-    # Further ahead than that it cannot be, unless the clock was set back: then nobody waits for it.
+    # It cannot be further ahead, unless the clock was set back: then flush at once.
     is_due = state.flush_at is not None and not state.flush_at - FLUSH_AFTER <= now < state.flush_at
     if not is_due and len(state.buffer) < FLUSH_EVENTS_MAX:
         return state

@@ -24,7 +24,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow
 from adloom.schedule.budget_day import build_budget_day
 
-IDLE_SECONDS: Final = 2  # Of a lease out of which nothing was given: who has readers gives every second.
+IDLE_SECONDS: Final = 2  # A process with visitors gives every second.
 SESSIONS_OVER_SECONDS: Final = 600  # Longer than a message can be on its way.
 
 _changed = msgspec.structs.replace
@@ -112,7 +112,7 @@ def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) 
     if not rows:
         return state
     effects += [*map(RecordRow, rows), publish_spend(state, now)]
-    # Who was asked back for it while it was out returns it as soon as it is here.
+    # The advertiser asked for it while it was on hold: return it now.
     return queue_report(state, now, effects) if state.is_giving_back and compute_spare(state) else state
 
 
@@ -169,7 +169,7 @@ def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime)
         return lease
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     more = usage.want - lease.unassigned
-    is_modest = has_unmet_demand(state, now) and not usage.is_needed  # Somebody else has a reader waiting.
+    is_modest = has_unmet_demand(state, now) and not usage.is_needed  # Another process has a visitor waiting.
     if left is not None:
         more = _size_grant(
             more, left - usage.cost * is_modest, cost=usage.cost, sessions=_count_sessions(state)

@@ -22,7 +22,7 @@ ATTEMPTS_MAX: Final = 5
 BACKOFF_MIN: Final = timedelta(milliseconds=100)
 BACKOFF_MAX: Final = timedelta(seconds=5)
 RECONCILE_AFTER: Final = timedelta(minutes=2)
-NEED_SECONDS: Final = 2  # For so long somebody who was turned away counts as waiting.
+NEED_SECONDS: Final = 2  # For so long a process that turned a visitor away counts as waiting.
 
 _changed = msgspec.structs.replace
 
@@ -81,7 +81,7 @@ def ask_for_more(
         return state
     pending = state.report
     if pending is not None and pending.attempts > ATTEMPTS_MAX:
-        # Nobody has answered for long, and now somebody waits: that is worth another try.
+        # No answer for long, and now a visitor waits: try again.
         is_worth_it = now >= pending.again_at - RECONCILE_AFTER + BACKOFF_MAX
         return _send_report(state, now, effects, attempts=pending.attempts) if is_worth_it else state
     return queue_report(state, now, effects)

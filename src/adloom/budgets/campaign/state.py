@@ -38,7 +38,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     held_since: int | None = None  # No hold is of an earlier second.
     released_until: int = 0  # Holds of this second and before have come back.
     cost: Micros = NOTHING  # Of an offer, as last heard: less than that is dust.
-    needed_second: int = 0  # In which somebody with a reader waiting was last turned away.
+    needed_second: int = 0  # In which a process last turned a visitor away.
     asked_second: int = 0  # In which the advertiser was last asked for more.
     allotted: Micros = NOTHING  # By the advertiser, for `day`.
     wanted: Micros = NOTHING  # Of the advertiser, beyond what is committed.

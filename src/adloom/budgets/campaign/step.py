@@ -136,7 +136,7 @@ def _roll_day(state: CampaignState, day: date, now: datetime, effects: list[Effe
         wanted=NOTHING,
         is_giving_back=False,
     )
-    # Always, also where nothing was spent: whoever keeps figures of yesterday waits for this.
+    # Even if nothing was spent: listeners wait for this to close yesterday.
     effects += [Persist(), publish_spend(state, now)]
     return queue_report(state, now, effects)
 

@@ -10,7 +10,7 @@ from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import Click, Event, Impression, LogEvent
 
 EVENTS: Final = (Impression, Click)
-# Looked up once: an enumeration finds its members anew each time.
+# Looked up once: looking up a member of an enumeration costs more than comparing it.
 _IMPRESSION: Final = ChargeKind.IMPRESSION
 _CLICK: Final = ChargeKind.CLICK
 

@@ -31,7 +31,7 @@ from adloom.runtime.actors.mailboxes import MailboxFullError
 CHARGES: Final = "charges"
 # Campaigns gather charges for half a second before they write them, so a batch takes at least that long.
 BATCH_MAX: Final = 20_000
-CONFIRMS_MAX: Final = 50  # In one message: while a campaign takes it, everybody else waits.
+CONFIRMS_MAX: Final = 50  # In one message: while a campaign handles it, all others wait.
 ROOM_SECONDS: Final = 0.005  # Until a host has taken some of what waits.
 ROOM_SECONDS_MAX: Final = 10.0
 LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
@@ -127,7 +127,7 @@ class ChargesProjection:
         together = _group_by_campaign(new.values())
         addresses = await self._whereabouts.find([campaign_id for campaign_id, _ in together.values()])
         known = [(addresses[one], its) for one, its in together.values() if one in addresses]
-        # Before they are sent: who may have been told is asked about the next time.
+        # Before they are sent: from then on the ledger must be asked about them.
         self._current_memory().note(new, now=self._clock.now())
         await self._make_durable(known)
         counted = sum(len(its) for _, its in known)

@@ -19,7 +19,7 @@ from adloom.budgets.config.configuration import build_advertiser_config, build_c
 from adloom.core.clock import Clock
 from adloom.runtime.actors.actor import Address
 
-# Of those who were introduced lately it may not be known yet that they have a state.
+# An actor that was just configured may have no stored state yet.
 LATELY_SECONDS: Final = 60.0
 LATELY_MAX: Final = 100_000
 
@@ -33,7 +33,7 @@ class EntityConfigurer:
         self._catalog = catalog
         self._clock = clock
         self._hold_seconds = hold_seconds
-        self._lately: dict[Address, float] = {}  # Who was introduced last is last.
+        self._lately: dict[Address, float] = {}  # In order of time.
 
     async def load_first_messages(
         self, addresses: Sequence[Address]

@@ -21,7 +21,7 @@ COLUMNS: Final = (
     *("kind", "campaign_id", "advertiser_id", "day", "budget_window", "amount_micros", "at", "lease"),
     *("second", "request_id", "slot", "confirmed_by", "banner_id", "placement_id"),
 )
-# Looked up once: an enumeration finds its members anew each time.
+# Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
 # What was spent is told whole, so that saying it twice changes nothing.
 SET_TOTALS: Final = """
@@ -83,7 +83,7 @@ class MoneyWriter:
 
 
 async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int], DayTotal]) -> None:
-    # Always in the same order, so that two who write the same days do not wait for each other in a circle.
+    # Always in the same order, so that two writers of the same days cannot deadlock.
     ordered = [totals[key] for key in sorted(totals)]
     await connection.execute(
         SET_TOTALS,

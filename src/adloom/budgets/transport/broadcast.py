@@ -10,7 +10,7 @@ from adloom.runtime.valkey import Valkey
 
 
 class ValkeyBroadcaster:
-    """Publishes to whoever listens on the channels."""
+    """Publishes to all listeners of a channel."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey

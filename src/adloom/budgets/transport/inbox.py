@@ -39,7 +39,7 @@ NOTED_MAX: Final = 5_000
 CLOSED_MAX: Final = 1_000  # Leases that are closed at once: between two such parts others have their turn.
 RETRY_SECONDS: Final = 0.5
 CLOSE_AGAIN_SECONDS: Final = 5.0  # After a campaign could not keep it.
-STALLED_SECONDS: Final = 3.0  # Who has slept so long could hear nobody.
+STALLED_SECONDS: Final = 3.0  # After such a pause of ours, silence of others does not count.
 LOOK_SECONDS_MAX: Final = 1.0
 SESSION_MAX: Final = 2**63 - 1
 PROCESS_LENGTH_MAX: Final = 200
@@ -119,7 +119,7 @@ class Inbox:
             case OpenWindow() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"
             case _:
-                # What nobody can take, or only campaigns, advertisers, the catalog and the ledger may say.
+                # Unknown, or what only campaigns, advertisers, the catalog and the event log may send.
                 return "unknown"
 
     def _on_heartbeat(self, beat: SessionHeartbeat) -> str:
@@ -209,7 +209,7 @@ class Inbox:
                 self._has_work.set()
 
     async def _wait(self) -> None:
-        # Nobody's silence is judged before we listen, so it is not waited for either.
+        # Before we listen no silence counts, so do not wait for it.
         next_at = self._sessions.next_silence_at() if self._is_listening else None
         seconds = (
             LOOK_SECONDS_MAX
@@ -269,7 +269,7 @@ class Inbox:
         with contextlib.suppress(UnavailableError):
             for key in keys:
                 closing[key] = self._host.send_durably(Address(CAMPAIGN, key), over)
-                # Whoever is told to stop meanwhile does not ask what came of it.
+                # If we stop meanwhile, no one reads the result.
                 closing[key].add_done_callback(lambda done: done.cancelled() or done.exception())
         if closing:
             await asyncio.wait(closing.values())

@@ -21,7 +21,7 @@ class DeliverySessions:
 
     def __init__(self, *, silence_max: float = SESSION_SECONDS_MAX) -> None:
         self._silence_max = silence_max
-        self._heard_at: dict[int, float] = {}  # Who was heard of last is last.
+        self._heard_at: dict[int, float] = {}  # In order of time.
         self._over: dict[int, None] = {}
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class DeliverySessions:
         """Return sessions that were not heard for too long."""
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
-            # Added up as `next_at` does, so that who was waited for is silent then.
+            # The same sum as in `next_silence_at`, so that rounding cannot differ.
             if at < heard_at + self._silence_max:
                 break
             silent.append(session)
