@@ -71,7 +71,6 @@ ALIVE = FastAnswer(
 
 
 def main() -> None:
-    """Run until told to stop."""
     run_process(delivery_settings, deliver)
 
 
@@ -89,7 +88,7 @@ class Running(NamedTuple):
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
-    """Serve the public routes; what has been accepted is in the ledger before the process ends."""
+    """Serve the public routes; whatever was accepted is in the event log before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
     clock = SystemClock()
     states = PlacementStates(keep_seconds=settings.serve_cache_seconds)
@@ -101,9 +100,9 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _leasing(LeaseClient(valkey, states, clock, process=process)) as leases,
-        _learning(ModelLoader(valkey, clock)) as models,
-        _kept(
+        _run_leases(LeaseClient(valkey, states, clock, process=process)) as leases,
+        _run_models(ModelLoader(valkey, clock)) as models,
+        _run_refresher(
             IndexRefresher(
                 pool,
                 valkey,
@@ -118,14 +117,14 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         running = Running(
             clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
         )
-        public, auctions, figures = _public_routes(settings, metrics, running)
+        public, auctions, figures = _build_public_routes(settings, metrics, running)
         vitals = delivery_teller(
             settings, valkey, clock, figures, keeper=refresher, appender=appender, spool=spool
         )
-        routes = [*_behind_limit(public, settings, clock), *ScriptRoutes().routes()]
+        routes = [*_limit(public, settings, clock), *ScriptRoutes().routes()]
         if settings.has_sample_pages:
             routes += sample_routes(lambda: _has_sample(refresher))
-        routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_alive))
+        routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive))
         async with publish_meanwhile(vitals):
             freeze_new_objects()  # The first index.
             await serve(
@@ -137,10 +136,10 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         auctions.flush()
 
 
-def _public_routes(
+def _build_public_routes(
     settings: DeliverySettings, metrics: Metrics, running: Running
 ) -> tuple[list[FastRoute], AuctionParts, ServeFigures]:
-    """Make what readers and their servers ask for, and show what becomes of it; tell who has to be flushed at the end."""
+    """Build the public routes and their metrics. The auctions have to be flushed at the end."""
     clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
     keys = _token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
@@ -185,8 +184,8 @@ def _public_routes(
     figures = ServeFigures(offers, auctions.routes)
     figures.register(metrics)
     routes = [
-        *_traced(figures.measured(offers.routes()), "banners.serve"),
-        *_traced(figures.measured(auctions.routes.routes()), "ads.serve"),
+        *_trace(figures.measured(offers.routes()), "banners.serve"),
+        *_trace(figures.measured(auctions.routes.routes()), "ads.serve"),
         *events.routes(),
         *ad_events.routes(),
         *ScriptlessRoutes(offers, events).routes(),
@@ -203,8 +202,8 @@ def _token_keys(settings: DeliverySettings) -> TokenKeys:
 
 
 @asynccontextmanager
-async def _kept(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
-    """Keep an index up to date; wait for the first one, so that nobody is turned away for lack of it."""
+async def _run_refresher(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
+    """Keep an index up to date; wait for the first one, so that no request fails for lack of it."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(refresher.run())
         await refresher.wait_until_ready(seconds_max=FIRST_INDEX_SECONDS_MAX)
@@ -213,8 +212,8 @@ async def _kept(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
 
 
 @asynccontextmanager
-async def _leasing(leases: LeaseClient) -> AsyncGenerator[LeaseClient]:
-    """Keep leases of budgets; they are returned when nothing is offered any more."""
+async def _run_leases(leases: LeaseClient) -> AsyncGenerator[LeaseClient]:
+    """Keep budget leases; they are returned when nothing is offered any more."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(leases.run(stop))
@@ -225,8 +224,8 @@ async def _leasing(leases: LeaseClient) -> AsyncGenerator[LeaseClient]:
 
 
 @asynccontextmanager
-async def _learning(models: ModelLoader) -> AsyncGenerator[ModelLoader]:
-    """Keep the learned model up to date; without one nobody is turned away."""
+async def _run_models(models: ModelLoader) -> AsyncGenerator[ModelLoader]:
+    """Keep the learned model up to date; serving does not need one."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(models.run(stop))
@@ -246,24 +245,24 @@ def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> Traf
 
 
 def _has_sample(refresher: IndexRefresher) -> bool:
-    """Tell whether there is anything of the sample to be asked for."""
+    """Whether the catalog has placements of the sample."""
     by_slug = refresher.current.by_slug
     return any(slug.encode() in by_slug for slug in SLOT_BY_SLUG)
 
 
-def _alive(request: object) -> FastAnswer:
+def _answer_alive(request: object) -> FastAnswer:
     del request
     return ALIVE
 
 
-def _traced(routes: list[FastRoute], name: str) -> list[FastRoute]:
+def _trace(routes: list[FastRoute], name: str) -> list[FastRoute]:
     return [
         msgspec.structs.replace(route, handler=sample_calls(route.handler, name, one_in=TRACED_ONE_IN))
         for route in routes
     ]
 
 
-def _behind_limit(routes: list[FastRoute], settings: DeliverySettings, clock: Clock) -> list[FastRoute]:
+def _limit(routes: list[FastRoute], settings: DeliverySettings, clock: Clock) -> list[FastRoute]:
     if settings.rate_limit_permits_per_minute is None:
         return routes
     limiter = RateLimiter(settings.rate_limit_permits_per_minute)

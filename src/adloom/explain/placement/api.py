@@ -92,9 +92,9 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     now: Now,
     at: AskedMoment = None,
 ) -> Explanation:
-    """Say of every candidate why it is shown or not, for a reader with these headers or parameters.
+    """Say of every candidate why it is shown or not, for a visitor with these headers or parameters.
 
-    The parameters are those of the serve route; a bearer token here is yours, not the reader's.
+    The parameters are those of the serve route; a bearer token here is yours, not the visitor's.
     An advertiser sees its own candidates, a publisher its own placements.
     """
     async with pool.acquire() as connection:
