@@ -172,7 +172,7 @@ def build_control(
             app.state.valkey = valkey
             app.state.stats_queue = stats_queue
             app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_queue.queue)}
-            app.state.failed_jobs = functools.partial(_failed_jobs, stats_queue)
+            app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
             app.state.passwords = passwords or Passwords()
@@ -185,7 +185,7 @@ def build_control(
             )
             yield
 
-    app = _routed_app(lifespan)
+    app = _build_app(lifespan)
     app.state.spend_feed = feed
     app.state.clock = clock
     app.state.ids = ids
@@ -208,7 +208,7 @@ def build_control(
     return app
 
 
-async def _failed_jobs(stats_queue: StatsQueue) -> int:
+async def _count_failed_jobs(stats_queue: StatsQueue) -> int:
     await stats_queue.refresh_counts()
     return stats_queue.counts.dead
 
@@ -222,12 +222,12 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
 
 def openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document."""
-    document = build_document(_routed_app())
+    document = build_document(_build_app())
     add_delivery_routes(document)
     return document
 
 
-def _routed_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framework declares it
+def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framework declares it
     app = FastAPI(
         title="Adloom",
         version=VERSION,
@@ -246,11 +246,11 @@ def _routed_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the frame
 
 
 async def _answer_openapi() -> Response:
-    return Response(_encoded_openapi(), media_type="application/json")
+    return Response(_encode_openapi(), media_type="application/json")
 
 
 @functools.cache
-def _encoded_openapi() -> bytes:
+def _encode_openapi() -> bytes:
     return msgspec.json.encode(openapi_document())
 
 

@@ -18,7 +18,7 @@ from adloom.app.delivery_auctions import (
     register_auction_metrics,
 )
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.delivery import ServeFigures, delivery_teller, register_model
+from adloom.app.metrics.delivery import ServeFigures, make_heartbeat, register_model
 from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
@@ -118,7 +118,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
-        vitals = delivery_teller(
+        vitals = make_heartbeat(
             settings, valkey, clock, figures, keeper=refresher, appender=appender, spool=spool
         )
         routes = [*_limit(public, settings, clock), *ScriptRoutes().routes()]
@@ -184,8 +184,8 @@ def _build_public_routes(
     figures = ServeFigures(offers, auctions.routes)
     figures.register(metrics)
     routes = [
-        *_trace(figures.measured(offers.routes()), "banners.serve"),
-        *_trace(figures.measured(auctions.routes.routes()), "ads.serve"),
+        *_trace(figures.measure(offers.routes()), "banners.serve"),
+        *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
         *events.routes(),
         *ad_events.routes(),
         *ScriptlessRoutes(offers, events).routes(),

@@ -27,7 +27,7 @@ async def run(database_url: str, first: date, last: date, clock: Clock, console:
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
             await refuse_dropped(pool, first, last)
             rollup = Rollup(pool, clock)
-            with _shown(console, days) as tell:
+            with _show_progress(console, days) as tell:
                 for day in days:
                     tell(day, 0.0)
                     rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: tell(day, share))
@@ -52,7 +52,7 @@ def days_of(first: date, last: date, *, today: date) -> Iterator[date]:
 
 
 @contextlib.contextmanager
-def _shown(console: Console, days: list[date]) -> Generator[Tell]:
+def _show_progress(console: Console, days: list[date]) -> Generator[Tell]:
     """Show a progress bar over all days on a terminal."""
     bar = Progress(
         TextColumn("{task.description}"),

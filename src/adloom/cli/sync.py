@@ -107,16 +107,16 @@ class _Following:
         for job_id in list(self._open):
             seen = await self._queue.find(job_id)
             if seen is None or seen.state is JobState.COMPLETED:  # The queue forgets what was done long ago.
-                self._ended(job_id, "done")
+                self._mark_ended(job_id, "done")
             elif seen.state is JobState.FAILED:
                 self._failed.append(seen)
-                self._ended(job_id, f"failed: {seen.error or 'no reason given'}")
+                self._mark_ended(job_id, f"failed: {seen.error or 'no reason given'}")
             else:
                 if seen.state is JobState.ACTIVE:
                     self._seconds_idle = 0.0
                 self._open[job_id] = seen.progress
 
-    def _ended(self, job_id: str, how: str) -> None:
+    def _mark_ended(self, job_id: str, how: str) -> None:
         del self._open[job_id]
         self._seconds_idle = 0.0
         self._console.print(f"{job_id}  {how}", highlight=False)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -354,9 +354,10 @@ def _read_struct(kind: type[S], variables: Mapping[str, str], problems: list[str
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
             values[field.name] = _read_struct(hint, variables, problems)
             continue
-        [variable] = hint.__metadata__
+        variable = cast("Variable", hint.__metadata__[0])
+        text = variables.get(variable.name)
         try:
-            if text := variables.get(variable.name):
+            if text:
                 values[field.name] = variable.parse(text)
             elif variable.default is not None:
                 values[field.name] = variable.default(variables)

@@ -26,7 +26,7 @@ class ServeFigures:
         self._auctions = auctions
         self._times = ServeTimes()
 
-    def measured(self, routes: list[FastRoute]) -> list[FastRoute]:
+    def measure(self, routes: list[FastRoute]) -> list[FastRoute]:
         return [self._times.measure(route) for route in routes]
 
     def register(self, metrics: Metrics) -> None:
@@ -54,7 +54,7 @@ class ServeFigures:
         )
 
 
-def delivery_teller(  # noqa: PLR0913 - what it reads
+def make_heartbeat(  # noqa: PLR0913 - what it reads
     settings: DeliverySettings,
     valkey: Valkey,
     clock: Clock,

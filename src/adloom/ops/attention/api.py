@@ -63,9 +63,9 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
     if actor.sees_all or actor.role is Role.ADVERTISER:
         scope = Scope(actor.account_id)
         async with pool.acquire() as connection:
-            found += list_expired_credentials(await store.locked_out(connection, scope))
-            found += judge_budgets(await store.running_budgets(connection, scope, now=now), now=now)
-            found += list_ends(await store.ending(connection, scope, now=now))
+            found += list_expired_credentials(await store.read_locked_out(connection, scope))
+            found += judge_budgets(await store.read_running_budgets(connection, scope, now=now), now=now)
+            found += list_ends(await store.read_ending(connection, scope, now=now))
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(

@@ -46,11 +46,11 @@ LOCKED_OUT: Final = """
 """
 
 
-async def running_budgets(
+async def read_running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
 ) -> list[tuple[Thing, BudgetStatus]]:
     """Read the budget status of running campaigns."""
-    filters = _owned(scope)
+    filters = _filter_by_owner(scope)
     rows = await connection.fetch(
         RUNNING.format(filters=filters.sql, most=filters.bind(BUDGETS_MAX)), *filters.values
     )
@@ -65,11 +65,11 @@ async def running_budgets(
     ]
 
 
-async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
+async def read_ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
     """Read the campaigns and banners that end soon."""
     found: list[Thing] = []
     for noun, statement in (("campaign", ENDING_CAMPAIGNS), ("banner", ENDING_BANNERS)):
-        filters = _owned(scope)
+        filters = _filter_by_owner(scope)
         text = statement.format(
             filters=filters.sql,
             now=filters.bind(now),
@@ -81,16 +81,16 @@ async def ending(connection: Connection, scope: Scope, *, now: datetime) -> list
     return found
 
 
-async def locked_out(connection: Connection, scope: Scope) -> list[Thing]:
+async def read_locked_out(connection: Connection, scope: Scope) -> list[Thing]:
     """Read the ad accounts that need new credentials."""
-    filters = _owned(scope)
+    filters = _filter_by_owner(scope)
     rows = await connection.fetch(
         LOCKED_OUT.format(filters=filters.sql, most=filters.bind(THINGS_MAX)), *filters.values
     )
     return [Thing(noun="adAccount", id=row["id"], name=row["name"], at=row["at"]) for row in rows]
 
 
-def _owned(scope: Scope) -> Filters:
+def _filter_by_owner(scope: Scope) -> Filters:
     filters = Filters()
     filters.add_given("owner.public_id = {}", scope.account_id)
     return filters

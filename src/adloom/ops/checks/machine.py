@@ -80,7 +80,7 @@ def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callabl
         if silent:
             return fail(
                 "Ports",
-                f"nothing listens on {_listed(silent)}",
+                f"nothing listens on {_join_ports(silent)}",
                 "look at the log of `adloom up`, or start it again",
             )
         return ok("Ports", words)
@@ -88,10 +88,10 @@ def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callabl
     if busy:
         flags = " ".join(f"--{name}-port" for name in busy)
         return fail(
-            "Ports", f"in use by another program: {_listed(busy)}", f"stop it, or choose others: {flags}"
+            "Ports", f"in use by another program: {_join_ports(busy)}", f"stop it, or choose others: {flags}"
         )
     return ok("Ports", f"free: {words}")
 
 
-def _listed(ports: Mapping[str, int]) -> str:
+def _join_ports(ports: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {port}" for name, port in ports.items())

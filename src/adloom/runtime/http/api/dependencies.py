@@ -35,14 +35,14 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
-        async def guarded(request: Request) -> Response:
+        async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
             request.state.actor = await authenticator.actor_of(
                 authorization=request.headers.get("authorization"), api_key=request.headers.get("x-api-key")
             )
             return await handle(request)
 
-        return guarded
+        return handle_guarded
 
 
 def _actor(request: Request) -> Actor:

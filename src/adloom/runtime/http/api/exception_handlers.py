@@ -46,7 +46,7 @@ OUTAGES: Final = (
 UNSTORABLE: Final = (asyncpg.CharacterNotInRepertoireError, asyncpg.UntranslatableCharacterError)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _PARTS_OF_A_REQUEST: Final = frozenset({"body", "query", "path", "header", "cookie"})
-_BETTER_WORDS: Final = {
+_MESSAGES: Final = {
     "missing": "is required",
     "extra_forbidden": "is not a field that we know",
     "json_invalid": "is not valid JSON",
@@ -87,7 +87,7 @@ def _field(location: Sequence[str | int]) -> str:
     if parts and parts[0] in _PARTS_OF_A_REQUEST:
         is_of_path = parts.pop(0) == "path"
         parts = [to_camel(str(part)) for part in parts] if is_of_path else parts
-    return _sayable(".".join(str(part) for part in parts))[:FIELD_LENGTH_MAX] or "body"
+    return _make_printable(".".join(str(part) for part in parts))[:FIELD_LENGTH_MAX] or "body"
 
 
 def _message(error: Mapping[str, Any]) -> str:
@@ -96,10 +96,10 @@ def _message(error: Mapping[str, Any]) -> str:
         return str(error["msg"]).removeprefix("Value error, ")
     if kind == "too_long" and isinstance(error["input"], str):
         return f"must have at most {error['ctx']['max_length']} characters"
-    return _BETTER_WORDS.get(kind) or _sayable(str(error["msg"]))
+    return _MESSAGES.get(kind) or _make_printable(str(error["msg"]))
 
 
-def _sayable(text: str) -> str:
+def _make_printable(text: str) -> str:
     # Names and messages may repeat what a client made up, half surrogates included.
     return text.encode(errors="replace").decode()
 
@@ -113,7 +113,7 @@ async def _answer_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = field_problems(error.errors())
     if any(one["type"] == "json_invalid" for one in error.errors()):
-        problems = (FieldProblem("body", _BETTER_WORDS["json_invalid"]),)
+        problems = (FieldProblem("body", _MESSAGES["json_invalid"]),)
     detail = "; ".join(f"{problem.field}: {problem.message}" for problem in problems[:3])
     return problem_response(ValidationFailedError(f"{detail}.", errors=problems))
 
@@ -128,7 +128,7 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
             return problem_response(NotFoundError("There is nothing at this address."))
         case 405:
             detail = f"This address does not take {request.method}."
-            return problem_response(MethodNotAllowedError(detail), {"Allow": _allowed_methods(request)})
+            return problem_response(MethodNotAllowedError(detail), {"Allow": _list_methods(request)})
         case _:
             problem = FieldProblem("body", "cannot be read as JSON")
             return problem_response(
@@ -138,7 +138,7 @@ async def _answer_framework(request: Request, error: Exception) -> Response:
             )
 
 
-def _allowed_methods(request: Request) -> str:
+def _list_methods(request: Request) -> str:
     # The framework would name those of one route only; an address has a route for each of its methods.
     routes: Sequence[BaseRoute] = request.app.routes
     scopes = ({**request.scope, "method": method} for method in _METHODS)

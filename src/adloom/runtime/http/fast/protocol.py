@@ -193,7 +193,6 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.write(_CONTINUE)
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
-        """Answer a request, or queue it behind the one that waits."""
         self._owes_continue = False
         if self._is_blocked:
             self._waiting.append(partial(self._begin, request, route, connection))

@@ -44,7 +44,7 @@ class ServeTimes:
         note = self._samples.append
         now = time.perf_counter
 
-        def sampled(request: FastRequest) -> FastResult:
+        def handle_sampled(request: FastRequest) -> FastResult:
             nonlocal calls_until_sample
             calls_until_sample -= 1
             if calls_until_sample:
@@ -60,4 +60,4 @@ class ServeTimes:
                 note(now() - began)
             return answer
 
-        return sampled
+        return handle_sampled
