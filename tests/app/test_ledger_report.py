@@ -118,7 +118,7 @@ async def test_one_or_all_are_tried_again(redis_url: str, valkey: Valkey, screen
     assert screen.text.startswith("1 appended to the ledger again")
 
 
-async def test_one_is_forgotten(redis_url: str, valkey: Valkey, screen: Screen) -> None:
+async def test_a_dead_letter_is_deleted(redis_url: str, valkey: Valkey, screen: Screen) -> None:
     letter_id = await a_letter(valkey)
 
     await ledger_report.forget_dead(redis_url, letter_id, screen.console)

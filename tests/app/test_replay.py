@@ -100,7 +100,7 @@ async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Inst
     assert await installation.books() == before
 
 
-async def test_a_replay_tells_what_it_has_corrected(installation: Installation) -> None:
+async def test_a_replay_prints_what_it_has_corrected(installation: Installation) -> None:
     before = await installation.books()
     await installation.pool.execute("DELETE FROM events.banner_impressions WHERE correlation_id LIKE '1%'")
     await installation.pool.execute("UPDATE events.event_counts SET impressions = 1")

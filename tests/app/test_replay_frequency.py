@@ -33,7 +33,7 @@ async def replayed(projection: str, start: str, *, database_url: str, redis_url:
     return said.getvalue()
 
 
-async def test_frequency_is_counted_anew_from_the_tables(
+async def test_frequency_is_counted_again_from_the_tables(
     pool: Pool, valkey: Valkey, database_url: str, redis_url: str
 ) -> None:
     now = datetime.now(UTC)

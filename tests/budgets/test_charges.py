@@ -65,7 +65,7 @@ class House(Followed):
         self.charges = self.stage.budget_actors.charges
 
     async def charge(self) -> BatchResult:
-        return await self.fold(self.charges)
+        return await self.apply(self.charges)
 
     async def entries(self) -> list[tuple[int, str, str, int]]:
         rows = await self.pool.fetch(
@@ -302,7 +302,7 @@ async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_ag
     host = Failing()
 
     with pytest.raises(UnavailableError, match="2 of 3"):
-        await house.fold(charging(house, host))
+        await house.apply(charging(house, host))
 
     assert await house.charges.read_cursor() == "0-0"
     assert [len(together.confirms) for together in host.taken] == [50, 50, 1]
@@ -313,7 +313,7 @@ async def test_a_full_mailbox_is_waited_for(house: House) -> None:
     host = Failing(full_times=3)
     host.fails = False
 
-    assert await house.fold(charging(house, host)) == BatchResult(counted=2)
+    assert await house.apply(charging(house, host)) == BatchResult(counted=2)
 
 
 async def test_a_charge_is_durable_within_a_second_of_the_event(house: House) -> None:
@@ -379,11 +379,11 @@ async def test_the_money_ledger_is_not_asked_about_offers_made_since_we_began(ho
     charges = charging(house, host, clock)
     later = int(now().timestamp()) + 60
     await house.happened(seen(1), seen(2))
-    await house.fold(charges)
+    await house.apply(charges)
     await house.happened(seen(3, offered_at=later), seen(4, offered_at=later))
     clock.advance(timedelta(seconds=61))
 
-    assert await house.fold(charges) == BatchResult(counted=2)
+    assert await house.apply(charges) == BatchResult(counted=2)
 
     assert charges.certainly_new == 2
 
@@ -394,14 +394,14 @@ async def test_what_we_have_confirmed_ourselves_is_asked_about_when_it_comes_aga
     charges = charging(house, host, clock)
     await house.happened(seen(9))
     with pytest.raises(UnavailableError):
-        await house.fold(charges)
+        await house.apply(charges)
     clock.advance(timedelta(seconds=61))
     await house.happened(seen(1, offered_at=later))
 
     for _ in range(2):
         host.taken.clear()
         with pytest.raises(UnavailableError):
-            await house.fold(charges)
+            await house.apply(charges)
 
     assert charges.certainly_new == 1
 
@@ -413,11 +413,11 @@ async def test_in_a_new_turn_nothing_is_remembered_of_the_last(house: House) -> 
     host.fails = False
     charges = charging(house, host, clock, lambda: turns[0])
     await house.happened(seen(1))
-    await house.fold(charges)
+    await house.apply(charges)
     clock.advance(timedelta(seconds=61))
 
     turns[0] = 2
     await house.happened(seen(2, offered_at=later))
-    await house.fold(charges)
+    await house.apply(charges)
 
     assert charges.certainly_new == 0

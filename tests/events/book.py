@@ -15,7 +15,7 @@ class Book:
 
     def __init__(self) -> None:
         self.at = BEGINNING
-        self.folded: list[DecodedEntry] = []
+        self.applied: list[DecodedEntry] = []
         self.batches: list[int] = []
         self.refuses: set[str] = set()
         self.stumbles_over: set[str] = set()
@@ -24,7 +24,7 @@ class Book:
 
     @property
     def names(self) -> list[str]:
-        return [name_of(record) for record in self.folded]
+        return [name_of(record) for record in self.applied]
 
     async def read_cursor(self) -> str:
         if self.is_away:
@@ -43,7 +43,7 @@ class Book:
             raise PoisonEntryError("The book does not take this.")
         if names & self.stumbles_over:
             raise RuntimeError("The book did not expect this.")
-        self.folded += records
+        self.applied += records
         self.at = cursor
         self.batches.append(len(records))
         return BatchResult(counted=len(records))

@@ -56,9 +56,9 @@ class Followed:
     async def happened(self, *events: LogEvent) -> None:
         """Append events, and have the tables fold them."""
         await self.append(*events)
-        await self.fold(self.tables)
+        await self.apply(self.tables)
 
-    async def fold(self, store: ProjectionStore) -> BatchResult:
+    async def apply(self, store: ProjectionStore) -> BatchResult:
         """Have a store fold all that it has not."""
         after = await store.read_cursor()
         records = await self.records(after)

@@ -219,7 +219,7 @@ async def tables(pool: Pool) -> Tables:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=ledgers(), turns=st.lists(st.integers(0, 2)), is_replayed=st.booleans())
-async def test_the_tables_are_as_the_ledger_says_however_it_is_cut_and_repeated(
+async def test_the_tables_equal_the_log_however_it_is_cut_and_repeated(
     tables: Tables, batches: list[list[DecodedEntry]], turns: list[int], *, is_replayed: bool
 ) -> None:
     await tables.empty()

@@ -48,7 +48,7 @@ class Hall:
         self.tables = AuctionTables(pool, clock=self.clock, kept_days=KEPT_DAYS)
         self._sequence = 0
 
-    async def fold(self, *happenings: Auctioned | Impression | Click) -> BatchResult:
+    async def apply(self, *happenings: Auctioned | Impression | Click) -> BatchResult:
         after = await self.tables.read_cursor()
         records = [
             DecodedEntry(f"1-{self._sequence + number}", one)
@@ -71,8 +71,8 @@ def hall(pool: Pool) -> Hall:
     return Hall(pool)
 
 
-async def test_an_auction_for_somebody_whom_nobody_knows_names_no_user(hall: Hall) -> None:
-    await hall.fold(an_auction(user_id=NO_USER))
+async def test_an_auction_without_a_user_names_none(hall: Hall) -> None:
+    await hall.apply(an_auction(user_id=NO_USER))
 
     row = await hall.one()
     assert (row["user_id"], row["context"]) == (None, {"country": "FR"})
@@ -91,7 +91,7 @@ def test_bids_that_are_alike_are_written_out_once() -> None:
 
 
 async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
-    assert await hall.fold(an_auction()) == BatchResult(counted=1)
+    assert await hall.apply(an_auction()) == BatchResult(counted=1)
 
     row = await hall.one()
     bids = row.pop("bids")
@@ -135,7 +135,7 @@ async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
 async def test_a_bid_per_click_is_written_per_click_and_per_thousand_of_them(hall: Hall) -> None:
     bid = a_bid(bid=500_050, is_per_click=True, ctr=18_000_000, quality=11_000, ecpm=9_900_990, outcome=LOST)
 
-    await hall.fold(an_auction(bids=bid))
+    await hall.apply(an_auction(bids=bid))
 
     [shown] = (await hall.one())["bids"]
     # Half to even on the fourth place, as all amounts are.
@@ -144,13 +144,13 @@ async def test_a_bid_per_click_is_written_per_click_and_per_thousand_of_them(hal
 
 
 async def test_a_bid_for_impressions_that_nobody_clicks_offers_nothing_for_clicks(hall: Hall) -> None:
-    await hall.fold(an_auction(bids=a_bid(ctr=0)))
+    await hall.apply(an_auction(bids=a_bid(ctr=0)))
 
     assert (await hall.one())["bids"][0]["bidAmount"] is None
 
 
-async def test_an_auction_that_nobody_won_has_no_winner_and_no_price(hall: Hall) -> None:
-    await hall.fold(
+async def test_an_unsold_auction_has_no_winner_and_no_price(hall: Hall) -> None:
+    await hall.apply(
         an_auction(
             winner=None,
             placement_id=PLACEMENT,
@@ -167,25 +167,25 @@ async def test_an_auction_that_nobody_won_has_no_winner_and_no_price(hall: Hall)
     assert row["bids"][0]["removedBy"] == "floor"
 
 
-async def test_an_auction_that_is_told_twice_is_one_row(hall: Hall) -> None:
+async def test_an_auction_that_is_recorded_twice_is_one_row(hall: Hall) -> None:
     other = an_auction(uuid4())
 
-    assert await hall.fold(an_auction(), an_auction(), other) == BatchResult(counted=2, repeated=1)
-    assert await hall.fold(an_auction()) == BatchResult(repeated=1)
+    assert await hall.apply(an_auction(), an_auction(), other) == BatchResult(counted=2, repeated=1)
+    assert await hall.apply(an_auction()) == BatchResult(repeated=1)
 
     assert len(await hall.rows()) == 2
     assert await hall.pool.fetchval("SELECT auctions FROM auction.hours") == 2
 
 
 async def test_other_happenings_only_move_the_cursor(hall: Hall) -> None:
-    assert await hall.fold(an_impression(), a_click()) == BatchResult()
+    assert await hall.apply(an_impression(), a_click()) == BatchResult()
 
     assert await hall.tables.read_cursor() == "1-2"
     assert await hall.rows() == []
 
 
 async def test_a_batch_behind_a_cursor_that_has_moved_changes_nothing(hall: Hall) -> None:
-    await hall.fold(an_auction())
+    await hall.apply(an_auction())
 
     with pytest.raises(CursorMovedError):
         await hall.tables.commit([DecodedEntry("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
@@ -193,19 +193,19 @@ async def test_a_batch_behind_a_cursor_that_has_moved_changes_nothing(hall: Hall
     assert len(await hall.rows()) == 1
 
 
-async def test_an_auction_older_than_is_kept_is_passed_over(hall: Hall) -> None:
+async def test_an_auction_past_its_retention_is_skipped(hall: Hall) -> None:
     old = an_auction(uuid4(), held_at=NOW - (KEPT_DAYS + 1) * DAY)
     last = an_auction(held_at=NOW - KEPT_DAYS * DAY)
 
-    assert await hall.fold(old, last) == BatchResult(counted=1, dropped=1)
+    assert await hall.apply(old, last) == BatchResult(counted=1, dropped=1)
 
     assert (await hall.one())["id"] == REQUEST
 
 
-async def test_what_a_reader_did_before_being_erased_is_folded_without_them(hall: Hall, pool: Pool) -> None:
+async def test_events_before_an_erasure_are_applied_without_the_user(hall: Hall, pool: Pool) -> None:
     await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
 
-    await hall.fold(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
+    await hall.apply(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
 
     before, after = await hall.rows()
     assert (before["user_id"], before["context"]) == (None, None)
@@ -213,24 +213,24 @@ async def test_what_a_reader_did_before_being_erased_is_folded_without_them(hall
 
 
 async def test_characters_that_the_database_does_not_take_are_left_out(hall: Hall) -> None:
-    await hall.fold(an_auction(context={"seg\0ment": "high\0-intent"}, placement_type="fe\0ed"))
+    await hall.apply(an_auction(context={"seg\0ment": "high\0-intent"}, placement_type="fe\0ed"))
 
     row = await hall.one()
     assert (row["context"], row["placement_type"]) == ({"segment": "high-intent"}, "feed")
 
 
-async def test_an_auction_that_no_row_can_hold_is_unfoldable(hall: Hall) -> None:
+async def test_an_auction_that_no_row_can_hold_is_poison(hall: Hall) -> None:
     with pytest.raises(PoisonEntryError):
-        await hall.fold(an_auction(bid_count=-1))
+        await hall.apply(an_auction(bid_count=-1))
     with pytest.raises(PoisonEntryError):
-        await hall.fold(an_auction(bids=a_bid()[:-1]))
+        await hall.apply(an_auction(bids=a_bid()[:-1]))
 
 
 async def test_days_are_made_when_they_are_needed_and_ahead_of_time(hall: Hall, pool: Pool) -> None:
     upkeep = an_upkeep(pool, now=NOW)
 
     await upkeep.check()
-    await hall.fold(an_auction(held_at=NOW - 5 * DAY))
+    await hall.apply(an_auction(held_at=NOW - 5 * DAY))
 
     assert upkeep.made == 9
     assert NOW.date() - 5 * DAY in await attached(pool)
@@ -258,13 +258,13 @@ async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Po
 
 
 async def test_a_day_that_is_just_being_dropped_is_waited_for(hall: Hall, pool: Pool) -> None:
-    await hall.fold(an_auction())
+    await hall.apply(an_auction())
     await pool.execute(
         "ALTER TABLE auction.auctions DETACH PARTITION " + f"auction.auctions_{NOW.date():%Y%m%d}"
     )
 
     with pytest.raises(UnavailableError):
-        await hall.fold(an_auction(uuid4()))
+        await hall.apply(an_auction(uuid4()))
 
 
 def an_upkeep(pool: Pool, *, now: datetime) -> PartitionMaintenance:

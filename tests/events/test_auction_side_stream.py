@@ -46,7 +46,7 @@ class Hall:
         self.tables = AuctionTables(pool, self.beside, clock=ManualClock(NOW), kept_days=7)
         self.followed = Followed(pool, valkey)
 
-    async def fold(self, *, count_max: int = 100_000) -> BatchResult:
+    async def apply(self, *, count_max: int = 100_000) -> BatchResult:
         """Have the projection fold what it has not."""
         after = await self.tables.read_cursor()
         records = (await self.followed.records(after))[:count_max]
@@ -78,13 +78,13 @@ async def test_an_auction_becomes_a_row_and_goes(hall: Hall) -> None:
     await hall.beside.append([a_pair(1), a_pair(2, is_sold=False)])
 
     assert await hall.waiting() == 2
-    assert await hall.fold() == BatchResult(counted=2)
+    assert await hall.apply() == BatchResult(counted=2)
     assert await hall.rows() == {numbered(1), numbered(2)}
     assert await hall.waiting() == 0
     assert (hall.beside.kept, hall.beside.left_out) == (2, 0)
 
 
-async def test_the_ledger_has_what_was_served_and_no_bids(hall: Hall) -> None:
+async def test_the_log_has_what_was_served_and_no_bids(hall: Hall) -> None:
     await hall.beside.append([a_pair(1, bids=LARGE), a_pair(2, bids=LARGE, is_sold=False)])
 
     records = await hall.followed.records()
@@ -99,20 +99,20 @@ async def test_auctions_come_in_the_order_of_the_ledger(hall: Hall) -> None:
     await hall.beside.append([a_pair(1)])
     await hall.followed.append(an_impression("after"))
 
-    assert await hall.fold(count_max=2) == BatchResult(counted=1)
+    assert await hall.apply(count_max=2) == BatchResult(counted=1)
     assert await hall.rows() == {numbered(1)}
 
 
-async def test_an_auction_in_the_ledger_itself_is_folded_as_ever(hall: Hall) -> None:
+async def test_an_auction_in_the_log_itself_is_still_applied(hall: Hall) -> None:
     """As releases before this one have left them there."""
     await hall.followed.append(an_auction(numbered(1)))
     await hall.beside.append([a_pair(2)])
 
-    assert await hall.fold() == BatchResult(counted=2)
+    assert await hall.apply() == BatchResult(counted=2)
     assert await hall.rows() == {numbered(1), numbered(2)}
 
 
-async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
+async def test_a_full_side_stream_takes_nothing_and_the_log_goes_on(hall: Hall) -> None:
     beside = AuctionSideStream(hall.valkey, waiting_bytes_max=MEGABYTE)
 
     for number in range(10):
@@ -122,7 +122,7 @@ async def test_beyond_what_may_wait_only_the_ledger_is_told(hall: Hall) -> None:
     assert (await hall.valkey.memory_usage(SIDE_STREAM, samples=0) or 0) < 2.5 * MEGABYTE
     assert 0 < beside.kept == await hall.waiting() == 500 - beside.left_out
     # Once they are rows, there is room again.
-    assert (await hall.fold()).counted == beside.kept
+    assert (await hall.apply()).counted == beside.kept
     await beside.append([a_pair(9_999)])
     assert await hall.waiting() == 1
 
@@ -143,7 +143,7 @@ async def test_recording_at_its_limit_never_has_an_event_refused(small: Valkey) 
     assert await small.xlen(STREAM) == 120 * (70 + 50)
 
 
-async def test_all_that_is_forgotten_was_folded(hall: Hall) -> None:
+async def test_only_applied_auctions_are_trimmed(hall: Hall) -> None:
     chance = Random(5)  # noqa: S311 - not a secret
     kept: set[UUID] = set()
     number = 0
@@ -156,18 +156,18 @@ async def test_all_that_is_forgotten_was_folded(hall: Hall) -> None:
         if chance.random() < 0.5:
             await hall.followed.append(an_impression(str(number)))
         if chance.random() < 0.6:
-            await hall.fold(count_max=chance.randint(1, 400))
+            await hall.apply(count_max=chance.randint(1, 400))
         # What does not lie there any more is a row.
         gone = len(kept) - await hall.waiting()
         assert len(await hall.rows()) >= gone
     while await hall.tables.read_cursor() != (await hall.followed.records())[-1].entry_id:
-        await hall.fold()
+        await hall.apply()
 
     assert await hall.rows() == kept
     assert await hall.waiting() == 0
 
 
-async def test_who_comes_late_forgets_nothing(hall: Hall) -> None:
+async def test_a_late_worker_trims_nothing(hall: Hall) -> None:
     await hall.beside.append([a_pair(1)])
     [record] = await hall.followed.records()
 
@@ -186,12 +186,12 @@ async def test_what_was_left_lying_goes_with_the_next(hall: Hall) -> None:
     await without.commit([record], after=BEGINNING, cursor=record.entry_id)
     await hall.beside.append([a_pair(2)])
 
-    await hall.fold()
+    await hall.apply()
 
     assert await hall.waiting() == 0
 
 
-async def test_an_id_that_is_taken_keeps_nothing_from_the_ledger(hall: Hall) -> None:
+async def test_an_id_that_is_in_use_does_not_stop_the_log(hall: Hall) -> None:
     """Where the ledger was lost and its ids are given again, and what lies beside it was not lost."""
     await hall.valkey.xadd(SIDE_STREAM, {"e": b"of another ledger"}, id="99999999999999-0")
 
@@ -211,7 +211,7 @@ async def test_what_cannot_be_read_is_given_up_alone(hall: Hall) -> None:
     # As whoever isolates it goes on.
     assert await hall.tables.commit([], after=after, cursor=record.entry_id) == BatchResult()
     await hall.beside.append([a_pair(2)])
-    assert await hall.fold() == BatchResult(counted=1)
+    assert await hall.apply() == BatchResult(counted=1)
 
 
 def test_no_piece_takes_long() -> None:
@@ -257,7 +257,7 @@ class FakeSpool:
         raise AssertionError(entries)
 
 
-async def test_pairs_go_beside_the_ledger() -> None:
+async def test_auctions_go_into_the_side_stream() -> None:
     told: list[bytes] = []
     beside = FakeBeside()
 
@@ -268,7 +268,7 @@ async def test_pairs_go_beside_the_ledger() -> None:
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
-async def test_while_valkey_is_away_the_ledger_is_told_what_was_served(*, is_empty: bool) -> None:
+async def test_while_valkey_is_away_the_log_gets_what_was_served(*, is_empty: bool) -> None:
     told: list[bytes] = []
     beside = FakeBeside()
     beside.is_away = True
@@ -283,7 +283,7 @@ async def test_while_valkey_is_away_the_ledger_is_told_what_was_served(*, is_emp
     assert beside.tries == int(is_empty)
 
 
-async def test_of_too_many_at_once_the_ledger_is_told_what_was_served() -> None:
+async def test_of_too_many_at_once_the_log_gets_what_was_served() -> None:
     told: list[bytes] = []
     beside = FakeBeside()
 

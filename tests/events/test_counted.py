@@ -29,7 +29,7 @@ async def test_of_equal_correlation_ids_the_entry_of_the_row_has_counted(followe
     assert [one.entry_id for one in counted] == [records[place].entry_id for place in (0, 2, 3)]
 
 
-async def test_a_part_of_a_batch_is_told_the_same_as_the_whole(followed: Followed) -> None:
+async def test_a_part_of_a_batch_has_the_same_result_as_the_whole(followed: Followed) -> None:
     days = [NOW, NOW - timedelta(hours=13), NOW - timedelta(hours=23)]
     await followed.happened(*(an_impression(f"{n % 7}", occurred_at=days[n % 3]) for n in range(21)))
     records = await followed.records()
@@ -59,7 +59,7 @@ async def test_offers_that_were_served_all_count(followed: Followed) -> None:
     assert len(counted) == 2
 
 
-async def test_without_the_database_nobody_knows(database_url: str) -> None:
+async def test_without_the_database_the_look_up_is_unavailable(database_url: str) -> None:
     async with open_pool(database_url, size_max=1) as pool:
         lookup = CountedStore(pool)
         pool.terminate()

@@ -28,7 +28,7 @@ async def ledger_of(valkey: Valkey) -> list[bytes]:
     return [fields[b"e"] for _, fields in rows]
 
 
-async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetterQueue) -> None:
+async def test_a_letter_names_its_projection_reason_and_time(letters: DeadLetterQueue) -> None:
     await bury(letters)
 
     [letter] = await letters.list_after()
@@ -39,7 +39,7 @@ async def test_a_letter_says_whose_it_was_and_why_and_when(letters: DeadLetterQu
     assert await letters.get(letter.id) == letter
 
 
-async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLetterQueue) -> None:
+async def test_an_entry_is_added_once_for_each_projection(letters: DeadLetterQueue) -> None:
     for _ in range(3):
         await bury(letters, projection="tables")
     await bury(letters, projection="frequency")
@@ -48,9 +48,7 @@ async def test_an_entry_is_laid_aside_once_for_each_projection(letters: DeadLett
     assert await letters.count_by_projection() == {"tables": 1, "frequency": 1}
 
 
-async def test_a_letter_that_is_tried_again_leaves_for_the_ledger(
-    letters: DeadLetterQueue, valkey: Valkey
-) -> None:
+async def test_a_retried_letter_is_appended_to_the_log(letters: DeadLetterQueue, valkey: Valkey) -> None:
     await bury(letters)
     [letter] = await letters.list_after()
 
@@ -62,7 +60,7 @@ async def test_a_letter_that_is_tried_again_leaves_for_the_ledger(
     assert await letters.count_by_projection() == {}
 
 
-async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetterQueue) -> None:
+async def test_a_letter_that_fails_again_is_added_again(letters: DeadLetterQueue) -> None:
     await bury(letters)
     await letters.retry((await letters.list_after())[0].id)
 
@@ -71,7 +69,7 @@ async def test_a_letter_that_comes_back_is_laid_aside_again(letters: DeadLetterQ
     assert await letters.count() == 1
 
 
-async def test_a_letter_that_is_forgotten_is_gone(letters: DeadLetterQueue, valkey: Valkey) -> None:
+async def test_a_deleted_letter_is_gone(letters: DeadLetterQueue, valkey: Valkey) -> None:
     await bury(letters, "1-0")
     await bury(letters, "2-0")
     first, second = await letters.list_after()

@@ -156,7 +156,7 @@ class Workers:
         self.other = EventTables(pool)
         self._entries = 0
 
-    async def fold(self, worker: EventTables, *events: Event) -> BatchResult:
+    async def apply(self, worker: EventTables, *events: Event) -> BatchResult:
         millis = int(NOW.timestamp() * 1000)
         records = [
             DecodedEntry(f"{millis}-{number}", event)
@@ -174,29 +174,29 @@ async def test_a_worker_that_takes_over_reads_what_the_other_has_written(pool: P
         for number in range(20)
         for make in (an_impression, a_click)
     ]
-    await workers.fold(workers.other, *before)
+    await workers.apply(workers.other, *before)
     fresh = 0
     while doubtful(workers.dedup, "strange", days=[YESTERDAY, TODAY]):
         fresh += 1
-        assert await workers.fold(workers.with_filter, an_impression(f"fresh {fresh}")) == BatchResult(
+        assert await workers.apply(workers.with_filter, an_impression(f"fresh {fresh}")) == BatchResult(
             counted=1
         )
 
     assert fresh > 10
     assert doubtful(workers.dedup, *(f"{number}" for number in range(20)), days=[YESTERDAY, TODAY])
-    assert await workers.fold(workers.with_filter, *before) == BatchResult(repeated=40)
-    assert await workers.fold(workers.other, a_click("by the other")) == BatchResult(counted=1)
-    assert await workers.fold(workers.with_filter, a_click("by the other")) == BatchResult(repeated=1)
+    assert await workers.apply(workers.with_filter, *before) == BatchResult(repeated=40)
+    assert await workers.apply(workers.other, a_click("by the other")) == BatchResult(counted=1)
+    assert await workers.apply(workers.with_filter, a_click("by the other")) == BatchResult(repeated=1)
 
 
 async def test_a_day_that_was_dropped_from_the_tables_has_no_ids(pool: Pool) -> None:
     await insert_catalog(pool)
     workers = Workers(pool)
-    await workers.fold(workers.other, an_impression("old", occurred_at=NOW - timedelta(days=1)))
+    await workers.apply(workers.other, an_impression("old", occurred_at=NOW - timedelta(days=1)))
     for kind in ("impressions", "clicks"):
         await pool.execute(f"DROP TABLE events.banner_{kind}_{YESTERDAY:%Y%m%d}")
 
     for number in range(5):
-        await workers.fold(workers.with_filter, an_impression(f"{number}"))
+        await workers.apply(workers.with_filter, an_impression(f"{number}"))
 
     assert doubtful(workers.dedup, "strange", days=[YESTERDAY, TODAY]) == []

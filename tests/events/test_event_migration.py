@@ -81,7 +81,7 @@ async def test_what_was_moved_is_known_to_what_comes(old: Pool, database_url: st
     await migrate.upgrade(database_url)
     tables = EventTables(old)
 
-    folded = await tables.commit(
+    result = await tables.commit(
         [
             DecodedEntry("1794700800000-0", an_impression(name, request_id=REQUEST, slot=0)),
             DecodedEntry("1794700800000-1", an_impression("again", request_id=REQUEST, slot=0)),
@@ -91,7 +91,7 @@ async def test_what_was_moved_is_known_to_what_comes(old: Pool, database_url: st
         cursor="1794700800000-2",
     )
 
-    assert folded == BatchResult(counted=2, repeated=1)
+    assert result == BatchResult(counted=2, repeated=1)
     assert await old.fetch("SELECT marks FROM events.banner_impressions WHERE correlation_id = 'again'") == [
         (["second_impression"],)
     ]

@@ -36,7 +36,7 @@ class Ledger:
         self.cursor = BEGINNING
         self._sequence = 0
 
-    async def fold(self, *events: Event | Served, heard_at: datetime = NOW) -> BatchResult:
+    async def apply(self, *events: Event | Served, heard_at: datetime = NOW) -> BatchResult:
         """Fold events as one batch whose entries were made at a moment of the ledger's clock."""
         records = self.records(events, heard_at)
         await self.tables.read_cursor()
@@ -80,11 +80,11 @@ async def ledger(pool: Pool) -> Ledger:
 
 
 async def test_events_become_rows_counts_and_days(ledger: Ledger) -> None:
-    folded = await ledger.fold(
+    result = await ledger.apply(
         an_impression("a"), an_impression("b"), a_click("a"), an_impression("c", campaign_id=None)
     )
 
-    assert folded == BatchResult(counted=4)
+    assert result == BatchResult(counted=4)
     assert [row["correlation_id"] for row in await ledger.rows()] == ["a", "b", "c"]
     assert await ledger.counts() == (3, 1, 0, 0)
     assert await ledger.days() == {NOW.date(): 4}
@@ -102,7 +102,7 @@ async def test_a_row_has_everything_that_the_event_said_and_its_entry(ledger: Le
         "received_at": NOW + timedelta(seconds=3),
     }
     network = {"client_network": "203.0.113.0/24", "marks": (Mark.DATA_CENTER,)}
-    await ledger.fold(
+    await ledger.apply(
         an_impression("i", referrer_url="https://r.example", **said, **network),
         a_click("c", destination_url="https://d.example", **said),
     )
@@ -121,7 +121,7 @@ async def test_a_row_has_everything_that_the_event_said_and_its_entry(ledger: Le
 
 
 async def test_counts_are_kept_by_hour_country_and_the_devices_that_there_are(ledger: Ledger) -> None:
-    await ledger.fold(
+    await ledger.apply(
         an_impression("a", country_code="DE", device_type="mobile"),
         an_impression("b", country_code="DE", device_type="mobile", occurred_at=NOW + timedelta(minutes=59)),
         a_click("c", country_code="DE", device_type="mobile", marks=(Mark.CRAWLER,)),
@@ -152,22 +152,22 @@ async def test_an_offer_that_was_only_served_is_no_row(ledger: Ledger) -> None:
         final_price=Micros(1),
     )
 
-    assert await ledger.fold(served) == BatchResult()
-    assert await ledger.fold(served, an_impression()) == BatchResult(counted=1)
+    assert await ledger.apply(served) == BatchResult()
+    assert await ledger.apply(served, an_impression()) == BatchResult(counted=1)
     assert await ledger.tables.read_cursor() == ledger.cursor
 
 
 async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(ledger: Ledger) -> None:
     await ledger.pool.execute("DELETE FROM placements")
 
-    folded = await ledger.fold(
+    result = await ledger.apply(
         an_impression("a", banner_id=BannerId(NOBODY)),
         an_impression("b", placement_id=PlacementId(NOBODY)),
         an_impression("c", campaign_id=CampaignId(NOBODY)),
         an_impression("d"),
     )
 
-    assert folded == BatchResult(counted=2, dropped=2)
+    assert result == BatchResult(counted=2, dropped=2)
     assert [row["campaign_id"] is None for row in await ledger.rows()] == [True, False]
 
 
@@ -195,7 +195,7 @@ async def test_what_no_column_takes_is_refused_and_leaves_nothing_behind(
     assert await ledger.tables.read_cursor() == BEGINNING
 
 
-async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(ledger: Ledger) -> None:
+async def test_a_cursor_that_another_worker_moved_refuses_the_batch(ledger: Ledger) -> None:
     await ledger.tables.read_cursor()
 
     with pytest.raises(CursorMovedError):
@@ -210,23 +210,23 @@ async def test_a_day_that_goes_while_it_is_written_is_waited_for(ledger: Ledger)
     )
 
     with pytest.raises(UnavailableError, match="is not there"):
-        await ledger.fold(an_impression())
+        await ledger.apply(an_impression())
 
 
 # --- the same event again
 
 
 async def test_a_correlation_id_counts_once_a_kind_within_a_batch_and_across_batches(ledger: Ledger) -> None:
-    one = await ledger.fold(*[an_impression("a")] * 3, a_click("a"), an_impression("b"))
-    other = await ledger.fold(an_impression("b"), an_impression("a"), a_click("a"), an_impression("c"))
+    one = await ledger.apply(*[an_impression("a")] * 3, a_click("a"), an_impression("b"))
+    other = await ledger.apply(an_impression("b"), an_impression("a"), a_click("a"), an_impression("c"))
 
     assert (one, other) == (BatchResult(counted=3, repeated=2), BatchResult(counted=1, repeated=3))
     assert await ledger.counts() == (3, 1, 0, 0)
 
 
 async def test_the_first_of_several_wins(ledger: Ledger) -> None:
-    await ledger.fold(an_impression("a", session_id="first"), an_impression("a", session_id="second"))
-    await ledger.fold(an_impression("a", session_id="third"))
+    await ledger.apply(an_impression("a", session_id="first"), an_impression("a", session_id="second"))
+    await ledger.apply(an_impression("a", session_id="third"))
 
     assert [row["session_id"] for row in await ledger.rows()] == ["first"]
 
@@ -236,18 +236,18 @@ async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
     ledger: Ledger, days: int
 ) -> None:
     first = an_impression("a", occurred_at=NOW - timedelta(hours=23, minutes=59), **OFFER)
-    await ledger.fold(first, a_click("a", **OFFER))
+    await ledger.apply(first, a_click("a", **OFFER))
     later = NOW + days * DAY
 
     again = {"occurred_at": later, "received_at": later}
-    folded = await ledger.fold(
+    result = await ledger.apply(
         an_impression("a", **again),
         a_click("a", **again),
         an_impression("b", **again, **OFFER),
         heard_at=later,
     )
 
-    assert folded == BatchResult(counted=1, repeated=2)
+    assert result == BatchResult(counted=1, repeated=2)
     assert await ledger.marks("banner_impressions") == {"a": [], "b": [Mark.SECOND_IMPRESSION]}
 
 
@@ -255,8 +255,8 @@ async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
 
 
 async def test_the_second_impression_and_click_of_an_offer_are_marked(ledger: Ledger) -> None:
-    await ledger.fold(an_impression("a", **OFFER), an_impression("b", **OFFER), a_click("a", **OFFER))
-    await ledger.fold(an_impression("c", **OFFER), a_click("b", **OFFER))
+    await ledger.apply(an_impression("a", **OFFER), an_impression("b", **OFFER), a_click("a", **OFFER))
+    await ledger.apply(an_impression("c", **OFFER), a_click("b", **OFFER))
 
     assert await ledger.marks("banner_impressions") == {
         "a": [],
@@ -283,7 +283,7 @@ async def test_a_crawler_or_a_prefetch_does_not_take_the_readers_place(
     ]
 
     for batch in [[*first, *then]] if is_one_batch else [first, then]:
-        await ledger.fold(*batch)
+        await ledger.apply(*batch)
 
     assert await ledger.marks("banner_impressions") == {
         "a": [Mark.PREFETCH],
@@ -298,8 +298,8 @@ async def test_a_crawler_or_a_prefetch_does_not_take_the_readers_place(
 
 
 async def test_slots_of_a_request_are_different_offers(ledger: Ledger) -> None:
-    await ledger.fold(a_click("a", request_id=REQUEST, slot=1))
-    await ledger.fold(an_impression("a", **OFFER), an_impression("b", request_id=REQUEST, slot=2))
+    await ledger.apply(a_click("a", request_id=REQUEST, slot=1))
+    await ledger.apply(an_impression("a", **OFFER), an_impression("b", request_id=REQUEST, slot=2))
 
     assert await ledger.marks("banner_impressions") == {"a": [], "b": []}
     assert await ledger.marks("banner_clicks") == {"a": [Mark.CLICK_WITHOUT_IMPRESSION]}
@@ -307,10 +307,10 @@ async def test_slots_of_a_request_are_different_offers(ledger: Ledger) -> None:
 
 async def test_a_click_is_marked_until_its_impression_comes(ledger: Ledger) -> None:
     marked = a_click("c", **OFFER, marks=(Mark.CRAWLER,), device_type="a toaster", country_code="DE")
-    await ledger.fold(a_click("a", **OFFER), a_click("b", **OFFER), marked)
+    await ledger.apply(a_click("a", **OFFER), a_click("b", **OFFER), marked)
     assert await ledger.counts() == (0, 3, 0, 3)
 
-    await ledger.fold(an_impression("a", **OFFER))
+    await ledger.apply(an_impression("a", **OFFER))
 
     assert await ledger.marks("banner_clicks") == {
         "a": [],
@@ -325,7 +325,7 @@ async def test_a_click_is_marked_until_its_impression_comes(ledger: Ledger) -> N
 async def test_within_a_batch_the_order_of_an_impression_and_its_click_does_not_matter(
     ledger: Ledger,
 ) -> None:
-    await ledger.fold(a_click("a", **OFFER), an_impression("a", **OFFER))
+    await ledger.apply(a_click("a", **OFFER), an_impression("a", **OFFER))
 
     assert await ledger.marks("banner_clicks") == {"a": []}
     assert await ledger.counts() == (1, 1, 0, 0)
@@ -333,14 +333,14 @@ async def test_within_a_batch_the_order_of_an_impression_and_its_click_does_not_
 
 
 async def test_an_impression_that_does_not_count_is_none(ledger: Ledger) -> None:
-    await ledger.fold(an_impression("a"), an_impression("b", **OFFER, banner_id=BannerId(NOBODY)))
-    await ledger.fold(an_impression("a", **OFFER), a_click("a", **OFFER))
+    await ledger.apply(an_impression("a"), an_impression("b", **OFFER, banner_id=BannerId(NOBODY)))
+    await ledger.apply(an_impression("a", **OFFER), a_click("a", **OFFER))
 
     assert await ledger.marks("banner_clicks") == {"a": [Mark.CLICK_WITHOUT_IMPRESSION]}
 
 
 async def test_an_event_without_a_token_is_valid_and_alone(ledger: Ledger) -> None:
-    await ledger.fold(a_click("a"), a_click("b"), an_impression("a"), an_impression("b"))
+    await ledger.apply(a_click("a"), a_click("b"), an_impression("a"), an_impression("b"))
 
     assert await ledger.counts() == (2, 2, 0, 0)
 
@@ -352,13 +352,13 @@ async def test_what_came_before_an_erasure_is_counted_without_the_person(ledger:
     await ledger.pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
     said = {"user_id": USER, "session_id": "s", "page_url": "https://p.example"}
 
-    folded = await ledger.fold(
+    result = await ledger.apply(
         an_impression("a", referrer_url="https://r.example", **said),
         a_click("a", destination_url="https://d.example", **said),
         an_impression("after", received_at=NOW + timedelta(microseconds=1), **said),
     )
 
-    assert folded == BatchResult(counted=3)
+    assert result == BatchResult(counted=3)
     before, after = await ledger.rows()
     assert [before[name] for name in (*said, "referrer_url")] == [None] * 4
     assert after.items() >= said.items()
@@ -383,7 +383,7 @@ async def test_days_and_hours_are_those_of_utc_whatever_the_zone_of_the_session(
     ]
     async with open_pool(f"{database_url}?options=-ctimezone%3D{zone}", size_max=1) as pool:
         assert await pool.fetchval("SHOW timezone") == zone
-        await Ledger(pool).fold(
+        await Ledger(pool).apply(
             *(an_impression(f"{moment}", occurred_at=moment, received_at=moment) for moment in moments)
         )
 
@@ -418,21 +418,21 @@ async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twic
     before = [an_impression("before", **at(NOW), **OFFER)]
     during = [an_impression("during", **at(NOW + jump)), a_click("during", **at(NOW + jump), **OFFER)]
     after = [an_impression("after", **at(NOW + DAY))]
-    await ledger.fold(*before)
-    await ledger.fold(*during, *before, heard_at=ahead)
+    await ledger.apply(*before)
+    await ledger.apply(*during, *before, heard_at=ahead)
     later = max(ahead, NOW + DAY)
-    await ledger.fold(*after, *during, *before, heard_at=later)
+    await ledger.apply(*after, *during, *before, heard_at=later)
     everything = [
         an_impression(name, **at(NOW + days * DAY))
         for days in (2, 6)
         for name in ("before", "during", "after")
     ]
 
-    folded = await ledger.fold(
+    result = await ledger.apply(
         *everything, a_click("during", **at(NOW + 6 * DAY)), heard_at=max(ahead, NOW + 6 * DAY)
     )
 
-    assert folded == BatchResult(repeated=7)
+    assert result == BatchResult(repeated=7)
     assert await ledger.counts() == (3, 1, 0, 0)
     assert await ledger.days() == dict(
         sorted({NOW.date(): 1, (NOW + jump).date(): 2, (NOW + DAY).date(): 1}.items())
@@ -448,12 +448,12 @@ async def test_a_day_that_was_all_but_empty_when_it_was_looked_at_is_not_read_fr
     async with open_pool(database_url, size_max=1) as pool:
         await insert_catalog(pool)
         ledger = Ledger(pool)
-        await ledger.fold(an_impression(**OFFER), a_click(**OFFER))
+        await ledger.apply(an_impression(**OFFER), a_click(**OFFER))
         await pool.execute("ANALYZE")
         before = await read_from_end_to_end(pool)
 
-        await ledger.fold(*(an_impression(f"{number}", **OFFER) for number in range(1000)))
-        await ledger.fold(an_impression("new", **OFFER), a_click("new", **OFFER), a_click())
+        await ledger.apply(*(an_impression(f"{number}", **OFFER) for number in range(1000)))
+        await ledger.apply(an_impression("new", **OFFER), a_click("new", **OFFER), a_click())
 
         assert await read_from_end_to_end(pool) == before
 

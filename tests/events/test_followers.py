@@ -110,7 +110,7 @@ async def test_what_the_tables_count_is_published_and_counted_once(followed: Fol
     assert await shown(followed) == 330
 
 
-async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followed: Followed) -> None:
+async def test_a_served_offer_is_published_to_its_topic(followed: Followed) -> None:
     index = compile_index(a_snapshot(an_assignment_row(), placement_type="story"))
     async with EventAppender(followed.ledger) as appender:
         routes = ServeRoutes(
@@ -131,7 +131,7 @@ async def test_an_offer_that_delivery_tells_the_ledger_gets_to_its_topic(followe
     assert (told["placementId"], told["placementType"]) == (answer["placement"]["id"], "story")
 
 
-async def test_nobody_passes_the_tables(followed: Followed) -> None:
+async def test_no_follower_passes_the_tables(followed: Followed) -> None:
     class Held:
         """Tables that fold nothing."""
 
@@ -162,10 +162,10 @@ class Forgetful:
         self._calls += 1
         if self._calls % 3 == 1:
             raise UnavailableError("It did not arrive.")
-        folded = await self._store.commit(records, after=after, cursor=cursor)
+        result = await self._store.commit(records, after=after, cursor=cursor)
         if self._calls % 3 == 2:
             raise UnavailableError("The answer was lost.")
-        return folded
+        return result
 
 
 async def test_answers_that_are_lost_change_nothing(followed: Followed) -> None:

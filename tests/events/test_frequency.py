@@ -67,7 +67,7 @@ async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
         seen("a"), seen("b"), seen("c", banner_id=OTHER_BANNER), seen("d", user_id=OTHER_USER)
     )
 
-    assert await followed.fold(frequency) == BatchResult(counted=4)
+    assert await followed.apply(frequency) == BatchResult(counted=4)
 
     assert await shown(counts) == each(2)
     assert await shown(counts, banner=OTHER_BANNER) == each(1)
@@ -89,9 +89,9 @@ async def test_what_is_no_valid_impression_of_a_user_does_not_count(
         a_served(user_id=USER),
     )
 
-    folded = await followed.fold(frequency)
+    result = await followed.apply(frequency)
 
-    assert folded == BatchResult(counted=2)
+    assert result == BatchResult(counted=2)
     assert await shown(counts) == each(2)
 
 
@@ -99,21 +99,21 @@ async def test_a_repeated_report_counts_once(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"), seen("a"), seen("b"))
-    await followed.fold(frequency)
+    await followed.apply(frequency)
     await followed.happened(seen("a"), seen("b", occurred_at=NOW - timedelta(hours=23)))
 
-    await followed.fold(frequency)
+    await followed.apply(frequency)
 
     assert await shown(counts) == each(2)
 
 
-async def test_a_late_impression_counts_where_it_belongs_while_somebody_may_ask(
+async def test_a_late_impression_counts_in_its_own_window_until_that_expires(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     yesterday = NOW - timedelta(days=1)
     await followed.happened(seen("now"), seen("late", occurred_at=yesterday))
 
-    await followed.fold(frequency)
+    await followed.apply(frequency)
 
     assert (await shown(counts))[Window.HOUR] == 1
     assert (await shown(counts))[Window.DAY] == 1
@@ -126,7 +126,7 @@ async def test_every_bucket_has_an_end(
     followed: Followed, frequency: FrequencyProjection, valkey: Valkey
 ) -> None:
     await followed.happened(seen("a"), seen("b"))
-    await followed.fold(frequency)
+    await followed.apply(frequency)
 
     keys = cast("list[bytes]", await valkey.keys(f"adloom:frequency:*:{USER}:*"))
     seconds = {key.split(b":")[4].decode(): await valkey.ttl(key) for key in keys}
@@ -146,13 +146,13 @@ async def test_a_user_has_all_its_banners_in_every_window(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     await followed.happened(seen("a"), seen("b", banner_id=OTHER_BANNER))
-    await followed.fold(frequency)
+    await followed.apply(frequency)
 
     assert (await counts.read_user(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
     assert await counts.read_user(OTHER_USER, NOW) == {window: {} for window in Window}
 
 
-async def test_a_reader_without_valkey_is_told_so() -> None:
+async def test_reading_without_valkey_is_unavailable() -> None:
     async with open_valkey("redis://127.0.0.1:1") as away:
         with pytest.raises(UnavailableError):
             await FrequencyCounters(away).read_user(USER, NOW)
@@ -197,7 +197,7 @@ async def test_a_batch_without_anything_to_count_moves_the_cursor(
 ) -> None:
     await followed.happened(a_click("a"))
 
-    assert await followed.fold(frequency) == BatchResult()
+    assert await followed.apply(frequency) == BatchResult()
 
     assert await frequency.read_cursor() == (await followed.records())[-1].entry_id
 
@@ -245,10 +245,10 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
 
     await followed.happened(*(seen(f"{number}") for number in range(PART_MAX * 5)))
     with pytest.raises(UnavailableError):
-        await followed.fold(FrequencyProjection(followed.valkey, Ending()))
+        await followed.apply(FrequencyProjection(followed.valkey, Ending()))
     assert await shown(counts) == each(PART_MAX * 3)
 
-    await followed.fold(FrequencyProjection(followed.valkey, followed.lookup))
+    await followed.apply(FrequencyProjection(followed.valkey, followed.lookup))
 
     assert await shown(counts) == each(PART_MAX * 5)
 
@@ -256,11 +256,11 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
 # --- forgetting
 
 
-async def test_a_user_who_is_forgotten_leaves_nothing_behind(
+async def test_an_erased_user_leaves_nothing_behind(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters, valkey: Valkey
 ) -> None:
     await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
-    await followed.fold(frequency)
+    await followed.apply(frequency)
     await followed.erase(USER)
 
     assert await counts.erase_user(USER, NOW) == len(Window)
@@ -277,7 +277,7 @@ async def test_what_is_still_on_its_way_of_an_erased_user_is_not_counted(
     await followed.erase(USER)
     await counts.erase_user(USER, NOW)
 
-    await followed.fold(frequency)
+    await followed.apply(frequency)
 
     assert await shown(counts) == each(0)
 
@@ -305,9 +305,9 @@ async def test_a_batch_that_was_looked_up_before_a_user_was_erased_does_not_brin
     lookup = ErasedMeanwhile(followed, counts)
     await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
 
-    folded = await followed.fold(FrequencyProjection(followed.valkey, lookup))
+    result = await followed.apply(FrequencyProjection(followed.valkey, lookup))
 
     assert lookup.asked == 2
-    assert folded.counted == 1
+    assert result.counted == 1
     assert await shown(counts) == each(0)
     assert await shown(counts, user=OTHER_USER) == each(1)

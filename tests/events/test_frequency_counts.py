@@ -23,7 +23,7 @@ async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times
     await valkey.hincrby(f"{generation_prefix(FIRST_GENERATION)}{user}{suffix}", str(banner), times)
 
 
-async def test_users_are_told_apart(valkey: Valkey) -> None:
+async def test_users_are_kept_apart(valkey: Valkey) -> None:
     await let_see(valkey, *USERS[0], BANNER, Window.DAY, 3)
     await let_see(valkey, *USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
     await let_see(valkey, *USERS[2], BANNER, Window.DAY, 4)
@@ -49,11 +49,11 @@ async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) 
     assert found == {0: [BannerFrequency(Window.DAY, str(OTHER_BANNER), 3)]}
 
 
-async def test_nobody_is_asked_where_no_window_matters(valkey: Valkey) -> None:
+async def test_without_windows_nothing_is_read(valkey: Valkey) -> None:
     assert await FrequencyCounters(valkey).read(USERS, {}, NOW) == {}
 
 
-async def test_of_who_has_not_seen_those_that_are_asked_about_nothing_is_told(valkey: Valkey) -> None:
+async def test_a_user_who_has_not_seen_the_banners_in_question_is_missing(valkey: Valkey) -> None:
     users = [user for user, *_ in USERS]
     for user in users:
         await let_see(valkey, user, OTHER_BANNER, Window.DAY, 5)

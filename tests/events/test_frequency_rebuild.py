@@ -92,8 +92,8 @@ class World:
         self.counts = FrequencyCounters(followed.valkey)
         self.progress = Told()
 
-    async def fold(self) -> BatchResult:
-        return await self.followed.fold(self.live)
+    async def apply(self) -> BatchResult:
+        return await self.followed.apply(self.live)
 
     async def replay(self, meanwhile: Meanwhile = nothing, *, afterwards: Meanwhile = nothing) -> int:
         """Count anew; `meanwhile` happens before the ledger is read, each time, and `afterwards` after it."""
@@ -123,7 +123,7 @@ async def world(pool: Pool, valkey: Valkey) -> World:
     return World(Followed(pool, valkey))
 
 
-async def test_what_is_counted_anew_equals_what_was_counted_live(world: World) -> None:
+async def test_rebuilt_counts_equal_live_counts(world: World) -> None:
     ages = [timedelta(), timedelta(minutes=70), timedelta(hours=23)]
     events = [
         seen(
@@ -136,7 +136,7 @@ async def test_what_is_counted_anew_equals_what_was_counted_live(world: World) -
         for number in range(200)
     ]
     await world.happened(*events, *events[:50])
-    await world.fold()
+    await world.apply()
     live = await world.everything()
 
     shown = await world.replay()
@@ -149,7 +149,7 @@ async def test_what_is_counted_anew_equals_what_was_counted_live(world: World) -
 
 async def test_a_replay_mends_what_was_counted_wrongly_and_leaves_nothing_else_behind(world: World) -> None:
     await world.happened(seen("a"), seen("b"))
-    await world.fold()
+    await world.apply()
     [key] = cast("list[bytes]", await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:day:*"))
     await world.followed.valkey.hincrby(key.decode(), str(BANNER), 40)
     assert await world.shown() == 42
@@ -163,7 +163,7 @@ async def test_a_replay_mends_what_was_counted_wrongly_and_leaves_nothing_else_b
 
 async def test_the_projection_goes_on_in_the_new_generation_from_where_it_was_built_to(world: World) -> None:
     await world.happened(seen("a"))
-    await world.fold()
+    await world.apply()
     after = await world.live.read_cursor()
     await world.happened(seen("b"))
     records = await world.followed.records(after)
@@ -174,17 +174,17 @@ async def test_the_projection_goes_on_in_the_new_generation_from_where_it_was_bu
     with pytest.raises(CursorMovedError):
         await world.live.commit(records, after=after, cursor=records[-1].entry_id)
     await world.happened(seen("c"))
-    await world.fold()
+    await world.apply()
     assert await world.shown() == 3
 
 
 async def test_what_happens_while_it_is_summed_up_is_counted_once(world: World) -> None:
     await world.happened(seen("a"), seen("b"))
-    await world.fold()
+    await world.apply()
 
     async def more(number: int) -> None:
         await world.happened(seen(f"new-{number}"), seen("a"))
-        await world.fold()
+        await world.apply()
 
     await world.replay(times(5, more))
 
@@ -192,14 +192,14 @@ async def test_what_happens_while_it_is_summed_up_is_counted_once(world: World) 
     assert world.progress.steps["Following the ledger"] == 10
 
 
-async def test_what_was_counted_live_after_the_ledger_was_read_is_in_the_new_generation(world: World) -> None:
+async def test_what_was_counted_live_after_the_log_was_read_is_in_the_new_generation(world: World) -> None:
     """A worker that has counted the last entry waits for the next: nobody would count what is missing."""
     await world.happened(seen("a"))
-    await world.fold()
+    await world.apply()
 
     async def more(number: int) -> None:
         await world.happened(seen(f"new-{number}"))
-        await world.fold()
+        await world.apply()
 
     await world.replay(afterwards=times(3, more))
 
@@ -208,15 +208,15 @@ async def test_what_was_counted_live_after_the_ledger_was_read_is_in_the_new_gen
     assert await world.live.read_cursor() == (await world.followed.records())[-1].entry_id
 
 
-async def test_only_what_the_tables_have_folded_is_counted(world: World) -> None:
+async def test_only_what_the_tables_have_applied_is_counted(world: World) -> None:
     await world.happened(seen("a"))
     await world.followed.append(seen("b"))
 
     await world.replay()
 
     assert await world.shown() == 1
-    await world.followed.fold(world.followed.tables)
-    await world.fold()
+    await world.followed.apply(world.followed.tables)
+    await world.apply()
     assert await world.shown() == 2
 
 
@@ -225,13 +225,13 @@ async def test_a_replay_that_is_cut_off_changes_nothing_and_the_next_one_sweeps_
         raise UnavailableError("The ledger does not answer.")
 
     await world.happened(seen("a"))
-    await world.fold()
+    await world.apply()
     with pytest.raises(UnavailableError):
         await world.replay(go_away)
     assert await world.shown() == 1
     assert await world.generations() == {"0", "1"}
     await world.happened(seen("b"))
-    await world.fold()
+    await world.apply()
 
     await world.replay()
 
@@ -241,7 +241,7 @@ async def test_a_replay_that_is_cut_off_changes_nothing_and_the_next_one_sweeps_
 
 async def test_of_two_replays_the_later_one_is_the_one_that_counts(world: World) -> None:
     await world.happened(seen("a"))
-    await world.fold()
+    await world.apply()
 
     with pytest.raises(RebuildRefusedError):
         await world.replay(times(1, lambda _: world.replay()))
@@ -252,7 +252,7 @@ async def test_of_two_replays_the_later_one_is_the_one_that_counts(world: World)
 
 async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world: World) -> None:
     await world.happened(seen("a"), seen("b", user_id=OTHER_USER))
-    await world.fold()
+    await world.apply()
 
     await world.replay(times(1, lambda _: world.followed.erase(USER)))
 
@@ -260,9 +260,9 @@ async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world
     assert (await world.counts.read_user(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
 
 
-async def test_forgetting_reaches_the_generation_that_is_being_built(world: World) -> None:
+async def test_an_erasure_reaches_the_generation_that_is_being_built(world: World) -> None:
     await world.happened(seen("a"))
-    await world.fold()
+    await world.apply()
 
     await world.replay(times(1, lambda _: world.counts.erase_user(USER, NOW)))
 

@@ -53,7 +53,7 @@ def test_weeks_are_those_of_iso_8601_also_around_new_year(moment: datetime, week
     assert names(moment)[Window.MONTH] == month
 
 
-def test_windows_are_those_of_utc_whatever_zone_a_moment_is_told_in() -> None:
+def test_windows_are_those_of_utc_whatever_the_zone_of_a_time() -> None:
     midnight_in_kolkata = datetime(2026, 11, 16, tzinfo=timezone(timedelta(hours=5, minutes=30)))
 
     assert names(midnight_in_kolkata)[Window.DAY] == "2026-11-15"
@@ -70,7 +70,7 @@ def test_a_bucket_lasts_until_its_end_and_not_longer(moment: datetime, window: W
 
 
 @given(MOMENTS)
-def test_a_lifetime_is_forgotten_long_after_the_last_impression(moment: datetime) -> None:
+def test_a_lifetime_expires_long_after_the_last_impression(moment: datetime) -> None:
     assert LIFETIME_KEPT < end(moment, Window.LIFETIME) - moment <= LIFETIME_KEPT + timedelta(days=31)
 
 

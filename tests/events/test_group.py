@@ -95,7 +95,7 @@ async def test_an_owner_that_says_nothing_for_so_long_is_replaced(valkey: Valkey
     assert await one.read(BEGINNING, until=None, count_max=10) is None
 
 
-async def test_an_owner_that_goes_leaves_its_place_at_once_but_nobody_elses(valkey: Valkey) -> None:
+async def test_an_owner_releases_its_own_lock_at_once_and_no_other(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
     await one.acquire()
 
@@ -105,7 +105,7 @@ async def test_an_owner_that_goes_leaves_its_place_at_once_but_nobody_elses(valk
     assert await other.acquire()
 
 
-async def test_a_worker_that_was_started_anew_takes_its_own_lease_back_once(valkey: Valkey) -> None:
+async def test_a_restarted_worker_takes_its_own_lock_back_once(valkey: Valkey) -> None:
     first, second = a_group(valkey, incarnation="1"), a_group(valkey, incarnation="2")
     assert await first.acquire()
 
@@ -119,7 +119,7 @@ async def test_a_name_that_begins_like_another_is_another(valkey: Valkey) -> Non
     assert not await a_group(valkey, "worker@host").acquire()
 
 
-async def test_names_of_workers_long_gone_are_forgotten_once_they_have_left_nothing(valkey: Valkey) -> None:
+async def test_consumers_long_gone_are_dropped_once_they_have_nothing_pending(valkey: Valkey) -> None:
     await append(valkey, 1)
     [entry] = await taken(await an_owner(valkey, "gone@host"))
     await (await an_owner(valkey, "busy@host")).count_try(entry.id)
@@ -147,7 +147,7 @@ async def test_entries_come_in_order_and_once(valkey: Valkey) -> None:
     assert await taken(group, third[-1].id) == []
 
 
-async def test_what_was_taken_and_not_folded_comes_again(valkey: Valkey) -> None:
+async def test_what_was_read_and_not_applied_comes_again(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 3)
     await taken(group)
@@ -155,7 +155,7 @@ async def test_what_was_taken_and_not_folded_comes_again(valkey: Valkey) -> None
     assert numbers(await taken(group)) == [0, 1, 2]
 
 
-async def test_what_a_dead_worker_took_is_taken_by_the_next_from_the_cursor_on(valkey: Valkey) -> None:
+async def test_what_a_dead_worker_read_is_read_by_the_next_from_the_cursor_on(valkey: Valkey) -> None:
     await append(valkey, 5)
     dead = await an_owner(valkey, "dead@host")
     folded = (await taken(dead))[1].id
@@ -206,7 +206,7 @@ async def test_a_cursor_that_went_back_with_its_database_gets_everything_again(v
     assert numbers(await taken(group, entries[0].id)) == [1, 2, 3]
 
 
-async def test_a_ledger_that_was_lost_begins_anew(valkey: Valkey) -> None:
+async def test_a_lost_log_starts_again(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 4)
     cursor = (await taken(group))[-1].id
@@ -219,7 +219,7 @@ async def test_a_ledger_that_was_lost_begins_anew(valkey: Valkey) -> None:
     assert numbers(await taken(group, cursor)) == [4, 5]
 
 
-async def test_a_ledger_that_lost_its_newest_entries_does_not_give_their_ids_again(valkey: Valkey) -> None:
+async def test_a_log_that_lost_its_newest_entries_does_not_reuse_their_ids(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await valkey.xadd(STREAM, {"e": "0"}, id="5-1")
     tomorrow = f"{(await all_entries(valkey))[-1].id.partition('-')[0]}0000000000-7"
@@ -230,7 +230,7 @@ async def test_a_ledger_that_lost_its_newest_entries_does_not_give_their_ids_aga
     assert numbers(await taken(group, tomorrow)) == [1, 2]
 
 
-async def test_nothing_beyond_the_limit_is_given_and_nothing_is_left_out_later(valkey: Valkey) -> None:
+async def test_nothing_beyond_the_limit_is_returned_and_nothing_is_left_out_later(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 6)
     ids = [entry.id for entry in await all_entries(valkey)]
@@ -272,7 +272,7 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
 # --- tries
 
 
-async def test_tries_are_counted_whoever_makes_them(valkey: Valkey) -> None:
+async def test_tries_of_all_workers_are_counted(valkey: Valkey) -> None:
     await append(valkey, 2)
     one = await an_owner(valkey, "one@host")
     entry, other = await taken(one)
@@ -282,7 +282,7 @@ async def test_tries_are_counted_whoever_makes_them(valkey: Valkey) -> None:
     assert await (await an_owner(valkey, "other@host")).count_try(entry.id) == 3
 
 
-async def test_taking_an_entry_over_is_no_try_and_folding_it_lets_it_go(valkey: Valkey) -> None:
+async def test_claiming_an_entry_is_no_try_and_applying_it_acknowledges_it(valkey: Valkey) -> None:
     await append(valkey, 2)
     entry, last = await taken(one := await an_owner(valkey, "one@host"))
     await one.count_try(entry.id)
@@ -313,7 +313,7 @@ def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
 
 
 @given(data=st.data(), mishaps=st.lists(st.integers(0, 9), min_size=1, max_size=25))
-def test_whatever_happens_the_owner_is_given_what_follows_the_cursor(
+def test_whatever_happens_the_owner_reads_what_follows_the_cursor(
     data: st.DataObject, mishaps: list[int], shared_valkey: EmbeddedValkey
 ) -> None:
     async def live() -> None:
@@ -321,12 +321,12 @@ def test_whatever_happens_the_owner_is_given_what_follows_the_cursor(
             await valkey.delete(STREAM, lock_key("test"))
             life = Life(valkey, data, owner=await an_owner(valkey))
             mishap = [
-                *(life.append, life.fold, life.fold, life.lose_an_answer, life.crash),
+                *(life.append, life.apply, life.apply, life.lose_an_answer, life.crash),
                 *(life.zombie_reads, life.lose_the_group, life.move_the_group, life.go_back, life.trim),
             ]
             for number in mishaps:
                 await mishap[number]()
-            await life.fold()
+            await life.apply()
 
     asyncio.run(live())
 
@@ -347,7 +347,7 @@ class Life:
         await append(self._valkey, count, first=self._appended)
         self._appended += count
 
-    async def fold(self) -> None:
+    async def apply(self) -> None:
         following = [one for one in await all_entries(self._valkey) if self._is_ahead(one)]
         limit = following[self._draw(len(following) - 1)].id if following and self._draw(1) else None
 

@@ -95,8 +95,8 @@ class House:
 
     async def happened(self, *events: Auctioned | Impression | Click) -> None:
         await self.followed.happened(*events)
-        await self.followed.fold(self.auctions)
-        await self.followed.fold(self.projection)
+        await self.followed.apply(self.auctions)
+        await self.followed.apply(self.projection)
 
     async def waiting(self) -> int:
         pieces = await self.store.read_due(datetime.max.replace(tzinfo=UTC), pieces_max=1_000)
@@ -134,7 +134,7 @@ async def test_nothing_is_learned_before_its_time(house: House) -> None:
     assert await house.waiting() == 1
 
 
-async def test_nothing_is_learned_before_the_tables_can_tell_of_its_click(house: House) -> None:
+async def test_nothing_is_learned_before_its_click_can_be_looked_up(house: House) -> None:
     await house.happened(held(1), seen(1))
     house.clock.advance(timedelta(hours=2))
     house.lag = Lag(5, timedelta(minutes=100).total_seconds())
@@ -172,7 +172,7 @@ async def test_a_placement_without_auctions_is_not_learned_from(house: House, po
     assert await house.waiting() == 0
 
 
-async def test_a_reader_who_was_erased_is_not_learned_from(house: House) -> None:
+async def test_an_erased_user_is_not_learned_from(house: House) -> None:
     await house.followed.erase(USER)
     await house.happened(held(1), seen(1))
 
@@ -212,7 +212,7 @@ async def test_a_batch_that_comes_twice_waits_once(house: House) -> None:
     assert await house.waiting() == 1
 
 
-async def test_a_worker_that_starts_anew_goes_on_where_the_last_was(house: House, pool: Pool) -> None:
+async def test_a_restarted_worker_goes_on_where_the_last_was(house: House, pool: Pool) -> None:
     for part in range(4):
         numbers = range(part * 20, part * 20 + 20)
         await house.happened(*map(held, numbers), *map(seen, numbers), clicked(part * 20))
@@ -245,7 +245,7 @@ async def test_of_two_workers_one_learns(house: House) -> None:
     assert house.trainer.progress.examples == 3
 
 
-async def test_what_is_not_kept_is_learned_again(house: House) -> None:
+async def test_what_was_not_saved_is_learned_again(house: House) -> None:
     class Lossy(LearningStore):
         is_lossy = True
 
@@ -290,7 +290,7 @@ async def test_a_model_that_got_lost_is_published_again(house: House, valkey: Va
     assert decode_model(await published(valkey)).version == 1
 
 
-async def test_what_nobody_has_learned_is_not_published(house: House, valkey: Valkey) -> None:
+async def test_an_empty_model_is_not_published(house: House, valkey: Valkey) -> None:
     await house.trainer.learn()
     await house.trainer.publish()
 
@@ -319,13 +319,13 @@ async def test_weights_are_those_of_the_keys_that_delivery_knows(house: House, p
     assert all(weights[slot] > 0 for slot in request_slots("mobile", "FR", 9, "high-intent"))
 
 
-async def test_the_projection_tells_how_many_it_had_no_room_for(house: House) -> None:
+async def test_the_projection_counts_the_examples_it_dropped(house: House) -> None:
     narrow = LearningProjection(house.store, wait=WAIT, sampler=ExampleSampler(per_second_max=1))
     await house.followed.happened(*map(held, range(30)), *map(seen, range(30)))
-    await house.followed.fold(house.auctions)
-    folded = await house.followed.fold(narrow)
+    await house.followed.apply(house.auctions)
+    result = await house.followed.apply(narrow)
 
-    assert (folded.counted, folded.dropped) == (10, 20)
+    assert (result.counted, result.dropped) == (10, 20)
     assert await house.waiting() == 10
 
 
@@ -343,7 +343,7 @@ async def published(valkey: Valkey) -> bytes:
     return blob
 
 
-async def test_a_trainer_learns_and_publishes_while_it_is_its_turn(house: House, valkey: Valkey) -> None:
+async def test_a_trainer_learns_and_publishes_while_it_is_the_owner(house: House, valkey: Valkey) -> None:
     await house.happened(held(1), seen(1), clicked(1))
     house.clock.advance(WAIT + timedelta(minutes=1))
     stop = asyncio.Event()
@@ -357,7 +357,7 @@ async def test_a_trainer_learns_and_publishes_while_it_is_its_turn(house: House,
     assert (house.trainer.clicked, house.trainer.ignored, house.trainer.failures) == (1, 0, 0)
 
 
-async def test_a_trainer_whose_turn_it_is_not_does_nothing(house: House) -> None:
+async def test_a_trainer_that_is_not_the_owner_does_nothing(house: House) -> None:
     async def lag(_: str) -> Lag:
         return house.lag
 

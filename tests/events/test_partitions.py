@@ -60,7 +60,7 @@ async def attached(pool: Pool) -> list[date]:
     return [row[0] for row in await pool.fetch(ATTACHED)]
 
 
-async def fold(pool: Pool, *, on: date, at: datetime) -> None:
+async def apply(pool: Pool, *, on: date, at: datetime) -> None:
     """Fold an impression of a day, from an entry that the ledger took at a moment."""
     tables = EventTables(pool)
     occurred_at = datetime.combine(on, datetime.min.time(), UTC)
@@ -83,7 +83,7 @@ async def test_days_are_made_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
 async def test_days_beyond_the_retention_are_dropped_and_what_was_counted_stays(pool: Pool) -> None:
     await insert_catalog(pool)
     for age in (RETENTION_DAYS + 1, RETENTION_DAYS, 10):
-        await fold(pool, on=days_ago(age), at=NOW - timedelta(days=age))
+        await apply(pool, on=days_ago(age), at=NOW - timedelta(days=age))
 
     upkeep = an_upkeep(pool)
     await upkeep.check()
@@ -106,11 +106,11 @@ async def test_a_worker_whose_clock_is_ahead_drops_nothing_that_the_database_thi
     assert days_ago(3) in await attached(pool)
 
 
-async def test_an_old_day_that_the_ledger_has_written_lately_is_kept_while_its_events_may_be_repeated(
+async def test_an_old_day_that_was_written_recently_is_kept_while_its_events_may_be_repeated(
     pool: Pool,
 ) -> None:
     await insert_catalog(pool)
-    await fold(pool, on=days_ago(200), at=NOW - timedelta(days=5))
+    await apply(pool, on=days_ago(200), at=NOW - timedelta(days=5))
 
     await an_upkeep(pool).check()
     assert days_ago(200) in await attached(pool)
@@ -133,7 +133,7 @@ async def test_only_a_few_days_are_dropped_at_once_the_oldest_first(pool: Pool) 
     assert upkeep.dropped == len(old)
 
 
-async def test_whoever_reads_for_long_delays_the_drop_and_nothing_else(pool: Pool, database_url: str) -> None:
+async def test_a_long_read_delays_the_drop_and_nothing_else(pool: Pool, database_url: str) -> None:
     old = days_ago(RETENTION_DAYS + 1)
     await ensure(pool, old, TODAY)
     await insert_catalog(pool)
@@ -145,13 +145,13 @@ async def test_whoever_reads_for_long_delays_the_drop_and_nothing_else(pool: Poo
     with pytest.raises(asyncpg.LockNotAvailableError):
         await an_upkeep(pool).check()
     # The day takes no more rows, but is not gone; others are as before.
-    await fold(pool, on=TODAY, at=NOW)
+    await apply(pool, on=TODAY, at=NOW)
     with pytest.raises(UnavailableError, match="being dropped"):
-        await fold(pool, on=old, at=NOW)
+        await apply(pool, on=old, at=NOW)
     await transaction.rollback()
     await reader.close()
     await an_upkeep(pool).check()
-    await fold(pool, on=old, at=NOW)
+    await apply(pool, on=old, at=NOW)
 
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 2
 
@@ -181,7 +181,7 @@ async def test_two_workers_do_not_drop_at_once(pool: Pool, database_url: str) ->
     assert upkeep.dropped == 1
 
 
-async def test_of_two_who_make_the_same_day_at_once_one_waits_for_the_other(pool: Pool) -> None:
+async def test_of_two_workers_that_make_the_same_day_one_waits_for_the_other(pool: Pool) -> None:
     async with pool.acquire() as one, pool.acquire() as other:
         transaction = one.transaction()
         await transaction.start()
@@ -195,7 +195,7 @@ async def test_of_two_who_make_the_same_day_at_once_one_waits_for_the_other(pool
     assert await attached(pool) == [TODAY]
 
 
-async def test_an_erasure_is_remembered_while_the_ledger_may_hold_what_came_before_it(pool: Pool) -> None:
+async def test_an_erasure_is_remembered_while_the_log_may_hold_earlier_events(pool: Pool) -> None:
     ages = {UUID(int=days): timedelta(days=days, minutes=1) for days in (6, 7, 9, 11)}
     for user, age in ages.items():
         await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", user, NOW - age)

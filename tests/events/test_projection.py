@@ -107,7 +107,7 @@ def names(count: int) -> list[str]:
 # --- keeping up
 
 
-async def test_everything_is_folded_once_and_in_order(house: House) -> None:
+async def test_everything_is_applied_once_and_in_order(house: House) -> None:
     book = Book()
     await house.append(*impressions(50))
 
@@ -117,7 +117,7 @@ async def test_everything_is_folded_once_and_in_order(house: House) -> None:
     assert (projection.counters.counted, projection.counters.batches) == (50, 8)
 
 
-async def test_an_event_is_folded_soon_after_it_came(house: House) -> None:
+async def test_an_event_is_applied_soon_after_it_came(house: House) -> None:
     book, seconds = Book(), list[float]()
     loop = asyncio.get_running_loop()
     projection, stop = house.worker(book, pace_seconds=0.05), asyncio.Event()
@@ -127,7 +127,7 @@ async def test_an_event_is_folded_soon_after_it_came(house: House) -> None:
             await asyncio.sleep(0.15)
             began_at = loop.time()
             await house.append(an_impression(f"{number}"))
-            while len(book.folded) <= number:  # noqa: ASYNC110 - it comes from Valkey
+            while len(book.applied) <= number:  # noqa: ASYNC110 - it comes from Valkey
                 await asyncio.sleep(0.001)
             seconds.append(loop.time() - began_at)
         stop.set()
@@ -141,7 +141,7 @@ async def test_under_load_batches_are_large(house: House) -> None:
         group.create_task(house.worker(book, pace_seconds=0.1).run(stop))
         for number in range(200):
             await house.append(an_impression(f"{number}"))
-        while len(book.folded) < 200:  # noqa: ASYNC110 - it comes from Valkey
+        while len(book.applied) < 200:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
 
@@ -220,7 +220,7 @@ async def test_a_batch_that_takes_longer_than_the_lease_keeps_it(house: House) -
         stop.set()
 
 
-async def test_a_dead_workers_entries_are_folded_by_a_living_one_when_its_lease_is_over(
+async def test_a_dead_workers_entries_are_applied_by_another_when_its_lease_is_over(
     house: House,
 ) -> None:
     book, loop = Held(), asyncio.get_running_loop()
@@ -251,7 +251,7 @@ async def test_what_a_zombie_commits_late_is_refused(house: House) -> None:
         twin = Book()
         another = house.worker(twin, projection="another")
         await run_until(house.is_caught_up(twin), another)
-        book.folded, book.at = twin.folded, twin.at
+        book.applied, book.at = twin.applied, twin.at
         book.released.set()
         stop.set()
 
@@ -265,7 +265,7 @@ async def test_a_worker_that_cannot_reach_its_store_leaves_the_work_to_one_that_
     await house.append(*impressions(5))
     cut_off, well = house.worker(unreachable), house.worker(book)
 
-    await run_until(lambda: len(book.folded) == 5, cut_off, well)
+    await run_until(lambda: len(book.applied) == 5, cut_off, well)
 
     assert cut_off.failures > 0
 
@@ -317,7 +317,7 @@ async def test_a_store_that_is_away_for_long_buries_nothing(house: House) -> Non
     assert book.names == names(3)
 
 
-async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_are_folded(
+async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_are_applied(
     house: House,
 ) -> None:
     book = Book()
@@ -339,7 +339,7 @@ async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_ar
     assert (await house.valkey.xpending(STREAM, "test"))["pending"] == 0
 
 
-async def test_a_dead_letter_that_is_tried_again_is_folded(house: House) -> None:
+async def test_a_retried_dead_letter_is_applied(house: House) -> None:
     book = Book()
     book.refuses = {"1"}
     await house.append(*impressions(3))
@@ -389,7 +389,7 @@ async def test_tries_survive_a_crash_of_the_worker(house: House) -> None:
     assert letter.tries == TRIES_MAX
 
 
-async def test_an_entry_is_buried_once_however_often_its_burial_is_interrupted(house: House) -> None:
+async def test_an_entry_is_one_dead_letter_however_often_giving_it_up_is_interrupted(house: House) -> None:
     class Forgetful(Book):
         times = 3
 
@@ -410,19 +410,21 @@ async def test_an_entry_is_buried_once_however_often_its_burial_is_interrupted(h
 
 
 @pytest.mark.parametrize("is_all_lost", [True, False])
-async def test_a_ledger_or_group_that_was_lost_is_gone_on_with(house: House, *, is_all_lost: bool) -> None:
+async def test_a_projection_goes_on_after_the_log_or_its_group_was_lost(
+    house: House, *, is_all_lost: bool
+) -> None:
     book, stop = Book(), asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(house.worker(book).run(stop))
         await house.append(*impressions(3))
-        while len(book.folded) < 3:  # noqa: ASYNC110 - it comes from Valkey
+        while len(book.applied) < 3:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         if is_all_lost:
             await house.valkey.flushall()
         else:
             await house.valkey.xgroup_destroy(STREAM, "test")
         await house.append(*impressions(3, first=3))
-        while len(book.folded) < 6:  # noqa: ASYNC110 - it comes from Valkey
+        while len(book.applied) < 6:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
 
@@ -434,7 +436,7 @@ async def test_a_store_that_was_restored_from_an_older_copy_gets_the_rest_again(
     await house.append(*impressions(10))
     await house.catch_up(book, batch_max=4)
 
-    book.folded, book.at = book.folded[:4], book.folded[3].entry_id
+    book.applied, book.at = book.applied[:4], book.applied[3].entry_id
     await house.catch_up(book)
 
     assert book.names == names(10)
@@ -454,11 +456,11 @@ async def test_a_follower_is_never_beyond_the_one_it_follows_and_soon_where_that
         await house.append(*impressions(5))
         await book.begun.wait()
         await asyncio.sleep(0.3)
-        assert behind.folded == []
+        assert behind.applied == []
 
         book.released.set()
         began_at = loop.time()
-        while len(behind.folded) < 5:  # noqa: ASYNC110 - it comes from Valkey
+        while len(behind.applied) < 5:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.001)
         assert loop.time() - began_at < 0.5
         stop.set()
@@ -477,8 +479,8 @@ async def test_a_follower_follows_one_in_another_process(house: House) -> None:
         for number in range(20):
             await house.append(an_impression(f"{number}"))
             await asyncio.sleep(0.01)
-            assert len(behind.folded) <= len(book.folded)
-        while len(behind.folded) < 20:  # noqa: ASYNC110 - it comes from Valkey
+            assert len(behind.applied) <= len(book.applied)
+        while len(behind.applied) < 20:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
 
@@ -500,7 +502,7 @@ async def counted(pool: Pool) -> tuple[int, int]:
     return row[0], row[1]
 
 
-async def test_reading_the_whole_ledger_again_changes_nothing(
+async def test_reading_the_whole_log_again_changes_nothing(
     house: House, tables: EventTables, pool: Pool
 ) -> None:
     await house.append(*impressions(50), a_click())
@@ -550,7 +552,7 @@ async def test_two_that_both_think_they_own_it_count_everything_once(
     assert one.counters.counted + other.counters.counted == 150
 
 
-async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(tables: EventTables, pool: Pool) -> None:
+async def test_a_cursor_that_another_worker_moved_refuses_the_batch(tables: EventTables, pool: Pool) -> None:
     await tables.read_cursor()
 
     with pytest.raises(CursorMovedError):
@@ -559,7 +561,7 @@ async def test_a_cursor_that_somebody_else_moved_refuses_the_batch(tables: Event
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 0
 
 
-async def test_what_the_tables_never_take_is_laid_aside(
+async def test_what_the_tables_never_take_is_a_dead_letter(
     house: House, tables: EventTables, pool: Pool
 ) -> None:
     poison = an_impression("x", country_code="too long for its column")

@@ -67,7 +67,7 @@ def entries_of(kinds: Sequence[str], book: Book) -> list[LogEntry]:
 
 
 @given(st.lists(KINDS, min_size=1, max_size=40))
-async def test_the_good_are_folded_in_order_and_each_bad_one_is_buried_after_five_tries(
+async def test_good_entries_are_applied_in_order_and_a_bad_one_is_a_dead_letter_after_five_tries(
     kinds: list[str],
 ) -> None:
     bench, book = Bench(), Book()
@@ -78,7 +78,7 @@ async def test_the_good_are_folded_in_order_and_each_bad_one_is_buried_after_fiv
     good = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind == "good"]
     bad = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind != "good"]
     assert cursor == book.at == entries[-1].id
-    assert [record.entry_id for record in book.folded] == good
+    assert [record.entry_id for record in book.applied] == good
     assert sorted(bench.dead) == sorted(bad)
     assert {tries for _, tries, _ in bench.dead.values()} <= {TRIES_MAX}
     assert bench.tries == dict.fromkeys(bad, TRIES_MAX)
@@ -155,7 +155,7 @@ async def test_a_cursor_that_another_moved_ends_the_batch() -> None:
     assert bench.tries == {}
 
 
-async def test_where_there_is_no_room_for_dead_letters_the_cursor_stays_before_the_bad_one() -> None:
+async def test_without_room_for_dead_letters_the_cursor_stays_before_the_bad_entry() -> None:
     bench, book = Bench(), Book()
     entries = entries_of(["good", "refused", "good"], book)
     bench.is_full = True
@@ -167,7 +167,7 @@ async def test_where_there_is_no_room_for_dead_letters_the_cursor_stays_before_t
     assert book.names == ["good 1"]
 
 
-async def test_a_follower_leaves_what_nobody_can_read_to_the_one_it_follows() -> None:
+async def test_a_follower_leaves_unreadable_entries_to_the_projection_it_follows() -> None:
     bench, book = Bench(), Book()
     entries = entries_of(["unreadable", "good", "unreadable"], book)
 
@@ -190,9 +190,9 @@ async def test_an_entry_of_a_follower_comes_again_to_it_alone_and_under_its_firs
     await a_folder(Bench(), book, is_follower=True).apply([again], after="1-0")
     await BatchApplier("other", Bench(), other, is_follower=False).apply([again], after="1-0")
 
-    assert [record.entry_id for record in book.folded] == ["1-0"]
+    assert [record.entry_id for record in book.applied] == ["1-0"]
     assert book.at == other.at == "9-0"
-    assert other.folded == []
+    assert other.applied == []
 
 
 async def test_an_entry_of_no_follower_comes_again_as_it_was() -> None:

@@ -72,7 +72,7 @@ class House:
             await self.valkey.xadd(STREAM, {"e": data}, id=ids[-1])
         return ids
 
-    async def fold(self, *events: Event | Served) -> list[str]:
+    async def apply(self, *events: Event | Served) -> list[str]:
         """Append events, and fold them as one batch."""
         ids = await self.append(*events)
         records = [DecodedEntry(entry_id, event) for entry_id, event in zip(ids, events, strict=True)]
@@ -160,15 +160,15 @@ async def a_history(house: House) -> None:
     """Fold something of everything: marks of all kinds, repeats, two days, people, an offer and what is no event."""
     one, two, three = offer(), offer(), offer()
     yesterday = {"occurred_at": NOW - timedelta(hours=20)}
-    await house.fold(
+    await house.apply(
         an_impression("i1", **one, device_type="mobile", country_code="DE", user_id=READER, session_id="s"),
         an_impression("i2", **one),
         a_click("c1", **one, destination_url="https://shop.example/"),
         a_click("c2", **two, device_type="toaster"),
     )
-    await house.fold(an_impression("i1", **one), an_impression("i3", campaign_id=None, **yesterday))
-    await house.fold(an_impression("i4", **two, marks=(Mark.OCCURRED_AT_REPLACED,)), a_click("c1", **one))
-    await house.fold(
+    await house.apply(an_impression("i1", **one), an_impression("i3", campaign_id=None, **yesterday))
+    await house.apply(an_impression("i4", **two, marks=(Mark.OCCURRED_AT_REPLACED,)), a_click("c1", **one))
+    await house.apply(
         a_click("c3", **three, **yesterday),
         a_click("c4", **one),
         an_impression("i5", marks=(Mark.CRAWLER, Mark.DATA_CENTER), client_network="203.0.113.0/24"),
@@ -194,14 +194,14 @@ async def test_a_replay_of_what_is_right_changes_nothing(house: House) -> None:
     assert await house.schema() == schema
     assert await house.schemas() == ["events"]
     assert await house.tables.read_cursor() == cursor
-    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.folded.repeated) == (0, 9, 2)
+    assert (rebuilt.copied, rebuilt.applied.counted, rebuilt.applied.repeated) == (0, 9, 2)
     assert (rebuilt.events_before, rebuilt.events, rebuilt.days_corrected) == (9, 9, 0)
     assert len(before["banner_impressions"]) == 5
 
 
 async def test_what_came_late_from_a_spool_changes_nothing_either(house: House) -> None:
     await a_history(house)
-    await house.fold(
+    await house.apply(
         *(an_impression(f"{days} days", occurred_at=NOW - timedelta(days=days)) for days in (3, 5, 8))
     )
     before = await house.books()
@@ -212,7 +212,7 @@ async def test_what_came_late_from_a_spool_changes_nothing_either(house: House) 
     assert rebuilt.days_corrected == 0
 
 
-async def test_an_empty_ledger_keeps_everything(house: House) -> None:
+async def test_an_empty_log_keeps_all_rows(house: House) -> None:
     await a_history(house)
     await house.valkey.delete(STREAM)
     before = await house.books()
@@ -220,7 +220,7 @@ async def test_an_empty_ledger_keeps_everything(house: House) -> None:
     rebuilt = await house.replay()
 
     assert await house.books() == before
-    assert (rebuilt.copied, rebuilt.folded.counted) == (9, 0)
+    assert (rebuilt.copied, rebuilt.applied.counted) == (9, 0)
 
 
 async def test_where_nothing_has_ever_happened_nothing_does(house: House) -> None:
@@ -273,9 +273,9 @@ async def test_days_whose_figures_have_changed_are_to_be_rolled_up_again(house: 
     assert now == [(before[0][0], before[0][1] + 1), before[1]]
 
 
-async def test_rows_that_the_ledger_has_forgotten_are_kept_as_they_are(house: House) -> None:
-    await house.fold(*(an_impression(f"old-{number}") for number in range(3)))
-    [first, *_] = await house.fold(*(an_impression(f"new-{number}") for number in range(3)))
+async def test_rows_whose_entries_were_trimmed_are_copied(house: House) -> None:
+    await house.apply(*(an_impression(f"old-{number}") for number in range(3)))
+    [first, *_] = await house.apply(*(an_impression(f"new-{number}") for number in range(3)))
     await house.valkey.xtrim(STREAM, minid=first, approximate=False)
     await house.pool.execute("UPDATE events.banner_impressions SET country_code = 'XX'")
 
@@ -286,7 +286,7 @@ async def test_rows_that_the_ledger_has_forgotten_are_kept_as_they_are(house: Ho
         **{f"old-{number}": "XX" for number in range(3)},
         **{f"new-{number}": None for number in range(3)},
     }
-    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.first_entry) == (3, 3, first)
+    assert (rebuilt.copied, rebuilt.applied.counted, rebuilt.first_entry) == (3, 3, first)
     assert await house.counts() == (6, 0, 0, 0)
 
 
@@ -294,9 +294,9 @@ async def test_rows_of_entries_that_are_missing_in_the_middle_are_kept_with_what
     house: House,
 ) -> None:
     one = offer()
-    await house.fold(an_impression("a"))
-    [lost] = await house.fold(an_impression("b", **one))
-    await house.fold(a_click("c", **one), an_impression("d", **one), an_impression("b", **one))
+    await house.apply(an_impression("a"))
+    [lost] = await house.apply(an_impression("b", **one))
+    await house.apply(a_click("c", **one), an_impression("d", **one), an_impression("b", **one))
     await house.valkey.xdel(STREAM, lost)
     before = await house.books()
 
@@ -304,13 +304,13 @@ async def test_rows_of_entries_that_are_missing_in_the_middle_are_kept_with_what
 
     assert await house.books() == before
     assert await house.marks("banner_clicks") == {"c": []}
-    assert (rebuilt.copied, rebuilt.folded.counted, rebuilt.folded.repeated) == (1, 3, 1)
+    assert (rebuilt.copied, rebuilt.applied.counted, rebuilt.applied.repeated) == (1, 3, 1)
 
 
 async def test_a_replay_may_begin_in_the_middle(house: House) -> None:
     one = offer()
-    await house.fold(a_click("c", **one), an_impression("a"))
-    [start, _] = await house.fold(an_impression("b", **one), an_impression("a"))
+    await house.apply(a_click("c", **one), an_impression("a"))
+    [start, _] = await house.apply(an_impression("b", **one), an_impression("a"))
     before = await house.books()
     await house.pool.execute("DELETE FROM events.banner_impressions")
 
@@ -318,7 +318,7 @@ async def test_a_replay_may_begin_in_the_middle(house: House) -> None:
 
     assert await house.names() == ["b", "a"]
     assert await house.marks("banner_clicks") == {"c": []}
-    assert (rebuilt.copied, rebuilt.folded.counted) == (1, 2)
+    assert (rebuilt.copied, rebuilt.applied.counted) == (1, 2)
     assert (await house.books())["event_counts"] == before["event_counts"]
 
 
@@ -329,7 +329,7 @@ async def test_a_replay_that_begins_in_the_future_counts_what_is_there(house: Ho
 
     rebuilt = await house.replay("9999999999999-0")
 
-    assert (rebuilt.copied, rebuilt.folded.counted) == (9, 0)
+    assert (rebuilt.copied, rebuilt.applied.counted) == (9, 0)
     assert (await house.books())["event_counts"] == before["event_counts"]
 
 
@@ -350,8 +350,8 @@ async def test_what_is_counted_of_days_without_rows_stays_counted(house: House) 
     assert rebuilt.days_corrected == 0
 
 
-async def test_what_the_worker_has_not_folded_yet_is_left_to_it(house: House) -> None:
-    await house.fold(an_impression("a"))
+async def test_what_the_worker_has_not_applied_yet_is_left_to_it(house: House) -> None:
+    await house.apply(an_impression("a"))
     await house.append(an_impression("b"))
     before = await house.books()
 
@@ -360,15 +360,15 @@ async def test_what_the_worker_has_not_folded_yet_is_left_to_it(house: House) ->
     assert await house.books() == before
 
 
-async def test_entries_that_cannot_be_folded_are_left_out(house: House) -> None:
-    await house.fold(an_impression("a"))
+async def test_entries_that_cannot_be_applied_are_left_out(house: House) -> None:
+    await house.apply(an_impression("a"))
     await house.append(
         b"no event",
         an_impression("x", country_code="too long for its column"),
         wrap_redelivery(LogEntry("1-1", encode_event(an_impression("r"))), "topics"),
         a_click("y", page_url="a\0b"),
     )
-    await house.fold(an_impression("b"))
+    await house.apply(an_impression("b"))
     before = await house.books()
 
     rebuilt = await house.replay()
@@ -387,20 +387,20 @@ async def test_what_was_counted_is_not_lost_where_its_entry_cannot_be_read_any_m
         await house.replay()
 
     assert await house.books() == before
-    [later] = await house.fold(an_impression("b"))
+    [later] = await house.apply(an_impression("b"))
     await house.replay(later)
     assert await house.names() == ["a", "b"]
 
 
 async def test_what_was_counted_of_things_that_are_gone_stays_counted(house: House) -> None:
-    await house.fold(an_impression("a"), a_click("b"))
+    await house.apply(an_impression("a"), a_click("b"))
     before = await house.books()
     await house.pool.execute("DELETE FROM banners")
 
     rebuilt = await house.replay()
 
     assert await house.books() == before
-    assert (rebuilt.copied, rebuilt.folded.dropped) == (2, 2)
+    assert (rebuilt.copied, rebuilt.applied.dropped) == (2, 2)
 
 
 class Faulty(EventTables):
@@ -414,7 +414,7 @@ class Faulty(EventTables):
 
 
 async def test_a_fault_of_ours_ends_the_replay_and_leaves_nothing_out(house: House) -> None:
-    await house.fold(*(an_impression(name) for name in ("a", "odd", "b")))
+    await house.apply(*(an_impression(name) for name in ("a", "odd", "b")))
     before = await house.books()
 
     with pytest.raises(RuntimeError, match="a fault of ours"):
@@ -426,10 +426,10 @@ async def test_a_fault_of_ours_ends_the_replay_and_leaves_nothing_out(house: Hou
 async def test_an_entry_that_the_worker_has_given_up_is_left_out_whatever_is_wrong_with_it(
     house: House,
 ) -> None:
-    await house.fold(an_impression("a"))
+    await house.apply(an_impression("a"))
     [odd] = await house.append(an_impression("odd"))
     await DeadLetterQueue(house.valkey).add(EVENT_TABLES, odd, b"", reason="?", tries=5, again=b"")
-    await house.fold(an_impression("b"))
+    await house.apply(an_impression("b"))
     before = await house.books()
 
     rebuilt = await house.replay(rebuilt=Faulty(house.pool, schema=REBUILT))
@@ -438,13 +438,13 @@ async def test_an_entry_that_the_worker_has_given_up_is_left_out_whatever_is_wro
     assert rebuilt.left_out == 1
 
 
-async def test_a_ledger_that_forgets_is_not_read_at_its_very_end(house: House) -> None:
-    ids = await house.fold(*(an_impression(f"{number}") for number in range(90)))
+async def test_a_log_that_is_being_trimmed_is_not_read_at_its_very_start(house: House) -> None:
+    ids = await house.apply(*(an_impression(f"{number}") for number in range(90)))
     await house.valkey.xtrim(STREAM, minid=ids[10], approximate=False)
 
     rebuilt = await house.replay(lead=timedelta(minutes=1))
 
-    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.folded.counted) == (ids[70], 70, 20)
+    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.applied.counted) == (ids[70], 70, 20)
     assert len(await house.names()) == 90
 
 
@@ -464,19 +464,19 @@ class Forgetful(LogScanner):
         return await super().find_oldest()
 
 
-async def test_what_is_forgotten_while_rows_are_copied_is_copied_too(house: House) -> None:
-    ids = await house.fold(*(an_impression(f"{number}") for number in range(30)))
+async def test_what_is_trimmed_while_rows_are_copied_is_copied_too(house: House) -> None:
+    ids = await house.apply(*(an_impression(f"{number}") for number in range(30)))
     before = await house.books()
 
     rebuild = EventTablesRebuild(house.pool, Forgetful(house, ids[10]), lead=timedelta())
     rebuilt = await rebuild.run()
 
     assert await house.books() == before
-    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.folded.counted) == (ids[10], 10, 20)
+    assert (rebuilt.first_entry, rebuilt.copied, rebuilt.applied.counted) == (ids[10], 10, 20)
 
 
-async def test_what_is_forgotten_before_it_is_read_ends_the_replay_and_changes_nothing(house: House) -> None:
-    ids = await house.fold(*(an_impression(f"{number}") for number in range(30)))
+async def test_what_is_trimmed_before_it_is_read_ends_the_replay_and_changes_nothing(house: House) -> None:
+    ids = await house.apply(*(an_impression(f"{number}") for number in range(30)))
     before = await house.books()
     ledger = Forgetful(house, ids[0], ids[20])
 
@@ -501,7 +501,7 @@ async def test_a_replay_that_ends_early_has_changed_nothing(house: House, step: 
 
     assert await house.books() == before
     assert await house.schemas() == ["events", "events_rebuild"]
-    await house.fold(an_impression("later"))
+    await house.apply(an_impression("later"))
     await house.replay()
     assert await house.schemas() == ["events"]
     assert len(await house.names()) == 6
@@ -544,7 +544,7 @@ async def test_what_an_operator_has_built_on_the_tables_is_not_dropped_with_them
     await house.replay()
 
 
-async def test_who_may_read_the_tables_still_may(house: House) -> None:
+async def test_permissions_on_the_tables_stay(house: House) -> None:
     await a_history(house)
     role = f"reader_{uuid4().hex}"
     await house.pool.execute(f"CREATE ROLE {role}")
@@ -584,10 +584,10 @@ class AtLast(LogScanner):
         return entries
 
 
-async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House) -> None:
+async def test_a_user_erased_during_a_replay_is_in_no_row_after_it(house: House) -> None:
     person = {"user_id": READER, "session_id": "the-session", "page_url": "https://pub.example/?me"}
-    [first, *_] = await house.fold(an_impression("copied", **person), a_click("too", **person))
-    await house.fold(an_impression("folded", **person), an_impression("other", user_id=uuid4()))
+    [first, *_] = await house.apply(an_impression("copied", **person), a_click("too", **person))
+    await house.apply(an_impression("folded", **person), an_impression("other", user_id=uuid4()))
     await house.valkey.xdel(STREAM, first)
 
     async def erase() -> None:
@@ -607,11 +607,11 @@ async def test_who_is_erased_during_a_replay_is_in_no_row_after_it(house: House)
     )
 
 
-async def test_who_was_erased_before_does_not_come_back_and_may_come_again(house: House) -> None:
-    await house.fold(an_impression("before", user_id=READER, session_id="s"))
+async def test_a_user_erased_before_a_replay_does_not_come_back_and_may_return(house: House) -> None:
+    await house.apply(an_impression("before", user_id=READER, session_id="s"))
     async with house.pool.acquire() as connection, connection.transaction():
         await erase_user(connection, READER, projections=[EVENT_TABLES], now=NOW - timedelta(hours=1))
-    await house.fold(an_impression("after", user_id=READER, received_at=NOW + timedelta(seconds=1)))
+    await house.apply(an_impression("after", user_id=READER, received_at=NOW + timedelta(seconds=1)))
     before = await house.books()
 
     await house.replay()
@@ -627,7 +627,7 @@ async def test_who_was_erased_before_does_not_come_back_and_may_come_again(house
 async def test_events_that_come_in_during_a_replay_are_all_there_once(
     house: House, database_url: str
 ) -> None:
-    await house.fold(*(an_impression(f"before-{number}") for number in range(500)))
+    await house.apply(*(an_impression(f"before-{number}") for number in range(500)))
     await house.pool.execute("DELETE FROM events.banner_impressions WHERE entry_ms % 3000 = 0")
     stop = asyncio.Event()
     sent: list[str] = []

@@ -28,11 +28,11 @@ def counted(*numbers: int) -> list[CountedEntry]:
     return [CountedEntry(f"{number}-0", an_impression(f"{number}"), None) for number in numbers]
 
 
-async def fold(followed: Followed, recent_counted: RecentCounted) -> BatchResult:
-    return await followed.fold(EventTables(followed.pool, recent_counted=recent_counted))
+async def apply(followed: Followed, recent_counted: RecentCounted) -> BatchResult:
+    return await followed.apply(EventTables(followed.pool, recent_counted=recent_counted))
 
 
-async def test_it_is_told_as_the_tables_tell_it(followed: Followed) -> None:
+async def test_recent_entries_equal_what_the_tables_say(followed: Followed) -> None:
     recent_counted = RecentCounted()
     await followed.append(
         an_impression("a", user_id=USER),
@@ -43,9 +43,9 @@ async def test_it_is_told_as_the_tables_tell_it(followed: Followed) -> None:
         an_impression("d", user_id=OTHER_USER, received_at=NOW + timedelta(hours=1)),
         an_impression("e", banner_id=UUID(int=1)),
     )
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
     await followed.append(an_impression("c"), an_impression("f", user_id=OTHER_USER))
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
     records = await followed.records()
 
     known = await CountedStore(followed.pool, recent_counted).find_counted(records)
@@ -54,7 +54,7 @@ async def test_it_is_told_as_the_tables_tell_it(followed: Followed) -> None:
     assert len(known) == 6
 
 
-async def test_a_user_who_was_erased_since_is_not_told(followed: Followed) -> None:
+async def test_a_user_who_was_erased_since_is_left_out(followed: Followed) -> None:
     recent_counted = RecentCounted()
     late = NOW + timedelta(hours=1)
     await followed.append(
@@ -63,7 +63,7 @@ async def test_a_user_who_was_erased_since_is_not_told(followed: Followed) -> No
         a_served(user_id=USER),
         a_served(user_id=USER, served_at=late),
     )
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
     await followed.erase(USER, at=NOW + timedelta(minutes=1))
     records = await followed.records()
 
@@ -73,12 +73,10 @@ async def test_a_user_who_was_erased_since_is_not_told(followed: Followed) -> No
     assert known == await followed.lookup.find_counted(records)
 
 
-async def test_impressions_of_nobody_are_known_without_the_database(
-    followed: Followed, database_url: str
-) -> None:
+async def test_impressions_without_a_user_need_no_database(followed: Followed, database_url: str) -> None:
     recent_counted = RecentCounted()
     await followed.append(an_impression("a"), an_impression("a"), an_impression("b"), a_served())
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
     records = await followed.records()
     async with open_pool(database_url, size_max=1) as away:
         away.terminate()
@@ -90,13 +88,13 @@ async def test_impressions_of_nobody_are_known_without_the_database(
             await CountedStore(away, RecentCounted()).find_counted(records)
 
 
-async def test_a_click_that_became_valid_is_told_as_it_is_by_now(followed: Followed) -> None:
+async def test_a_click_that_became_valid_is_returned_as_valid(followed: Followed) -> None:
     recent_counted = RecentCounted()
     offer = {"request_id": UUID(int=7), "slot": 0}
     await followed.append(a_click("a", **offer))
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
     await followed.append(an_impression("b", **offer))
-    await fold(followed, recent_counted)
+    await apply(followed, recent_counted)
 
     known = await CountedStore(followed.pool, recent_counted).find_counted(await followed.records())
 
@@ -123,7 +121,7 @@ def test_an_entry_that_did_not_count_is_known_not_to() -> None:
 
 
 @pytest.mark.parametrize("kept_max", [0, 1, 4, 10])
-def test_what_came_first_is_forgotten(kept_max: int) -> None:
+def test_the_oldest_are_dropped(kept_max: int) -> None:
     recent_counted = RecentCounted(kept_max=kept_max)
     for number in range(1, 51):
         recent_counted.add_batch(f"{number - 1}-0", f"{number}-0", counted(number))

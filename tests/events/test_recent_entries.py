@@ -22,7 +22,7 @@ def ids(found: list[LogEntry]) -> list[str]:
     return [entry.id for entry in found]
 
 
-def test_what_follows_an_entry_is_given_up_to_a_count() -> None:
+def test_what_follows_an_entry_is_returned_up_to_a_count() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, entries(1, 2, 3))
     recent.add("3-0", entries(4, 5))
@@ -33,14 +33,14 @@ def test_what_follows_an_entry_is_given_up_to_a_count() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["0-0", "4-0", "6-5", "99-0"])
-def test_nothing_is_given_where_something_may_be_missing(unknown: str) -> None:
+def test_nothing_is_returned_where_entries_may_be_missing(unknown: str) -> None:
     recent = RecentEntries()
     recent.add("5-0", entries(6, 8))
 
     assert recent.read_after(unknown, count_max=10) == []
 
 
-def test_after_a_gap_it_begins_anew() -> None:
+def test_after_a_gap_it_starts_again() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, entries(1, 2))
     recent.add("9-0", entries(10))
@@ -55,9 +55,7 @@ def test_after_a_gap_it_begins_anew() -> None:
     bytes_max=st.integers(0, 10) | st.just(1_000),
     asked=st.integers(0, 50),
 )
-def test_whatever_is_given_is_what_the_ledger_has_there(
-    sizes: list[int], kept_max: int, bytes_max: int, asked: int
-) -> None:
+def test_what_is_returned_equals_the_log(sizes: list[int], kept_max: int, bytes_max: int, asked: int) -> None:
     recent, last = RecentEntries(kept_max=kept_max, bytes_max=bytes_max), 0
     for size in sizes:
         recent.add(f"{last}-0", entries(*range(last + 1, last + size + 1)))
@@ -70,7 +68,7 @@ def test_whatever_is_given_is_what_the_ledger_has_there(
         assert len(found) == min(5, last - asked)
 
 
-def test_large_entries_are_forgotten_sooner() -> None:
+def test_large_entries_are_dropped_sooner() -> None:
     """An auction of an older release has 15 kilobytes: forty thousand of them would be a gigabyte."""
     recent = RecentEntries(bytes_max=150_000)
     large = [LogEntry(f"{number}-0", bytes(15_000)) for number in range(1, 26)]
@@ -104,7 +102,7 @@ def test_what_is_in_it_is_read_once() -> None:
     assert [id(record) for record in second[:2]] == [id(record) for record in first[2:]]
 
 
-def test_an_id_that_was_given_again_is_read_again() -> None:
+def test_an_id_that_was_used_again_is_decoded_again() -> None:
     recent, other = RecentEntries(), an_impression(correlation_id="another")
     recent.add(BEGINNING, [an_entry(1)])
     recent.decode(recent.read_after(BEGINNING, count_max=1))

@@ -45,7 +45,7 @@ async def test_nothing_is_behind_an_empty_ledger(ledger: ValkeyEventLog) -> None
     assert (await ledger.measure_lag("test", BEGINNING)).entries == 0
 
 
-async def test_the_lag_is_what_a_cursor_has_not_folded(ledger: ValkeyEventLog) -> None:
+async def test_the_lag_is_what_a_cursor_has_not_applied(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 3)
 
     lag = await ledger.measure_lag("test", ids[0])
@@ -77,7 +77,7 @@ async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyEventLog,
 # --- trimming
 
 
-def test_only_what_is_old_and_folded_by_all_is_forgotten() -> None:
+def test_only_what_is_old_and_applied_by_all_is_trimmed() -> None:
     week_ago = int((NOW - WEEK).timestamp() * 1000)
 
     assert trim_before([], now=NOW, retention=WEEK) is None
@@ -90,7 +90,7 @@ def test_only_what_is_old_and_folded_by_all_is_forgotten() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**41), st.integers(0, 2**20)), min_size=1))
-def test_no_cursor_is_ever_behind_what_is_forgotten(places: list[tuple[int, int]]) -> None:
+def test_no_cursor_is_ever_behind_what_is_trimmed(places: list[tuple[int, int]]) -> None:
     before = trim_before([f"{millis}-{number}" for millis, number in places], now=NOW, retention=WEEK)
 
     assert before is not None
@@ -98,7 +98,7 @@ def test_no_cursor_is_ever_behind_what_is_forgotten(places: list[tuple[int, int]
     assert parse_entry_id(before) <= (int((NOW - WEEK).timestamp() * 1000), 0)
 
 
-async def test_upkeep_measures_and_trims(ledger: ValkeyEventLog, valkey: Valkey) -> None:
+async def test_retention_measures_and_trims(ledger: ValkeyEventLog, valkey: Valkey) -> None:
     # Valkey trims whole blocks of a hundred entries.
     ids = await appended(ledger, 450)
     cursors: dict[str, str] = {"one": ids[-1], "other": BEGINNING}
@@ -147,7 +147,7 @@ async def test_the_status_of_an_empty_ledger_can_be_read(valkey: Valkey) -> None
     assert (projection.owner, projection.lag.entries, projection.taken) == (None, 0, 0)
 
 
-async def test_the_status_says_where_each_projection_is_and_in_whose_hands(
+async def test_the_status_names_the_cursor_and_owner_of_each_projection(
     ledger: ValkeyEventLog, valkey: Valkey
 ) -> None:
     ids = await appended(ledger, 10)

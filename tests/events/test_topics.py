@@ -85,7 +85,7 @@ HAPPENINGS = [
 ]
 
 
-def test_that_nobody_won_is_of_no_topic() -> None:
+def test_an_unsold_auction_has_no_topic() -> None:
     assert build_message(CountedEntry("1784203200000-3", Unsold(held_at=NOW), None)) is None
 
 
@@ -110,7 +110,7 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
 @pytest.mark.parametrize(
     "happening", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
 )
-def test_an_offer_to_somebody_whom_nobody_knows_names_no_user(happening: Served | Auctioned) -> None:
+def test_an_offer_without_a_user_names_none(happening: Served | Auctioned) -> None:
     message = build_message(CountedEntry("1784203200000-3", happening, happening.user_id))
 
     assert message is not None
@@ -147,7 +147,7 @@ async def test_a_tracked_event_has_the_fields_of_the_seed_and_what_else_is_known
 ) -> None:
     await followed.happened(an_impression("i", **FULL))
 
-    await followed.fold(topics)
+    await followed.apply(topics)
 
     [record] = await followed.records()
     assert await followed.topic(IMPRESSION_TRACKED) == [
@@ -178,7 +178,7 @@ async def test_an_offer_that_was_served_has_the_fields_of_the_seed(
         a_served(user_id=USER, final_price=Micros(1_230_000), winning_ecpm=Micros(2_000_000))
     )
 
-    await followed.fold(topics)
+    await followed.apply(topics)
 
     [record] = await followed.records()
     assert await followed.topic(AD_SERVED) == [
@@ -206,9 +206,9 @@ async def test_each_kind_goes_to_its_topic_in_the_ledgers_order(
 ) -> None:
     await followed.happened(an_impression("a"), a_click("x"), an_impression("b"), a_served(), a_click("y"))
 
-    folded = await followed.fold(topics)
+    result = await followed.apply(topics)
 
-    assert folded == BatchResult(counted=5)
+    assert result == BatchResult(counted=5)
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["x", "y"]
     assert len(await followed.topic(AD_SERVED)) == 1
@@ -219,10 +219,10 @@ async def test_a_repeated_report_is_published_once_and_an_uncounted_one_not_at_a
 ) -> None:
     nobodys = an_impression("gone", banner_id=REQUEST)
     await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), nobodys)
-    first = await followed.fold(topics)
+    first = await followed.apply(topics)
     await followed.happened(an_impression("a", occurred_at=NOW - timedelta(hours=20)), an_impression("b"))
 
-    second = await followed.fold(topics)
+    second = await followed.apply(topics)
 
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["a"]
@@ -239,7 +239,7 @@ async def test_a_marked_event_is_published_with_its_marks(
         an_impression("again", **of_offer),
     )
 
-    await followed.fold(topics)
+    await followed.apply(topics)
 
     impressions, [click] = await followed.topic(IMPRESSION_TRACKED), await followed.topic(CLICK_TRACKED)
     assert [(one["isValid"], one["isBillable"], one["marks"]) for one in impressions] == [
@@ -255,17 +255,17 @@ async def test_what_has_no_token_is_valid_and_not_billable(
 ) -> None:
     await followed.happened(an_impression("a"))
 
-    await followed.fold(topics)
+    await followed.apply(topics)
 
     [payload] = await followed.topic(IMPRESSION_TRACKED)
     assert (payload["isValid"], payload["isBillable"]) == (True, False)
 
 
-async def test_a_topic_keeps_about_as_many_entries_as_it_is_told(followed: Followed) -> None:
+async def test_a_topic_keeps_about_as_many_entries_as_it_should(followed: Followed) -> None:
     topics = TopicsProjection(followed.valkey, followed.lookup, entries_max=200)
     for part in range(5):
         await followed.happened(*(an_impression(f"{part}-{number}") for number in range(300)))
-        await followed.fold(topics)
+        await followed.apply(topics)
 
     # Valkey trims whole blocks of a hundred entries.
     assert 200 <= await followed.valkey.xlen(IMPRESSION_TRACKED) <= 300
@@ -277,9 +277,9 @@ async def test_where_topics_keep_nothing_nothing_is_published_and_the_cursor_mov
 ) -> None:
     await followed.happened(an_impression("a"), a_served())
 
-    await followed.fold(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
+    await followed.apply(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
 
-    assert await followed.fold(TopicsProjection(followed.valkey, followed.lookup)) == BatchResult()
+    assert await followed.apply(TopicsProjection(followed.valkey, followed.lookup)) == BatchResult()
     assert not await followed.valkey.exists(*TOPICS)
 
 
@@ -317,18 +317,18 @@ async def test_of_two_owners_with_the_same_batch_one_publishes_it(followed: Foll
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == [f"{number}" for number in range(20)]
 
 
-async def test_a_name_that_is_taken_by_something_else_stops_all_topics_and_half_publishes_none(
+async def test_a_key_of_another_type_stops_all_topics_and_publishes_nothing(
     followed: Followed, topics: TopicsProjection
 ) -> None:
     await followed.happened(an_impression("a"), a_click("b"))
     await followed.valkey.set(CLICK_TRACKED, "something else")
 
     with pytest.raises(UnavailableError, match=CLICK_TRACKED):
-        await followed.fold(topics)
+        await followed.apply(topics)
 
     assert await followed.topic(IMPRESSION_TRACKED) == []
     await followed.valkey.delete(CLICK_TRACKED)
-    await followed.fold(topics)
+    await followed.apply(topics)
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a"]
 
 
@@ -347,7 +347,7 @@ async def test_a_user_who_was_erased_is_not_named_any_more(
     )
     await followed.erase(USER, at=later)
 
-    await followed.fold(topics)
+    await followed.apply(topics)
 
     assert [one["userId"] for one in await followed.topic(IMPRESSION_TRACKED)] == [None]
     assert [one["userId"] for one in await followed.topic(CLICK_TRACKED)] == [None]
@@ -375,7 +375,7 @@ async def test_a_user_who_is_erased_between_look_up_and_publication_is_not_named
     lookup = ErasedMeanwhile(followed)
     await followed.happened(an_impression("i", user_id=USER))
 
-    await followed.fold(TopicsProjection(followed.valkey, lookup))
+    await followed.apply(TopicsProjection(followed.valkey, lookup))
 
     assert [one["userId"] for one in await followed.topic(IMPRESSION_TRACKED)] == [None]
     assert lookup.asked == 2

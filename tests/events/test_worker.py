@@ -68,7 +68,7 @@ def worker(database_url: str, redis_url: str) -> Worker:
     return Worker(database_url, redis_url)
 
 
-async def test_a_worker_is_well_counts_and_stops_when_it_is_told(
+async def test_a_worker_is_healthy_counts_and_stops_when_asked(
     worker: Worker, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
@@ -125,7 +125,7 @@ async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 500
 
 
-async def test_a_worker_tells_how_far_each_projection_is(
+async def test_a_worker_measures_the_lag_of_each_projection(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)

@@ -164,9 +164,9 @@ async def _replay_frequency(context: ReplayContext) -> str:
 
 
 def _describe(rebuilt: RebuildReport) -> str:
-    folded = rebuilt.folded
+    applied = rebuilt.applied
     left_out = f", {rebuilt.left_out:,} left out" if rebuilt.left_out else ""
-    dropped = f", {folded.dropped:,} of deleted banners or placements" if folded.dropped else ""
+    dropped = f", {applied.dropped:,} of deleted banners or placements" if applied.dropped else ""
     change = (
         "No figure has changed."
         if rebuilt.days_corrected == 0
@@ -174,8 +174,8 @@ def _describe(rebuilt: RebuildReport) -> str:
     )
     return (
         f"event_tables has {rebuilt.events:,} events: {rebuilt.copied:,} copied,"
-        f" {folded.counted:,} applied from {rebuilt.first_entry} on"
-        f" ({folded.repeated:,} repeated{dropped}{left_out}). {change}"
+        f" {applied.counted:,} applied from {rebuilt.first_entry} on"
+        f" ({applied.repeated:,} repeated{dropped}{left_out}). {change}"
     )
 
 

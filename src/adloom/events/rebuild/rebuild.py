@@ -47,7 +47,7 @@ class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
 
     first_entry: str
     copied: int  # Rows that were copied.
-    folded: BatchResult
+    applied: BatchResult
     left_out: int  # Entries that cannot be applied, as the live projection has found before us.
     events_before: int
     events: int
@@ -125,7 +125,7 @@ class EventTablesRebuild:
         return RebuildReport(
             first_entry=first.entry_id,
             copied=copied,
-            folded=self._result,
+            applied=self._result,
             left_out=self._left_out,
             events_before=before,
             events=events,
