@@ -1,4 +1,4 @@
-"""Several lease books and the real budget actors, with a mail between them that loses, repeats and reorders: on virtual time."""
+"""Several processes with local leases and the real budget service, with messages lost, repeated and reordered, on virtual time."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ BAD = Mail(lost=0.05, repeated=0.05, delayed=0.03)
 
 
 class Process:
-    """A delivery process: its book, and which of its campaigns have readers."""
+    """A delivery process: its leases, and which of its campaigns have visitors."""
 
     def __init__(self, session: int) -> None:
         self.leases = LocalLeases(session)
@@ -204,11 +204,11 @@ class LeaseWorld:
             pass
 
     def _speak(self, process: Process) -> None:
-        book = process.leases
-        if book.is_void:
-            self.over(book.session)
-            book.start_session(next(self._sessions), at=self.at)
-        said = book.collect_reports(
+        leases = process.leases
+        if leases.is_void:
+            self.over(leases.session)
+            leases.start_session(next(self._sessions), at=self.at)
+        said = leases.collect_reports(
             second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers
         )
         for terms, usage in said:
@@ -274,25 +274,25 @@ class LeaseWorld:
 
     def _hear(self, session: int | None, news: msgspec.Struct) -> None:
         for process in self.processes:
-            book = process.leases
-            if session is not None and session != book.session:
+            leases = process.leases
+            if session is not None and session != leases.session:
                 continue
             match news:
                 case LeaseAnswer():
                     self.days[self._key(news.campaign_id), news.lease] = self.days.get(
                         (self._key(news.campaign_id), news.lease), news.ends_at
                     )
-                    book.on_answer(news, second=self.second, at=self.at)
+                    leases.on_answer(news, second=self.second, at=self.at)
                 case Recall():
-                    book.on_recall(news, second=self.second, at=self.at)
+                    leases.on_recall(news, second=self.second, at=self.at)
                 case CampaignRestored():
-                    book.on_campaign_restored(news.campaign_id, at=self.at)
+                    leases.on_campaign_restored(news.campaign_id, at=self.at)
                 case CampaignExhausted():
-                    book.on_campaign_exhausted(news.campaign_id, at=self.at)
+                    leases.on_campaign_exhausted(news.campaign_id, at=self.at)
                 case AdvertiserRestored():
-                    book.on_advertiser_restored(news.advertiser_id, at=self.at)
+                    leases.on_advertiser_restored(news.advertiser_id, at=self.at)
                 case SpendUpdate():
-                    book.on_spend_update(news.campaign_id, at=self.at)
+                    leases.on_spend_update(news.campaign_id, at=self.at)
                 case _:
                     pass
 

@@ -1,1 +1,1 @@
-"""Why a candidate was shown or not, in words for the people who manage campaigns."""
+"""Why a candidate was shown or not, for the people who manage campaigns."""

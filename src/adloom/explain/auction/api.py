@@ -38,7 +38,7 @@ from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, Visit
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
-CANDIDATES_MAX = 1_000  # More than anybody reads; those who took part come first.
+CANDIDATES_MAX = 1_000  # More than anybody reads; bids that took part come first.
 BID_STEP = 100  # In micros: a bid has at most four places.
 UTC_ZONE = ZoneInfo("UTC")
 NOT_YOURS = "Null where it is not the caller's own."
@@ -136,7 +136,7 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
         )
     zones = {one.placement.timezone for one in market.placements}
     moment = at or now
-    # Of ten thousand candidates it takes a quarter of a second, in which others are answered.
+    # Ten thousand candidates take a quarter of a second; a thread lets the loop go on.
     found = await asyncio.to_thread(
         explain_market,
         market.placements,
@@ -161,7 +161,7 @@ def _build_context(request: FastRequest, visitor: VisitorInfo, zone: str, now: d
 async def _build_scorers(
     market: ExplainedRows, request: FastRequest, visitor: VisitorInfo, valkey: Valkey, now: datetime
 ) -> dict[str, Scorer]:
-    """Score as delivery does, with the model that is published."""
+    """Score as delivery does, with the published model."""
     first = market.placements[0].placement
     signals = visitor.build_signals(
         first.placement_type, _build_context(request, visitor, first.timezone, now)
@@ -184,7 +184,7 @@ async def _load_learned(valkey: Valkey) -> LearnedScoring:
 async def _find_seen_enough(
     market: ExplainedRows, user_id: UUID, valkey: Valkey, settings: AuctionSettings, now: datetime
 ) -> set[int]:
-    """Tell which banners the user has seen often enough, by key; where nobody knows, as the operator has decided."""
+    """Return the banners that the user has seen often enough, by key; without a user, as the operator decided."""
     capped = {
         str(row.banner_id): row for one in market.placements for row in one.assignments if row.frequency
     }
@@ -203,7 +203,7 @@ async def _find_seen_enough(
 
 
 def _show(found: ExplainedMarket, account_id: UUID | None) -> ExplainedAuction:
-    # Who takes no part is nobody else's business.
+    # A candidate that took no part is shown to its owner only.
     shown = [
         one
         for one in found.candidates
@@ -250,7 +250,7 @@ def _show_own(one: JudgedBid) -> ExplainedBid:
 
 
 def _round_up(micros: Micros | None) -> Micros | None:
-    """Round to what can be bid, so that it is enough."""
+    """Round up to the next possible bid, so that it is enough."""
     return None if micros is None else Micros(-(-micros // BID_STEP) * BID_STEP)
 
 

@@ -1,1 +1,1 @@
-"""Why a campaign does not deliver: what stands in its way now, and what happened to it lately."""
+"""Why a campaign does not deliver: what keeps it from it now, and what happened recently."""

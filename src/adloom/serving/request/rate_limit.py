@@ -21,7 +21,7 @@ def limit_routes(
     """
 
     def behind_limit(handler: FastHandler) -> FastHandler:
-        def checked(request: FastRequest) -> FastResult:
+        def check_and_handle(request: FastRequest) -> FastResult:
             forwarded = [
                 value.decode("latin-1") for name, value in request.headers if name == b"x-forwarded-for"
             ]
@@ -29,6 +29,6 @@ def limit_routes(
             limiter.check(client, now=clock.now())
             return handler(request)
 
-        return checked
+        return check_and_handle
 
     return [msgspec.structs.replace(route, handler=behind_limit(route.handler)) for route in routes]
