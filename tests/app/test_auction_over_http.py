@@ -140,7 +140,7 @@ def test_impressions_beat_clicks_and_the_other_way_round_as_clicks_are_likely(ma
     assert (others["headline"], others["finalPrice"]) == ("impressions", 5.01)
 
 
-def test_a_floor_is_paid_by_who_is_alone_over_it(market: Market) -> None:
+def test_a_bid_that_is_alone_over_the_floor_pays_the_floor(market: Market) -> None:
     placement = market.a_placement(floorCpm=2)
     market.an_ad(placement, "under", campaign=cpm(1.99))
     assert market.won(placement) is None
@@ -292,7 +292,7 @@ def recorded(market: Market, auction_id: str) -> dict[str, Any]:
     return market.admin.get(path).json()
 
 
-def test_an_advertiser_is_told_of_its_own_candidates_only(market: Market) -> None:
+def test_an_advertiser_sees_its_own_candidates_only(market: Market) -> None:
     payer = market.post("/admin/advertisers", {"name": "Two"})
     placement = market.a_placement()
     own = market.an_ad(placement, "own", campaign=cpm(1, advertiserId=payer["id"]))
@@ -315,7 +315,7 @@ def test_an_advertiser_is_told_of_its_own_candidates_only(market: Market) -> Non
     assert told["candidates"][1]["wouldHaveToBid"] == 2
 
 
-def test_a_publisher_is_told_nothing(market: Market) -> None:
+def test_a_publisher_sees_nothing(market: Market) -> None:
     token = market.product.token("publisher")
 
     answer = market.admin.post(

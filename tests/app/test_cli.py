@@ -41,7 +41,7 @@ def test_a_token_acts_for_the_account_that_was_given(tmp_path: Path, secrets: Se
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
-def test_a_token_without_an_account_is_for_a_new_one_that_is_told_apart(
+def test_a_token_without_an_account_is_for_a_new_one_that_is_printed(
     tmp_path: Path, secrets: Secrets
 ) -> None:
     done = adloom("token", "--role", "advertiser", "--data-dir", str(tmp_path))

@@ -62,7 +62,7 @@ def metric(product: Product, process: str, name: str) -> float:
     return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_an_ad_that_nobody_clicks_loses_to_one_that_bids_as_much(product: Product) -> None:
+def test_an_ad_without_clicks_loses_to_one_that_bids_as_much(product: Product) -> None:
     headers = {"Authorization": f"Bearer {product.token('admin')}"}
     with (
         httpx.Client(base_url=product.control_url, headers=headers) as admin,

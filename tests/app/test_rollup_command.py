@@ -82,7 +82,7 @@ async def test_tomorrow_is_allowed_because_clocks_differ(database_url: str) -> N
     assert "2026-11-15" in await rolled_up(database_url, DAY, DAY + ONE_DAY, today=DAY)
 
 
-async def test_days_whose_rows_were_dropped_are_refused_before_anything_is_done(
+async def test_days_with_dropped_rows_are_refused_before_anything_is_done(
     pool: Pool, database_url: str
 ) -> None:
     await pool.execute("DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114")

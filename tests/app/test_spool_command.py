@@ -89,7 +89,7 @@ async def test_without_room_there_is_no_spool_and_no_folder(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
 
 
-async def test_the_report_tells_what_waits_since_when_and_who_holds_it(tmp_path: Path) -> None:
+async def test_the_report_shows_what_waits_since_when_and_which_process_holds_it(tmp_path: Path) -> None:
     held = await a_spooled_file(tmp_path, 1, 3)
     left = await a_spooled_file(tmp_path, 2, 1)
     await left.release()

@@ -24,7 +24,7 @@ os._exit(os.open("/dev/null", os.O_RDONLY))
 """
 
 
-def test_what_nobody_reads_is_said_to_nobody() -> None:
+def test_output_that_is_not_read_is_discarded() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SAYS_MORE_THAN_IS_READ],
         stdin=subprocess.PIPE,

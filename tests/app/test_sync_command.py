@@ -43,7 +43,7 @@ async def said_by(where: Services, *, is_terminal: bool = False, **given: Any) -
     return file.getvalue()
 
 
-async def test_a_range_of_all_sellers_is_synced_and_told_job_by_job(pool: Pool, where: Services) -> None:
+async def test_a_range_of_all_sellers_is_synced_and_reported_job_by_job(pool: Pool, where: Services) -> None:
     seller, other = await a_seller(pool, campaigns=1), await a_seller(pool, campaigns=1)
 
     async with a_worker(where, a_processor(pool).handle):
@@ -66,7 +66,7 @@ async def test_one_seller_can_be_named_and_a_terminal_sees_a_bar(pool: Pool, whe
     assert "100 %" in said
 
 
-async def test_what_has_failed_is_told_and_the_command_fails(pool: Pool, where: Services) -> None:
+async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, where: Services) -> None:
     await a_seller(pool)
 
     async def refused(_job: JobAttempt) -> None:
@@ -88,7 +88,7 @@ async def test_what_has_failed_is_told_and_the_command_fails(pool: Pool, where: 
     assert user_message(raised.value) is not None
 
 
-async def test_nobody_to_sync_is_said(where: Services) -> None:
+async def test_a_sync_without_sellers_is_an_error(where: Services) -> None:
     with pytest.raises(SyncCommandError, match="no seller"):
         await said_by(where)
 

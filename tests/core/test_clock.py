@@ -9,11 +9,11 @@ from adloom.core.clock import ManualClock, SystemClock
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def test_the_system_clock_tells_utc() -> None:
+def test_the_system_clock_is_in_utc() -> None:
     assert SystemClock().now().utcoffset() == timedelta(0)
 
 
-def test_a_manual_clock_moves_only_when_told_to() -> None:
+def test_a_manual_clock_moves_only_by_advance() -> None:
     clock = ManualClock(NOON.astimezone(timezone(timedelta(hours=5, minutes=30))))
 
     clock.advance(timedelta(seconds=1))

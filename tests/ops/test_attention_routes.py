@@ -78,7 +78,7 @@ async def test_a_budget_that_is_spent_is_noticed(admin: Client, pool: Pool, valk
     assert item["message"] == "has spent its budget of today."
 
 
-async def test_who_spends_too_little_is_noticed_after_a_while(
+async def test_a_campaign_that_spends_too_little_is_noticed_after_a_while(
     control: ControlPlane, admin: Client, pool: Pool
 ) -> None:
     campaign = await active(admin, budgetDailyPaisa=10_000)
@@ -108,7 +108,7 @@ async def test_what_ends_within_three_days_is_noticed(admin: Client, valkey: Val
     ]
 
 
-async def test_an_account_is_told_of_its_own_only(control: ControlPlane, admin: Client, pool: Pool) -> None:
+async def test_an_account_sees_its_own_only(control: ControlPlane, admin: Client, pool: Pool) -> None:
     advertiser = await admin.make_advertiser()
     own = await active(admin, advertiserId=advertiser["id"], budgetDailyPaisa=12)
     await keep(pool, own, a_busy_state(charged=12, held=0, leased=0))

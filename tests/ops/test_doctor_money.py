@@ -132,7 +132,7 @@ async def test_a_day_on_which_nothing_happened_agrees(database_url: str) -> None
         ),
     ],
 )
-async def test_whoever_says_something_else_is_named_and_the_doctor_is_not_content(
+async def test_an_account_that_disagrees_is_named_and_the_doctor_fails(
     pool: Pool, database_url: str, change: str, named: str
 ) -> None:
     await write(pool, *BOOKS)
@@ -154,7 +154,7 @@ async def test_what_is_on_its_way_is_waited_for(pool: Pool, database_url: str) -
     assert (await proving)[0]
 
 
-async def test_the_ordinary_doctor_looks_at_the_days_that_are_today_for_somebody(pool: Pool) -> None:
+async def test_the_ordinary_doctor_checks_the_days_that_are_today_in_some_time_zone(pool: Pool) -> None:
     await write(pool, *BOOKS)
 
     well = await looked_at(pool)
@@ -180,7 +180,7 @@ async def test_a_database_without_books_is_no_failure_of_the_books(pool: Pool) -
     assert (await looked_at(pool)).state is FindingState.WARN
 
 
-async def test_who_keeps_the_budgets_is_named(valkey: Valkey) -> None:
+async def test_the_worker_of_the_budgets_is_named(valkey: Valkey) -> None:
     nobody = await money.check_owner(valkey)
     await valkey.set(OWNER_KEY, "worker@host 0190")
 

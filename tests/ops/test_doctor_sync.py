@@ -17,7 +17,7 @@ async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
     assert [one.state for one in found] == [FindingState.OK, FindingState.OK]
 
 
-async def test_expired_credentials_are_told_with_their_account_and_what_to_do(pool: Pool) -> None:
+async def test_expired_credentials_are_reported_with_their_account_and_what_to_do(pool: Pool) -> None:
     problem = "Meta no longer takes the access token."
     expired = {"platform": "meta", "credentials_expired_at": NOW, "credentials_problem": problem}
     seller = await a_seller(pool, account={"name": "Shoes", **expired})
@@ -32,7 +32,7 @@ async def test_expired_credentials_are_told_with_their_account_and_what_to_do(po
     assert "PATCH /api/ads-manager/accounts/{id}" in accounts.remedy
 
 
-async def test_figures_older_than_an_hour_are_told_by_their_seller(pool: Pool) -> None:
+async def test_figures_older_than_an_hour_are_reported_by_seller(pool: Pool) -> None:
     seller = await a_seller(pool)
     for level in Level:
         await a_processor(pool).sync(a_job(seller, level))

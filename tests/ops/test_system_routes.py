@@ -54,7 +54,7 @@ async def test_every_process_is_listed_with_what_it_serves(admin: Client, valkey
     assert answer["catalogVersion"] == 0
 
 
-async def test_who_is_not_heard_of_any_more_is_not_listed(
+async def test_a_process_without_heartbeats_is_not_listed(
     control: ControlPlane, admin: Client, valkey: Valkey
 ) -> None:
     await told(valkey, "worker", Reading())
@@ -75,7 +75,7 @@ async def test_traffic_is_that_of_all_delivery_processes(admin: Client, valkey: 
     assert answer["minutes"][-1] == {"beginsAt": "2026-11-15T12:00:00Z", "requests": 20, "filled": 14}
 
 
-async def test_the_ledger_tells_how_far_each_projection_is(admin: Client, valkey: Valkey) -> None:
+async def test_the_ledger_route_shows_how_far_each_projection_is(admin: Client, valkey: Valkey) -> None:
     await valkey.xadd(STREAM, {"e": "x"})
 
     answer = (await admin.get(f"{PATH}/ledger")).json()

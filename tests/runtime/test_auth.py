@@ -45,7 +45,7 @@ def unsigned_token() -> str:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_a_token_tells_who_it_was_signed_for(role: Role) -> None:
+def test_a_token_names_the_actor_it_was_signed_for(role: Role) -> None:
     account_id = uuid4() if role in {Role.ADVERTISER, Role.PUBLISHER} else None
     actor = Actor(subject="somebody", role=role, account_id=account_id)
 

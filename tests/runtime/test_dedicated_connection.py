@@ -33,7 +33,7 @@ async def test_a_call_that_is_refused_leaves_the_connection(line: DedicatedConne
     assert await line.execute_command("CLIENT", "ID") == first
 
 
-async def test_the_answer_of_a_call_that_was_given_up_is_nobody_elses(
+async def test_the_answer_of_an_abandoned_call_reaches_no_other_call(
     line: DedicatedConnection, valkey: Valkey
 ) -> None:
     waiting = asyncio.ensure_future(line.execute_command("BLPOP", "list", 0))

@@ -45,7 +45,7 @@ def written(path: Path, content: bytes) -> str:
         ("", None),
     ],
 )
-def test_the_file_tells_the_country_of_public_addresses(
+def test_the_file_has_the_country_of_public_addresses(
     tmp_path: Path, address: str, country: str | None
 ) -> None:
     countries = open_countries(written(tmp_path / "countries.mmdb", database(RECORDS)))

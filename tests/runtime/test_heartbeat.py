@@ -49,7 +49,7 @@ def a_teller(
     )
 
 
-async def test_a_process_is_known_while_it_is_heard_of(valkey: Valkey) -> None:
+async def test_a_process_is_listed_while_it_sends_heartbeats(valkey: Valkey) -> None:
     clock, counter = ManualClock(NOON), Counter()
     reader = HeartbeatReader(valkey)
     await a_teller(valkey, clock, counter).publish()
@@ -61,7 +61,7 @@ async def test_a_process_is_known_while_it_is_heard_of(valkey: Valkey) -> None:
     assert await reader.processes(now=NOON + GONE_AFTER) == []
 
 
-async def test_who_is_long_gone_is_forgotten(valkey: Valkey) -> None:
+async def test_a_process_that_is_long_gone_is_deleted(valkey: Valkey) -> None:
     await a_teller(valkey, ManualClock(NOON), Counter()).publish()
 
     await HeartbeatReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))

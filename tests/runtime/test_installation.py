@@ -163,9 +163,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lock", "secrets.json"])
-def test_a_disk_without_room_is_told_in_a_line_and_leaves_nothing_half_written(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_full_disk_is_reported_in_a_line_and_leaves_nothing_half_written(tmp_path: Path, name: str) -> None:
     said = subprocess.run(
         [sys.executable, "-c", WRITES_WITHOUT_ROOM, tmp_path, name],
         capture_output=True,

@@ -27,7 +27,7 @@ def port() -> Iterator[int]:
     assert not is_taken("127.0.0.1", port), "the server stops with its block"
 
 
-def test_a_counter_is_read_when_somebody_scrapes(port: int) -> None:
+def test_a_counter_is_read_at_each_scrape(port: int) -> None:
     served = 0
     with serve_metrics(a_telemetry(port)) as metrics:
         metrics.counter("adloom_served", "Requests answered.", lambda: served)
@@ -38,7 +38,7 @@ def test_a_counter_is_read_when_somebody_scrapes(port: int) -> None:
         assert "adloom_served_total 41.0" in scrape(port)
 
 
-def test_nothing_is_read_until_somebody_scrapes(port: int) -> None:
+def test_nothing_is_read_before_a_scrape(port: int) -> None:
     reads: list[int] = []
 
     def read() -> int:

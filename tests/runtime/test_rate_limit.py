@@ -33,7 +33,7 @@ def test_never_more_pass_than_a_bucket_and_what_flows_in(permits: int, gaps: lis
 
 
 @given(st.integers(min_value=1, max_value=1_000))
-def test_whoever_waits_as_long_as_told_may_pass(permits: int) -> None:
+def test_a_client_that_waits_as_long_as_asked_may_pass(permits: int) -> None:
     limiter, now = RateLimiter(permits), NOON
     for _ in range(permits):
         limiter.check("a", now=now)

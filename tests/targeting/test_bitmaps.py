@@ -63,11 +63,11 @@ def test_nested_domains_are_narrowed_by_every_rule(
         assert compile_block([order]).find_eligible(a_context(referrer_domain=host), 1) == is_eligible
 
 
-def test_candidates_without_rules_are_for_everybody() -> None:
+def test_candidates_without_rules_target_all_visitors() -> None:
     assert compile_block([(), (), ()]).find_eligible(a_context(), 0b101) == 0b101
 
 
-def test_a_block_without_candidates_has_nobody() -> None:
+def test_a_block_without_candidates_is_empty() -> None:
     assert compile_block([]).find_eligible(a_context(), 0) == 0
 
 

@@ -107,7 +107,7 @@ def test_all_rules_must_hold_and_the_first_that_fails_is_named(several: list[Rul
     assert matches_all(several, context) is (not failing)
 
 
-def test_a_campaign_without_rules_is_for_everybody() -> None:
+def test_a_campaign_without_rules_targets_all_visitors() -> None:
     assert matches_all([], a_context())
     assert find_failing([], a_context()) is None
 

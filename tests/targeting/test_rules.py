@@ -51,7 +51,7 @@ def test_each_type_takes_its_operators_and_no_other(kind: RuleType, operator: st
     assert f'"{operator}"' in refusal.detail
 
 
-def test_an_unknown_type_is_told_which_there_are() -> None:
+def test_an_unknown_type_is_answered_with_the_known_ones() -> None:
     refusal = refusal_of("weather", "in", ["sun"])
 
     assert isinstance(refusal, ValidationFailedError)

@@ -30,7 +30,7 @@ def woken_at(stage: Stage, key: str = "a") -> list[float]:
 
 
 @on_virtual_time
-async def test_an_entity_is_woken_once_at_the_moment_that_it_named_last() -> None:
+async def test_an_actor_is_woken_once_at_the_last_time_it_set() -> None:
     stage = Stage()
     async with stage.running() as host:
         for seconds in (50, 10, 20):
@@ -43,7 +43,7 @@ async def test_an_entity_is_woken_once_at_the_moment_that_it_named_last() -> Non
 
 
 @on_virtual_time
-async def test_an_entity_that_has_left_is_woken_all_the_same() -> None:
+async def test_an_evicted_actor_is_still_woken() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add(wakes_at=at(3600)))
@@ -69,7 +69,7 @@ async def test_alarms_outlive_their_host_and_late_ones_ring_at_once() -> None:
 
 
 @on_virtual_time
-async def test_an_alarm_that_nobody_asked_to_keep_is_kept_when_its_entity_leaves() -> None:
+async def test_an_alarm_without_persist_is_stored_when_its_actor_is_evicted() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add())
@@ -81,7 +81,7 @@ async def test_an_alarm_that_nobody_asked_to_keep_is_kept_when_its_entity_leaves
 
 
 @on_virtual_time
-async def test_an_alarm_rings_though_it_was_not_known_to_be_kept() -> None:
+async def test_an_alarm_fires_though_it_may_not_be_stored() -> None:
     stage = Stage()
     async with stage.running():
         stage.states.is_kept_unheard = True
@@ -95,7 +95,7 @@ async def test_an_alarm_rings_though_it_was_not_known_to_be_kept() -> None:
 
 
 @on_virtual_time
-async def test_an_alarm_that_a_former_owner_has_kept_at_last_rings_too() -> None:
+async def test_an_alarm_stored_late_by_a_former_owner_fires_too() -> None:
     stage = Stage()
     async with stage.running():
         await asyncio.sleep(1)
@@ -107,7 +107,7 @@ async def test_an_alarm_that_a_former_owner_has_kept_at_last_rings_too() -> None
 
 
 @on_virtual_time
-async def test_who_finds_an_alarm_that_somebody_else_has_set_is_not_the_owner_any_more() -> None:
+async def test_a_host_that_finds_another_hosts_alarm_is_fenced_out() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add())
@@ -121,7 +121,7 @@ async def test_who_finds_an_alarm_that_somebody_else_has_set_is_not_the_owner_an
 
 
 @on_virtual_time
-async def test_who_is_here_knows_better_than_the_store_when_to_be_woken() -> None:
+async def test_an_alarm_in_memory_wins_over_the_stored_one() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add(wakes_at=at(30)))
@@ -157,7 +157,7 @@ async def test_a_clock_that_is_set_ahead_does_not_keep_alarms_waiting_for_long()
 
 
 @on_virtual_time
-async def test_alarms_of_kinds_that_are_no_more_ring_for_nobody() -> None:
+async def test_alarms_of_removed_kinds_are_ignored() -> None:
     states = MemoryStates()
     states.keep(Tally("a"), wake_at=at(-1))
     states.states[Address("gone", "a")] = states.states.pop(a_tally())
@@ -222,7 +222,7 @@ async def test_the_next_owner_finds_no_alarm_that_has_rung() -> None:
 
 
 @on_virtual_time
-async def test_an_alarm_whose_step_fails_rings_again_later_and_not_all_the_time() -> None:
+async def test_an_alarm_with_a_failing_step_fires_again_later_and_not_all_the_time() -> None:
     moments: list[datetime] = []
 
     def step(state: Tally, message: Add, now: datetime, chance: object) -> StepResult[Tally]:
@@ -244,7 +244,7 @@ async def test_an_alarm_whose_step_fails_rings_again_later_and_not_all_the_time(
 
 
 @on_virtual_time
-async def test_an_entity_that_cannot_be_read_is_not_woken_all_the_time() -> None:
+async def test_an_unreadable_actor_is_not_woken_all_the_time() -> None:
     stage = Stage()
     stage.states.keep(Tally("a"), wake_at=at(-1), format_number=9)
     async with stage.running() as host:

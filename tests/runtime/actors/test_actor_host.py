@@ -25,7 +25,7 @@ async def test_messages_are_taken_one_at_a_time_in_the_order_in_which_they_came(
 
 
 @on_virtual_time
-async def test_a_state_is_kept_before_its_reply_is_seen() -> None:
+async def test_a_state_is_durable_before_its_reply_is_visible() -> None:
     stage = Stage()
     async with stage.running():
         assert await stage.told(Add(amount=3)) == 3
@@ -34,7 +34,7 @@ async def test_a_state_is_kept_before_its_reply_is_seen() -> None:
 
 
 @on_virtual_time
-async def test_all_states_and_records_of_a_batch_are_kept_in_one_transaction() -> None:
+async def test_all_states_and_records_of_a_batch_are_stored_in_one_transaction() -> None:
     stage = Stage()
     async with stage.running() as host:
         for key in "abc":
@@ -46,7 +46,7 @@ async def test_all_states_and_records_of_a_batch_are_kept_in_one_transaction() -
 
 
 @on_virtual_time
-async def test_what_nobody_asked_to_keep_is_not_kept_yet_and_shows_in_the_next_answer() -> None:
+async def test_a_state_without_persist_is_not_stored_yet_but_shows_in_the_next_answer() -> None:
     stage = Stage()
     async with stage.running():
         assert await stage.told(Add(is_kept=False)) == 1
@@ -58,7 +58,7 @@ async def test_what_nobody_asked_to_keep_is_not_kept_yet_and_shows_in_the_next_a
 
 
 @on_virtual_time
-async def test_news_are_heard_after_they_are_true() -> None:
+async def test_messages_are_published_after_the_state_is_durable() -> None:
     stage = Stage()
     async with stage.running():
         await stage.told(Add(says="spend"))
@@ -68,7 +68,7 @@ async def test_news_are_heard_after_they_are_true() -> None:
 
 
 @pytest.mark.parametrize("failure", [UnavailableError("Away."), TimeoutError(), TypeError("no such thing")])
-def test_news_that_cannot_be_told_are_lost_and_nothing_else_is(failure: Exception) -> None:
+def test_a_failed_publish_loses_only_the_published_messages(failure: Exception) -> None:
     @on_virtual_time
     async def test() -> None:
         stage = Stage()
@@ -84,7 +84,7 @@ def test_news_that_cannot_be_told_are_lost_and_nothing_else_is(failure: Exceptio
 
 
 @on_virtual_time
-async def test_others_in_the_process_get_their_turn_between_batches_that_need_nobody() -> None:
+async def test_other_tasks_run_between_batches_without_io() -> None:
     stage = Stage(batch_max=1)
     async with stage.running() as host:
         await stage.told(Add())
@@ -103,7 +103,7 @@ async def test_others_in_the_process_get_their_turn_between_batches_that_need_no
 
 
 @on_virtual_time
-async def test_what_entities_in_memory_tell_each_other_is_kept_with_what_it_follows_from() -> None:
+async def test_messages_between_actors_in_memory_are_stored_in_the_same_batch() -> None:
     stage = Stage()
     async with stage.running():
         await stage.told(Add(), "b")
@@ -114,7 +114,7 @@ async def test_what_entities_in_memory_tell_each_other_is_kept_with_what_it_foll
 
 
 @on_virtual_time
-async def test_who_is_not_in_memory_hears_of_it_when_it_is_kept() -> None:
+async def test_an_actor_not_in_memory_gets_a_message_after_the_senders_state_is_durable() -> None:
     stage = Stage()
     async with stage.running():
         await stage.told(Add(tells=((a_tally("b"), Add(amount=5)),)), "a")
@@ -124,7 +124,7 @@ async def test_who_is_not_in_memory_hears_of_it_when_it_is_kept() -> None:
 
 
 @on_virtual_time
-async def test_who_is_not_in_memory_hears_nothing_of_what_was_not_kept() -> None:
+async def test_an_actor_not_in_memory_gets_no_message_if_the_senders_state_was_not_stored() -> None:
     stage = Stage()
     stage.states.refused = {Row("a", 1)}
     async with stage.running():
@@ -136,7 +136,7 @@ async def test_who_is_not_in_memory_hears_nothing_of_what_was_not_kept() -> None
 
 
 @on_virtual_time
-async def test_entities_that_never_stop_talking_do_not_keep_others_waiting() -> None:
+async def test_actors_that_message_each_other_forever_do_not_block_others() -> None:
     stage = Stage()
     talk = Add(is_kept=False)
     for _ in range(TELLS_MAX + 10):
@@ -152,7 +152,7 @@ async def test_entities_that_never_stop_talking_do_not_keep_others_waiting() -> 
 
 
 @on_virtual_time
-async def test_what_is_told_to_a_kind_that_nobody_knows_is_refused() -> None:
+async def test_a_message_to_an_unknown_kind_is_refused() -> None:
     stage = Stage()
     nobody = Address("nobody", "a")
     async with stage.running() as host:
@@ -181,7 +181,7 @@ async def test_a_step_that_fails_fails_alone() -> None:
 
 
 @on_virtual_time
-async def test_what_can_never_be_kept_is_found_and_fails_alone() -> None:
+async def test_a_result_that_can_never_be_stored_is_found_and_fails_alone() -> None:
     stage = Stage()
     stage.states.refused = {Row("k3", 1), Row("k7", 1)}
     keys = [f"k{number}" for number in range(20)]
@@ -209,7 +209,7 @@ async def test_a_state_that_cannot_be_read_fails_alone() -> None:
 
 
 @on_virtual_time
-async def test_while_the_store_is_away_senders_are_told_and_nothing_is_made_up() -> None:
+async def test_while_the_store_is_away_senders_get_errors_and_no_state_is_invented() -> None:
     stage = Stage()
     async with stage.running():
         await stage.told(Add())
@@ -224,7 +224,7 @@ async def test_while_the_store_is_away_senders_are_told_and_nothing_is_made_up()
 
 
 @on_virtual_time
-async def test_when_it_is_not_known_whether_a_state_is_kept_it_is_read_again() -> None:
+async def test_a_state_that_may_not_be_stored_is_loaded_again() -> None:
     stage = Stage()
     async with stage.running():
         stage.states.is_kept_unheard = True
@@ -236,7 +236,7 @@ async def test_when_it_is_not_known_whether_a_state_is_kept_it_is_read_again() -
 
 
 @on_virtual_time
-async def test_who_waits_for_an_earlier_message_to_be_kept_is_told_when_the_state_is_forgotten() -> None:
+async def test_futures_of_earlier_messages_fail_when_the_state_is_dropped() -> None:
     stage = Stage()
     async with stage.running() as host:
         earlier = host.send_durably(a_tally(), Add(is_kept=False))
@@ -253,7 +253,7 @@ async def test_who_waits_for_an_earlier_message_to_be_kept_is_told_when_the_stat
 
 
 @on_virtual_time
-async def test_who_is_fenced_out_of_one_entity_forgets_all_of_them() -> None:
+async def test_a_host_fenced_out_of_one_actor_drops_all_of_them() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add(), "a")
@@ -284,7 +284,7 @@ async def test_an_introduction_comes_before_the_first_message() -> None:
 
 
 @on_virtual_time
-async def test_without_its_introduction_an_entity_takes_nothing() -> None:
+async def test_without_its_first_messages_an_actor_takes_no_other() -> None:
     stage = Stage()
     stage.catalog.introductions = {a_tally(): [Add(amount=100)]}
     stage.catalog.is_away = True
@@ -298,7 +298,7 @@ async def test_without_its_introduction_an_entity_takes_nothing() -> None:
 
 
 @on_virtual_time
-async def test_an_introduction_that_fails_stops_only_its_own_entity() -> None:
+async def test_first_messages_that_fail_stop_only_their_own_actor() -> None:
     stage = Stage()
     stage.catalog.introductions = {a_tally(): [Add(fails=True)], a_tally("b"): [Add(amount=100)]}
     async with stage.running() as host:
@@ -354,7 +354,7 @@ async def test_an_ask_that_gets_no_answer_fails_at_once() -> None:
 
 
 @on_virtual_time
-async def test_a_future_is_done_when_its_message_is_kept_and_not_before() -> None:
+async def test_a_future_is_done_when_its_message_is_durable_and_not_before() -> None:
     stage = Stage()
     async with stage.running() as host:
         first = host.send_durably(a_tally(), Add(is_kept=False))
@@ -370,7 +370,7 @@ async def test_a_future_is_done_when_its_message_is_kept_and_not_before() -> Non
 
 
 @on_virtual_time
-async def test_what_was_taken_is_kept_when_the_host_stops_and_nothing_more_is_taken() -> None:
+async def test_a_stopping_host_stores_accepted_messages_and_refuses_new_ones() -> None:
     stage = Stage(batch_max=2)
     async with stage.running() as host:
         future = host.send_durably(a_tally("z"), Add(is_kept=False))
@@ -387,7 +387,7 @@ async def test_what_was_taken_is_kept_when_the_host_stops_and_nothing_more_is_ta
 
 
 @on_virtual_time
-async def test_whoever_waits_for_a_host_that_is_cut_off_is_told() -> None:
+async def test_callers_of_a_cancelled_host_get_an_error() -> None:
     stage = Stage()
     stop = asyncio.Event()
     running = asyncio.create_task(stage.host.run(stop))
@@ -405,7 +405,7 @@ async def test_whoever_waits_for_a_host_that_is_cut_off_is_told() -> None:
 
 
 @on_virtual_time
-async def test_a_host_that_has_stopped_can_own_the_entities_again() -> None:
+async def test_a_stopped_host_can_run_again() -> None:
     stage = Stage()
     async with stage.running():
         await stage.told(Add())

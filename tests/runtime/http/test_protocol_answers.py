@@ -103,7 +103,7 @@ def test_options_on_a_hot_path_is_answered_as_preflight(wire: Wire) -> None:
     assert "content-length" not in answer.headers
 
 
-def test_another_method_on_a_hot_path_is_told_which_are_allowed(wire: Wire) -> None:
+def test_another_method_on_a_fast_path_gets_the_allowed_ones(wire: Wire) -> None:
     wire.send(b"DELETE /wide HTTP/1.1\r\nContent-Length: 2\r\n\r\nhiGET /echo/ HTTP/1.1\r\n\r\n")
 
     answer = wire.answer()
@@ -136,7 +136,7 @@ def test_an_error_with_a_code_becomes_its_problem(wire: Wire, path: bytes) -> No
 
 
 @pytest.mark.parametrize("path", [b"/broken", b"/later-failing", b"/gathered/broken"])
-def test_a_fault_of_ours_is_logged_once_and_told_without_details(wire: Wire, path: bytes) -> None:
+def test_an_internal_error_is_logged_once_and_answered_without_details(wire: Wire, path: bytes) -> None:
     with capture_logs() as logs:
         wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n")
         answer = wire.answer()
@@ -268,7 +268,9 @@ def test_this_is_no_proxy(wire: Wire) -> None:
         b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_told_so_and_closed(server: RunningServer, request_bytes: bytes) -> None:
+def test_bytes_that_are_no_request_are_rejected_and_the_connection_closed(
+    server: RunningServer, request_bytes: bytes
+) -> None:
     with server.connect() as wire:
         answer = wire.send(request_bytes).answer()
 

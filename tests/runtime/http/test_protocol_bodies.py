@@ -100,7 +100,7 @@ def test_another_expectation_fails(wire: Wire) -> None:
         wire.answer()
 
 
-def test_http_1_0_is_never_told_to_continue(wire: Wire) -> None:
+def test_http_1_0_never_gets_100_continue(wire: Wire) -> None:
     wire.send(b"POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi")
 
     assert wire.answer().body == b"POST /echo? hi"

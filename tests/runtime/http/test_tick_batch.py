@@ -42,7 +42,7 @@ def asked(name: str) -> FastRequest:
     return FastRequest(b"GET", name.encode())
 
 
-async def test_all_requests_of_a_turn_are_answered_before_the_first_is_told() -> None:
+async def test_all_requests_of_a_tick_are_answered_before_the_first_is_written() -> None:
     diary, batch = Diary(), TickBatch()
     for name in ("a", "b", "c"):
         batch.add(Client(diary), diary.answer, asked(name))
@@ -62,7 +62,7 @@ async def test_the_next_turn_is_answered_by_itself() -> None:
     assert diary.lines == ["answer a", "tell a", "answer b", "tell b"]
 
 
-async def test_nobody_waits_for_more_than_so_many_others() -> None:
+async def test_a_request_waits_for_a_bounded_number_of_others() -> None:
     diary, batch = Diary(), TickBatch()
     for number in range(TOGETHER_MAX + 1):
         batch.add(Client(diary), diary.answer, asked(f"{number}"))
@@ -73,7 +73,7 @@ async def test_nobody_waits_for_more_than_so_many_others() -> None:
     assert diary.lines[-2:] == [f"answer {TOGETHER_MAX}", f"tell {TOGETHER_MAX}"]
 
 
-async def test_a_connection_that_fails_keeps_nobody_waiting() -> None:
+async def test_a_failing_connection_does_not_block_others() -> None:
     diary, batch = Diary(), TickBatch()
     batch.add(Client(diary, is_broken=True), diary.answer, asked("a"))
     batch.add(Client(diary), diary.answer, asked("b"))

@@ -138,7 +138,7 @@ async def test_a_job_without_attempts_left_stays_among_the_dead(queue: JobQueue,
     assert await reason_of_death(redis_url, "one") == "failure 3"
 
 
-async def test_a_job_that_nobody_handles_is_buried_at_once(queue: JobQueue, redis_url: str) -> None:
+async def test_a_job_without_a_handler_is_dead_at_once(queue: JobQueue, redis_url: str) -> None:
     async with working(redis_url, Work()) as worker:
         await queue.put("other", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=10)
@@ -236,7 +236,7 @@ def test_the_address_may_have_a_password_and_be_encrypted(url: str, is_secure: b
     assert issubclass(pool.connection_class, SSLConnection) is is_secure
 
 
-async def test_a_job_whose_process_was_killed_runs_again(queue: JobQueue, redis_url: str) -> None:
+async def test_a_job_of_a_killed_process_runs_again(queue: JobQueue, redis_url: str) -> None:
     await queue.put("work", job_id="one")
     with subprocess.Popen(  # noqa: ASYNC220 - it is killed, not awaited
         [sys.executable, "-c", KILLED_WORKER],

@@ -46,7 +46,7 @@ async def test_it_is_stopped_when_the_others_of_its_stage_have_ended(tmp_path: P
     assert (tmp_path / "stopped").read_text() == "first -first last -last "
 
 
-async def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path: Path) -> None:
+async def test_it_does_not_wait_longer_than_its_bound(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=1.0, outlives_seconds_max=0.1)
 
     async def work(supervisor: Supervisor) -> None:
@@ -57,7 +57,7 @@ async def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path: Path) -> N
     assert (tmp_path / "stopped").read_text() == "first last -last -first "
 
 
-async def test_in_a_hurry_it_waits_for_nobody(tmp_path: Path) -> None:
+async def test_in_a_hurry_it_does_not_wait(tmp_path: Path) -> None:
     (tmp_path / "stopped").touch()
     children = a_stage(tmp_path, seconds=LONGER_THAN_A_TEST, outlives_seconds_max=LONGER_THAN_A_TEST)
 
@@ -70,7 +70,7 @@ async def test_in_a_hurry_it_waits_for_nobody(tmp_path: Path) -> None:
     assert "-first" not in (tmp_path / "stopped").read_text()
 
 
-async def test_it_does_not_wait_for_those_who_tell_it_nothing(tmp_path: Path) -> None:
+async def test_it_does_not_wait_for_children_that_do_not_report_to_it(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=0.0, outlives_seconds_max=10.0)
     children.append(a_child_that_takes(1.0, "other", tmp_path))
 

@@ -15,7 +15,7 @@ def test_one_request_asks() -> None:
     assert heard(5.0) == ["ask"]
 
 
-def test_the_same_ctrl_c_passed_on_by_whoever_started_us_is_one_request() -> None:
+def test_a_ctrl_c_passed_on_by_the_parent_program_is_one_request() -> None:
     assert heard(5.0, 5.0 + SAME_SECONDS / 2) == ["ask"]
 
 

@@ -99,7 +99,7 @@ async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_over(tmp_pa
     assert not is_alive(pids(notes)[-1])
 
 
-async def test_a_stop_that_is_hurried_waits_for_nobody(tmp_path: Path) -> None:
+async def test_a_hurried_stop_does_not_wait(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
@@ -121,7 +121,7 @@ async def test_a_child_that_cannot_start_is_the_starters_error(tmp_path: Path) -
     assert len(pids(notes)) == 3
 
 
-async def test_a_child_whose_program_is_missing_is_the_starters_error(tmp_path: Path) -> None:
+async def test_a_child_without_its_program_fails_the_start(tmp_path: Path) -> None:
     program = Program(name="ghost", arguments=(str(tmp_path / "ghost"),), environment={})
     child = ChildSpec(program=program, wait_until_ready=never, log_file=tmp_path / "logs" / "ghost.log")
 
@@ -181,7 +181,7 @@ async def test_a_child_has_a_session_of_its_own_so_that_a_terminal_does_not_reac
     await run_supervised(work)
 
 
-async def test_a_program_that_had_to_end_well_and_did_not_says_why(tmp_path: Path) -> None:
+async def test_a_program_that_fails_says_why(tmp_path: Path) -> None:
     program = a_program("import sys; sys.exit('no room')", tmp_path / "notes", name="initdb")
 
     with pytest.raises(ProgramFailedError, match="initdb ended with 1: no room"):

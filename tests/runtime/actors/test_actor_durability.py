@@ -77,7 +77,7 @@ class Till:
 
 
 @on_virtual_time
-async def test_what_came_before_and_after_the_message_that_asks_for_it_is_kept_with_it() -> None:
+async def test_messages_before_and_after_a_persisting_one_are_stored_with_it() -> None:
     till, stop = Till(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(till.host.run(stop))
@@ -93,7 +93,7 @@ async def test_what_came_before_and_after_the_message_that_asks_for_it_is_kept_w
 
 
 @on_virtual_time
-async def test_who_is_kept_at_the_end_has_written_everything_down() -> None:
+async def test_an_actor_persisted_at_the_stop_has_stored_everything() -> None:
     till, stop = Till(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(till.host.run(stop))

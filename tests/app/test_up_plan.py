@@ -129,7 +129,7 @@ def test_the_addresses_are_those_that_are_listened_on(tmp_path: Path, closing: c
     assert house.control_url == f"http://127.0.0.1:{house.installation.control_port}"
 
 
-def test_without_a_sample_there_are_no_simulated_readers_and_no_pages(
+def test_without_a_sample_there_are_no_simulated_visitors_and_no_pages(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
     house = a_house(tmp_path, closing)
@@ -138,7 +138,7 @@ def test_without_a_sample_there_are_no_simulated_readers_and_no_pages(
     assert named(house, "delivery-1").program.environment["ADLOOM_SAMPLE_PAGES"] == "off"
 
 
-def test_simulated_readers_know_the_public_address_and_no_secret(
+def test_simulated_visitors_know_the_public_address_and_no_secret(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
     variables = {
