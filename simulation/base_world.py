@@ -5,10 +5,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, Protocol
 
-from simulation.chance import SeededIds, seeded
+from simulation.chance import SeededIds, Trace, seeded
 from simulation.clocks import VirtualClock, WallClock
 from simulation.faults import FaultRates, Faults, Host
-from simulation.trace import Trace
 
 KILLED: Final = 0.75  # The share of lives that end by a kill; the others are asked to stop.
 RESTART_SECONDS_MEAN: Final = 1.0

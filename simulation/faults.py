@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from simulation.trace import Trace
+from simulation.chance import Trace
 
 TRAVEL_SECONDS_MEAN: Final = 0.002
 LONG_SECONDS: Final = 60.0

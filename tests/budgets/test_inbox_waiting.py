@@ -13,10 +13,9 @@ from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
 from simulation.budgets.valkey import ValkeyServer, valkey_of
-from simulation.chance import seeded
+from simulation.chance import Trace, seeded
 from simulation.clocks import VirtualClock
 from simulation.faults import NO_FAULTS, Faults, Host
-from simulation.trace import Trace
 from tests.support.actors import START
 
 
