@@ -1,4 +1,4 @@
-"""The simulated readers of the sample, a process of its own that knows nothing but the public address.
+"""The simulated visitors of the sample, a separate process that knows only the public address.
 
 python -m adloom.app.sample_traffic DATA_DIRECTORY HOST PORT
 """
@@ -18,7 +18,7 @@ from adloom.sample.manifest import FILE_NAME, Manifest
 from adloom.sample.visitors.browser import Browser
 from adloom.sample.visitors.traffic import Traffic
 
-NICENESS = 10  # Real readers come first.
+NICENESS = 10  # Real visitors come first.
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """One connection of the delivery plane: fast routes are answered in place, everything else by the ASGI app.
 
-A subclass of uvicorn's protocol. Reading is `request_parser.RequestParser`'s; here are order, flow and time:
+A subclass of uvicorn's protocol. Parsing is in `request_parser`; here are order, flow and time:
 answers leave in the order of their requests, nothing is read that cannot be answered yet, and one timer
 per connection looks after every deadline.
 """
@@ -70,7 +70,7 @@ class FastProtocol(HttpToolsProtocol):
             Phase.HEAD: self.limits.header_seconds_max,
             Phase.BODY: self.limits.body_seconds_max,
         }
-        self._reader: RequestParser
+        self._parser: RequestParser
         self._timer: asyncio.TimerHandle | None = None
 
         # Blocked: a request waits for its answer or the client has to read first. `_advance` ends it.
@@ -91,8 +91,8 @@ class FastProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
-        self._reader = RequestParser(self, self.fast_routes, self.limits, client)
-        self._reader.phase_since = self._time()
+        self._parser = RequestParser(self, self.fast_routes, self.limits, client)
+        self._parser.phase_since = self._time()
         self._timer = self.loop.call_later(self.tick_seconds, self._on_timer)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -102,12 +102,12 @@ class FastProtocol(HttpToolsProtocol):
         self._pending = None
         self._waiting.clear()
         self._held = b""
-        self._reader.stop()
+        self._parser.stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse, or hold the bytes until earlier requests are answered."""
-        if self._reader.is_finished:
+        if self._parser.is_finished:
             self._discard(data)
         elif self._is_blocked:
             self._held += data
@@ -117,7 +117,7 @@ class FastProtocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  asyncio allows it
         """Stay open for answers that are due: the client may have closed only its half."""
-        self._is_draining = self._reader.is_finished = True
+        self._is_draining = self._parser.is_finished = True
         return self._is_blocked and self.scheme == "http"
 
     def pause_writing(self) -> None:
@@ -139,9 +139,9 @@ class FastProtocol(HttpToolsProtocol):
         if self._is_blocked:
             if self._is_app_running and not self._waiting:
                 self.cycle.keep_alive = False
-        elif self._reader.phase is not _IDLE and not self._reader.is_finished:
+        elif self._parser.phase is not _IDLE and not self._parser.is_finished:
             self.loop.call_later(DRAIN_SECONDS_MAX, self._on_drain_end)
-        elif self._reader.is_finished or self._time() - self._reader.phase_since > LINGER_SECONDS:
+        elif self._parser.is_finished or self._time() - self._parser.phase_since > LINGER_SECONDS:
             self.transport.close()
         else:
             self.loop.call_later(LINGER_SECONDS, self._on_drain_end)
@@ -158,7 +158,7 @@ class FastProtocol(HttpToolsProtocol):
         size = self.limits.parse_bytes_max
         try:
             if len(data) <= size:
-                self._reader.feed(data, now)
+                self._parser.feed(data, now)
                 return
             view = memoryview(data)
             for start in range(0, len(data), size):
@@ -166,9 +166,9 @@ class FastProtocol(HttpToolsProtocol):
                     self._held = data[start:]
                     self.transport.pause_reading()
                     return
-                if self._reader.is_finished:
+                if self._parser.is_finished:
                     return
-                self._reader.feed(view[start : start + size], now)
+                self._parser.feed(view[start : start + size], now)
         except RequestRejectedError as refusal:
             self._refuse(refusal.answer)
 
@@ -179,7 +179,7 @@ class FastProtocol(HttpToolsProtocol):
 
     def _refuse(self, answer: FastAnswer) -> None:
         """Reject what cannot be parsed any further, after the answers before it."""
-        self._reader.is_finished = True
+        self._parser.is_finished = True
         if self._is_blocked:
             self._waiting.append(partial(self._write_last, answer))
         else:
@@ -251,7 +251,7 @@ class FastProtocol(HttpToolsProtocol):
                 self._advance()
             elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
                 self._is_blocked = False
-                self._reader.phase_since = self._time()
+                self._parser.phase_since = self._time()
                 self.transport.resume_reading()
 
     def _run_app(self, request: FastRequest, connection: bytes) -> None:
@@ -294,7 +294,7 @@ class FastProtocol(HttpToolsProtocol):
                 self._waiting.popleft()()
                 continue
             self._is_blocked = False
-            if not self._held or self._reader.is_finished:
+            if not self._held or self._parser.is_finished:
                 break
             held, self._held = self._held, b""
             self._read(held)
@@ -313,11 +313,11 @@ class FastProtocol(HttpToolsProtocol):
 
     def _listen(self) -> None:
         """Wait for the client again; its time starts now."""
-        self._reader.phase_since = self._time()
+        self._parser.phase_since = self._time()
         if self._owes_continue:
             self._owes_continue = False
             self.transport.write(_CONTINUE)
-        if self._is_draining and (self._reader.phase is _IDLE or self._reader.is_finished):
+        if self._is_draining and (self._parser.phase is _IDLE or self._parser.is_finished):
             self.transport.close()
         else:
             self.transport.resume_reading()
@@ -329,7 +329,7 @@ class FastProtocol(HttpToolsProtocol):
             connection = CLOSES
         self._send(answer, connection, has_body=request.method != b"HEAD")
         if connection is CLOSES:
-            self._reader.is_finished = True
+            self._parser.is_finished = True
             self.transport.close()
 
     def _write_last(self, answer: FastAnswer) -> None:
@@ -358,7 +358,7 @@ class FastProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(min(due - now, self.tick_seconds), self._on_timer)
 
     def _is_leaving(self) -> bool:
-        return self.transport.is_closing() or (self._reader.is_finished and not self._is_blocked)
+        return self.transport.is_closing() or (self._parser.is_finished and not self._is_blocked)
 
     def _due(self, now: float) -> float:
         if self._is_leaving():
@@ -370,14 +370,14 @@ class FastProtocol(HttpToolsProtocol):
             return self._blocked_since + self.limits.answer_seconds_max
         if self._is_app_running:
             return math.inf  # The ASGI app takes the time that it takes.
-        return self._reader.phase_since + self._seconds_max[self._reader.phase]
+        return self._parser.phase_since + self._seconds_max[self._parser.phase]
 
     def _expire(self) -> None:
         if self._is_leaving() or self.flow.write_paused:
             self.transport.abort()
         elif self._pending is not None:
             self._give_up(self._pending[1])
-        elif self._reader.phase is _IDLE:
+        elif self._parser.phase is _IDLE:
             self.transport.close()
         else:
             self._refuse(problem_answer(RequestTimeoutError("The request did not arrive in time.")))
