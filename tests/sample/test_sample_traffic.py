@@ -27,8 +27,8 @@ class FakeDelivery:
         self.past: list[Event] = []
         self.fetched: list[str] = []
 
-    def page(self, reader: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
-        del reader
+    def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
+        del visitor
         self._answer()
         self.asked["page"] += 1
         number = self.asked["page"]
@@ -41,18 +41,18 @@ class FakeDelivery:
             for slug in sight.slots
         }
 
-    def auction(self, reader: SampleVisitor, slug: str) -> SeenOffer | None:
-        del reader
+    def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
+        del visitor
         self._answer()
         self.asked["auction"] += 1
         return self._offer(f"{slug}:{self.asked['auction']}")
 
-    def report(self, reader: SampleVisitor | None, events: list[Event]) -> None:
+    def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None:
         self._answer()
-        (self.past if reader is None else self.events).extend(events)
+        (self.past if visitor is None else self.events).extend(events)
 
-    def fetch(self, reader: SampleVisitor, address: str) -> None:
-        del reader
+    def fetch(self, visitor: SampleVisitor, address: str) -> None:
+        del visitor
         self._answer()
         self.fetched.append(address)
 

@@ -1,8 +1,9 @@
 """Many values in one test: a failure names the value, and a run does not count each as a test."""
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 
@@ -12,30 +13,28 @@ def for_each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., Any]],
     assert listed, f"no values for {name}"
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.iscoroutinefunction(test):
+        async def run_async(**fixtures: Any) -> None:
+            for value in listed:
+                with named(value):
+                    await test(**{name: value}, **fixtures)
 
-            @functools.wraps(test)
-            async def each(**fixtures: Any) -> None:
-                for value in listed:
-                    try:
-                        await test(**{name: value}, **fixtures)
-                    except BaseException as error:
-                        error.add_note(f"{name} = {value!r}")
-                        raise
-        else:
+        def run(**fixtures: Any) -> None:
+            for value in listed:
+                with named(value):
+                    test(**{name: value}, **fixtures)
 
-            @functools.wraps(test)
-            def each(**fixtures: Any) -> None:
-                for value in listed:
-                    try:
-                        test(**{name: value}, **fixtures)
-                    except BaseException as error:
-                        error.add_note(f"{name} = {value!r}")
-                        raise
-
+        each = functools.wraps(test)(run_async if inspect.iscoroutinefunction(test) else run)
         signature = inspect.signature(test)
-        parameters = [each for each in signature.parameters.values() if each.name != name]
-        each.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] - read by pytest
+        parameters = [one for one in signature.parameters.values() if one.name != name]
+        vars(each)["__signature__"] = signature.replace(parameters=parameters)  # Read by pytest.
         return each
+
+    @contextlib.contextmanager
+    def named(value: object) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"{name} = {value!r}")
+            raise
 
     return decorate
