@@ -6,7 +6,7 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.identity.console_session import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME
-from adloom.identity.console_sessions import new_welcome
+from adloom.identity.console_sessions import create_welcome
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, running_control
@@ -171,7 +171,7 @@ async def test_a_disabled_user_is_logged_out_at_once(console: ControlPlane) -> N
 
 
 async def test_the_link_of_the_first_start_works_once(console: ControlPlane, pool: Pool) -> None:
-    token = await new_welcome(pool, "ann@example.com", now=console.clock.now())
+    token = await create_welcome(pool, "ann@example.com", now=console.clock.now())
     async with Visitor(console) as first, Visitor(console) as second:
         assert redirect_of(await first.get(f"/console/welcome?token={token}")) == (303, "/console")
         assert (await first.get("/console")).status_code == 200
@@ -183,7 +183,7 @@ async def test_the_link_of_the_first_start_works_once(console: ControlPlane, poo
 
 
 async def test_the_link_expires_after_a_day(console: ControlPlane, pool: Pool) -> None:
-    token = await new_welcome(pool, "ann@example.com", now=console.clock.now())
+    token = await create_welcome(pool, "ann@example.com", now=console.clock.now())
     console.clock.advance(WELCOME_LIFETIME)
 
     async with Visitor(console) as visitor:

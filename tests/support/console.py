@@ -25,7 +25,7 @@ from playwright.sync_api import Page
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
-from adloom.identity.console_sessions import new_welcome
+from adloom.identity.console_sessions import create_welcome
 from adloom.identity.model import User
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
@@ -94,7 +94,7 @@ class RunningConsole(msgspec.Struct, frozen=True):
 
         async def make() -> str:
             async with open_pool(self.database_url, size_max=1) as pool:
-                return await new_welcome(pool, self.email, now=datetime.now(UTC))
+                return await create_welcome(pool, self.email, now=datetime.now(UTC))
 
         return f"{self.url}/console/welcome?token={_elsewhere(make)}"
 

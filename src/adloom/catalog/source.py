@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Source(StrEnum):
-    """Who stands behind a banner or a campaign."""
+    """Where a banner or a campaign comes from."""
 
     INTERNAL = "internal"
     SPONSORED = "sponsored"

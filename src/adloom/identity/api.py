@@ -22,7 +22,7 @@ from adloom.runtime.http.rate_limit import RateLimiter
 
 
 class LogInBody(Body):
-    """Who someone says to be."""
+    """An e-mail address and a password."""
 
     email: Text255
     password: Annotated[Text, Field(max_length=1024, repr=False)]
@@ -69,7 +69,7 @@ class NewApiKeyAnswer(ApiKeyAnswer):
 
 
 def limit_attempts(request: Request, now: Now) -> None:
-    """Let an attempt to log in pass, or raise where its client has made too many."""
+    """Raise where a client has made too many attempts to log in."""
     limiter: RateLimiter = request.app.state.rate_limiter
     peer = request.client.host if request.client else None
     forwarded_for = request.headers.getlist("x-forwarded-for")
@@ -145,7 +145,7 @@ async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -
 async def list_api_keys(query: Annotated[ListQuery, Query()], pool: Database) -> Page[ApiKeyAnswer]:
     """List the keys, revoked ones included."""
     async with pool.acquire() as connection:
-        return page_of(ApiKeyAnswer, await store.api_keys(connection, query.page_request), query)
+        return page_of(ApiKeyAnswer, await store.list_api_keys(connection, query.page_request), query)
 
 
 @api_keys_router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
-"""Who shows this header? A user with an access token, or a machine with an API key."""
+"""Authentication by header: a user's access token, or a machine's API key."""
 
 from typing import Protocol
 from uuid import UUID
@@ -15,7 +15,7 @@ class AccountDirectory(Protocol):
     """The accounts that advertisers and publishers act for."""
 
     async def is_open(self, role: Role, account_id: UUID) -> bool:
-        """Tell whether an account may act; one that was never seen is made."""
+        """Return whether an account may act; an unknown one is made."""
         ...
 
 
@@ -29,8 +29,8 @@ class HeaderAuthenticator:
         self._accounts = accounts
 
     async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
-        """Tell who asks; raises UnauthenticatedError."""
-        actor = await self._actor_of(shown_secret(authorization, api_key))
+        """Return the actor; raises UnauthenticatedError."""
+        actor = await self._actor_of(extract_secret(authorization, api_key))
         if actor.account_id is not None and not await self._accounts.is_open(actor.role, actor.account_id):
             raise UnauthenticatedError("The account of this token is closed.")
         return actor
@@ -39,14 +39,13 @@ class HeaderAuthenticator:
         if not secret.startswith(API_KEY_PREFIX):
             return verify_access_token(self._jwt_secret, secret, now=self._clock.now())
         async with self._pool.acquire() as connection:
-            key = await store.api_key_by_hash(connection, hash_secret(secret))
+            key = await store.find_api_key(connection, hash_secret(secret))
         if key is None:
             raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
         return key.actor
 
 
-def shown_secret(authorization: str | None, api_key: str | None) -> str:
-    """Take the token or key out of its header."""
+def extract_secret(authorization: str | None, api_key: str | None) -> str:
     if authorization is None:
         if api_key is None:
             raise UnauthenticatedError("Send a header Authorization: Bearer <token>.")

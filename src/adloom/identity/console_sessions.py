@@ -1,4 +1,4 @@
-"""Logging in with a browser: a random token in a cookie, of which the database has the hash."""
+"""Logging in with a browser: a random token in a cookie; the database has its hash."""
 
 from datetime import datetime
 
@@ -12,18 +12,18 @@ from adloom.runtime.postgres import Pool
 
 
 class ConsoleSessions:
-    """The log-ins of people in browsers."""
+    """The log-ins of users in browsers."""
 
     def __init__(self, pool: Pool, sessions: UserSessions) -> None:
         self._pool = pool
         self._sessions = sessions
 
     async def log_in(self, email: str, password: str, *, now: datetime) -> str:
-        """Begin a log-in, and tell its token."""
+        """Begin a log-in and return its token."""
         return await self._begin(await self._sessions.verify_password(email, password), now)
 
     async def welcome(self, token: str, *, now: datetime) -> str:
-        """Begin a log-in by a link that works once, and tell its token."""
+        """Begin a log-in by a link that works once, and return its token."""
         async with self._pool.acquire() as connection:
             user = await store.take_welcome(connection, hash_secret(token), now)
         if user is None or user.disabled_at is not None:
@@ -31,13 +31,13 @@ class ConsoleSessions:
         return await self._begin(user, now)
 
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
-        """Tell who shows a token, if it still counts."""
+        """Return the log-in of a token, if it is still valid."""
         async with self._pool.acquire() as connection:
             session = await store.find(connection, hash_secret(token))
         return session if session is not None and session.is_open(now=now) else None
 
     async def mark_seen(self, token: str, session: ConsoleSession, *, now: datetime) -> None:
-        """Remember that somebody is active, which a page that refreshes itself is not."""
+        """Record that the user is active; a page that refreshes itself does not count."""
         if session.is_seen_late(now=now):
             async with self._pool.acquire() as connection:
                 await store.mark_seen(connection, hash_secret(token), now)
@@ -57,8 +57,8 @@ class ConsoleSessions:
         return token
 
 
-async def new_welcome(pool: Pool, email: str, *, now: datetime) -> str:
-    """Make a link's token that logs somebody in once."""
+async def create_welcome(pool: Pool, email: str, *, now: datetime) -> str:
+    """Make the token of a link that logs a user in once."""
     token = new_opaque_token()
     async with pool.acquire() as connection:
         await store.insert_welcome(connection, hash_secret(token), email, now + WELCOME_LIFETIME)

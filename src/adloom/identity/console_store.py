@@ -30,7 +30,7 @@ INSERT_WELCOME = """
     INSERT INTO console_welcomes (token_hash, user_id, expires_at)
     SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
 """
-# Deleted as it is shown, so that of two who show it at once one is late.
+# Deleted as it is used, so that it cannot be used twice.
 TAKE_WELCOME = """
     DELETE FROM console_welcomes AS welcome USING users AS account
      WHERE welcome.token_hash = $1 AND account.id = welcome.user_id
@@ -41,12 +41,11 @@ TAKE_WELCOME = """
 async def insert(
     connection: Connection, token_hash: bytes, user_id: UserId, *, now: datetime, expires_at: datetime
 ) -> None:
-    """Begin a log-in."""
     await connection.execute(INSERT, token_hash, user_id, now, expires_at)
 
 
 async def find(connection: Connection, token_hash: bytes) -> ConsoleSession | None:
-    """Find a log-in, whether it still counts or not."""
+    """Find a log-in, whether it is still valid or not."""
     row = await connection.fetchrow(FIND, token_hash)
     if row is None:
         return None
@@ -56,32 +55,30 @@ async def find(connection: Connection, token_hash: bytes) -> ConsoleSession | No
 
 
 async def mark_seen(connection: Connection, token_hash: bytes, now: datetime) -> None:
-    """Remember that somebody was here."""
     await connection.execute(MARK_SEEN, token_hash, now)
 
 
 async def end(connection: Connection, token_hash: bytes) -> None:
-    """End a log-in."""
     await connection.execute(END, token_hash)
 
 
 async def end_all(connection: Connection, user_id: UserId, *, but: bytes | None = None) -> None:
-    """End the log-ins of somebody, all or all but one."""
+    """End the log-ins of a user, all or all but one."""
     await connection.execute(END_ALL_BUT, user_id, but)
 
 
 async def delete_expired(connection: Connection, now: datetime) -> None:
-    """Forget log-ins that are too old."""
+    """Delete log-ins that are too old."""
     await connection.execute(DELETE_EXPIRED, now)
 
 
 async def insert_welcome(connection: Connection, token_hash: bytes, email: str, expires_at: datetime) -> None:
-    """Keep a link that logs somebody in once."""
+    """Add a link that logs a user in once."""
     await connection.execute(INSERT_WELCOME, token_hash, email, expires_at)
 
 
 async def take_welcome(connection: Connection, token_hash: bytes, now: datetime) -> User | None:
-    """Use up a link; tells whom it logs in, None where it is unknown, used or too old."""
+    """Use up a link and return its user; None where it is unknown, used or too old."""
     row = await connection.fetchrow(TAKE_WELCOME, token_hash)
     return _user(row) if row is not None and now < row["expires_at"] else None
 

@@ -1,4 +1,4 @@
-"""The user whom `adloom up` makes on the first start, so that somebody can log in at all."""
+"""The admin that `adloom up` makes on the first start."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from adloom.runtime.postgres import Pool
 
 
 async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetime, ids: IdSource) -> bool:
-    """Make an admin where there is none; tells whether it did. Two at once make one."""
+    """Make an admin where there is none; return whether it did. Two calls at once make one."""
     async with pool.acquire() as connection:
         if await store.has_admin(connection):
             return False

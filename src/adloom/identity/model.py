@@ -22,7 +22,7 @@ class ApiKeyNotFoundError(NotFoundError):
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Someone with a password."""
+    """A person with a password."""
 
     id: UserId
     role: Role
@@ -31,7 +31,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actor(self) -> Actor:
-        """The user as the one who asks."""
+        """The user as the actor of a request."""
         return Actor(subject=str(self.id), role=self.role, account_id=self.account_id)
 
 
@@ -52,8 +52,8 @@ class RefreshVerdict(Enum):
     END_FAMILY = auto()
 
 
-def refresh_verdict(state: RefreshState | None, *, now: datetime) -> RefreshVerdict:
-    """Judge a refresh token: a used one is in two hands, so the log-in ends for both."""
+def judge_refresh(state: RefreshState | None, *, now: datetime) -> RefreshVerdict:
+    """Decide about a refresh token: a used one was stolen or copied, so its log-in ends."""
     if state is None:
         return RefreshVerdict.REFUSE
     if state.used_at is not None or state.user.disabled_at is not None:
@@ -62,7 +62,7 @@ def refresh_verdict(state: RefreshState | None, *, now: datetime) -> RefreshVerd
 
 
 def check_account(role: Role, account_id: UUID | None) -> None:
-    """Let a role pass with its account: advertisers and publishers act for one, the others for none."""
+    """Raise unless advertisers and publishers name an account, and other roles none."""
     if (account_id is not None) != (role in ACCOUNT_ROLES):
         message = "is required" if role in ACCOUNT_ROLES else "must be left out"
         raise ValidationFailedError(
@@ -71,7 +71,7 @@ def check_account(role: Role, account_id: UUID | None) -> None:
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a machine; `key_hint` is how its owner knows it again."""
+    """A key of a machine; `key_hint` is how its owner recognizes it."""
 
     id: UUID
     name: str
@@ -83,5 +83,5 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actor(self) -> Actor:
-        """The machine as the one who asks."""
+        """The machine as the actor of a request."""
         return Actor(subject=f"key:{self.id}", role=self.role, account_id=self.account_id)

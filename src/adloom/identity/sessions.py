@@ -14,7 +14,7 @@ from adloom.identity.model import (
     RefreshState,
     RefreshVerdict,
     User,
-    refresh_verdict,
+    judge_refresh,
 )
 from adloom.runtime.auth import Passwords, hash_secret, issue_access_token, new_opaque_token
 from adloom.runtime.postgres import Connection, Pool
@@ -28,7 +28,7 @@ class TokenPair(msgspec.Struct, frozen=True, kw_only=True):
     expires_in_seconds: int
 
     def __repr__(self) -> str:
-        """Say nothing: a repr ends in a log one day."""
+        """Show nothing: a repr ends up in a log one day."""
         return "TokenPair(…)"
 
 
@@ -42,16 +42,16 @@ class UserSessions:
         self._ids = ids
 
     async def log_in(self, email: str, password: str, *, now: datetime) -> TokenPair:
-        """Begin a log-in of a program."""
+        """Begin a log-in with refresh tokens."""
         user = await self.verify_password(email, password)
         async with self._pool.acquire() as connection, connection.transaction():
             await store.delete_expired(connection, now)
             return await self._issue_tokens(connection, user, self._ids.new(), now)
 
     async def verify_password(self, email: str, password: str) -> User:
-        """Tell whose password this is, or raise; an unknown address costs the same work as a wrong password."""
+        """Return the user, or raise; an unknown address costs the same work as a wrong password."""
         async with self._pool.acquire() as connection:
-            found = await store.user_by_email(connection, email)
+            found = await store.find_user(connection, email)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
         is_right = await self._passwords.matches(password, found[1] if found else None)
         if found is None or not is_right or found[0].disabled_at is not None:
@@ -63,8 +63,8 @@ class UserSessions:
         token_hash = hash_secret(refresh_token)
         # The verdict leaves the transaction before it becomes an error: ending a family must be committed.
         async with self._pool.acquire() as connection, connection.transaction():
-            state = await store.refresh_locked(connection, token_hash)
-            verdict = refresh_verdict(state, now=now)
+            state = await store.lock_refresh(connection, token_hash)
+            verdict = judge_refresh(state, now=now)
             if state is not None and verdict is RefreshVerdict.END_FAMILY:
                 await store.end_family(connection, state.family_id)
             if state is not None and verdict is RefreshVerdict.ROTATE:

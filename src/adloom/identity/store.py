@@ -25,7 +25,7 @@ INSERT_REFRESH = """
     INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at)
     SELECT $1, $2, id, $4, $5 FROM users WHERE public_id = $3
 """
-# Locked, so that of two who show the same token at once one is late.
+# Locked, so that a token cannot be exchanged twice at once.
 REFRESH_LOCKED = """
     SELECT token.family_id, token.expires_at, token.used_at,
            account.public_id AS id, account.role, account.account_id, account.disabled_at
@@ -58,14 +58,12 @@ REVOKE_API_KEY = """
 """
 
 
-async def user_by_email(connection: Connection, email: str) -> tuple[User, str] | None:
-    """Find a user and the hash of the password."""
+async def find_user(connection: Connection, email: str) -> tuple[User, str] | None:
     row = await connection.fetchrow(USER_BY_EMAIL, email)
     return (_user(row), row["password_hash"]) if row else None
 
 
 async def has_admin(connection: Connection) -> bool:
-    """Tell whether anybody can administer this installation."""
     return await connection.fetchval(HAS_ADMIN)
 
 
@@ -82,14 +80,13 @@ async def insert_user(
 async def insert_refresh(
     connection: Connection, token_hash: bytes, session: RefreshState, now: datetime
 ) -> None:
-    """Add a refresh token to a family."""
     await connection.execute(
         INSERT_REFRESH, token_hash, session.family_id, session.user.id, now, session.expires_at
     )
 
 
-async def refresh_locked(connection: Connection, token_hash: bytes) -> RefreshState | None:
-    """Find a refresh token, and keep others from it until the transaction ends."""
+async def lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:
+    """Find a refresh token and lock it until the transaction ends."""
     row = await connection.fetchrow(REFRESH_LOCKED, token_hash)
     if row is None:
         return None
@@ -99,7 +96,6 @@ async def refresh_locked(connection: Connection, token_hash: bytes) -> RefreshSt
 
 
 async def mark_used(connection: Connection, token_hash: bytes, now: datetime) -> None:
-    """Remember that a refresh token was exchanged."""
     await connection.execute(MARK_USED, token_hash, now)
 
 
@@ -114,18 +110,16 @@ async def end_family_of(connection: Connection, token_hash: bytes) -> None:
 
 
 async def delete_expired(connection: Connection, now: datetime) -> None:
-    """Forget refresh tokens that nobody can use any more."""
+    """Delete refresh tokens that have expired."""
     await connection.execute(DELETE_EXPIRED, now)
 
 
-async def api_key_by_hash(connection: Connection, key_hash: bytes) -> ApiKey | None:
-    """Find a key that is not revoked."""
+async def find_api_key(connection: Connection, key_hash: bytes) -> ApiKey | None:
     row = await connection.fetchrow(API_KEY_BY_HASH, key_hash)
     return _api_key(row) if row else None
 
 
 async def insert_api_key(connection: Connection, key: ApiKey, key_hash: bytes) -> None:
-    """Add a key."""
     await connection.execute(
         INSERT_API_KEY,
         key.id,
@@ -143,8 +137,7 @@ async def revoke_api_key(connection: Connection, key_id: UUID, now: datetime) ->
     return bool(await connection.fetchval(REVOKE_API_KEY, key_id, now))
 
 
-async def api_keys(connection: Connection, page: PageRequest) -> Listed[ApiKey]:
-    """List the keys, revoked ones included."""
+async def list_api_keys(connection: Connection, page: PageRequest) -> Listed[ApiKey]:
     rows = await fetch_page(connection, API_KEYS, Filters(), page)
     return Listed(items=[_api_key(row) for row in rows.items], total_count=rows.total_count)
 

@@ -36,12 +36,12 @@ def unknown_account(role: Role, field: str) -> ValidationFailedError:
 
 
 async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool | None:
-    """Tell whether an account may act; None where there is none."""
+    """Return whether an account may act; None where it is unknown."""
     return await connection.fetchval(IS_OPEN[role], account_id)
 
 
 async def insert_account(connection: Connection, role: Role, account_id: UUID, *, now: datetime) -> None:
-    """Make an account, unless it is there by now."""
+    """Make an account, unless another request has made it meanwhile."""
     name = f"{role.value.title()} {account_id}"
     about = AuditSubject(role.value, str(account_id), account_id)
     async with connection.transaction():
@@ -58,7 +58,7 @@ class AccountRegistry:
         self._clock = clock
 
     async def is_open(self, role: Role, account_id: UUID) -> bool:
-        """Tell whether an account may act; one that was never seen is made."""
+        """Return whether an account may act; an unknown one is made."""
         async with self._pool.acquire() as connection:
             known = await is_open(connection, role, account_id)
             if known is not None:

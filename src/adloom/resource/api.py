@@ -52,7 +52,7 @@ class CatalogRoute(GuardedRoute):
             self.openapi_extra = {**NEEDS_A_TOKEN, "parameters": [IF_MATCH]}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Read the state off the answer itself, so that no handler has to tell it."""
+        """Read the state off the answer itself, so that no handler has to set the header."""
         handle = super().get_route_handler()
 
         async def tagged(request: Request) -> Response:
@@ -110,7 +110,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 def access_by_role(owner: Owner) -> Access:
-    """Let accounts of the owner's role in, for their own rows; what are accounts themselves, admins write."""
+    """Let accounts of the owner's role read and write their own rows; accounts themselves are written by admins."""
 
     def reads(actor: CurrentActor) -> Scope:
         return require_read(actor, owner.role)

@@ -1,7 +1,7 @@
-"""Every committed write leaves its trail, raises the catalog's version and notifies the indexes.
+"""Every committed write is audited, raises the catalog's version and notifies the indexes.
 
 The version is raised under the lock of its one row, so versions have the order of the
-commits. A lost notice is no harm: indexes also look at the version by themselves.
+commits. A lost notice is no harm: indexes also poll the version.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, retry_if_disconnected
 
 NOTICE_CHANNEL = "adloom:catalog:changed"
-NOTICE_SECONDS_MAX = 1.0  # The write is committed, and its client waits: the indexes look by themselves too.
+NOTICE_SECONDS_MAX = 1.0  # The write is committed and its client waits; the indexes poll the version too.
 
 CURRENT_VERSION = "SELECT version FROM catalog_version"
 RAISE_VERSION = "UPDATE catalog_version SET version = version + 1 RETURNING version"
@@ -46,7 +46,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class IndexedNoun(StrEnum):
-    """What the index is made of, and what brains follow; links and assignments count as changes of their placement."""
+    """What the index is made of, and what budgets follow; links and assignments count as changes of their placement."""
 
     PLACEMENT = "placement"
     BANNER = "banner"
@@ -71,7 +71,7 @@ class CatalogWrite:
         self.entries: list[NewAuditEntry] = []
 
     def touch(self, noun: IndexedNoun, key: int) -> None:
-        """Say that the index must look at this thing again."""
+        """Mark what the index must read again."""
         self.touched.add((noun, key))
 
     async def touch_all(self, noun: IndexedNoun, statement: str, thing_id: UUID) -> None:
@@ -80,15 +80,12 @@ class CatalogWrite:
             self.touch(noun, row[0])
 
     def record_creation(self, about: AuditSubject, thing: msgspec.Struct) -> None:
-        """Leave in the trail that a thing was made."""
         self.entries.append(NewAuditEntry(about, "create", describe_creation(thing)))
 
     def record_update(self, about: AuditSubject, before: msgspec.Struct, after: msgspec.Struct) -> None:
-        """Leave in the trail how a thing was changed."""
         self.entries.append(NewAuditEntry(about, name_action(before, after), describe_change(before, after)))
 
     def record_deletion(self, about: AuditSubject, thing: msgspec.Struct) -> None:
-        """Leave in the trail that a thing was removed for good."""
         self.entries.append(NewAuditEntry(about, "delete", describe_deletion(thing)))
 
     async def write_audit(self) -> None:
@@ -116,18 +113,17 @@ class Catalog:
         self._precondition = precondition
 
     def written_by(self, author: Author, precondition: Precondition = UNCONDITIONAL) -> "Catalog":
-        """Give the same catalog to somebody who writes under their own name."""
+        """Return the same catalog for another author."""
         return Catalog(self._pool, self._valkey, clock=self._clock, author=author, precondition=precondition)
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Connection]:
-        """Give a connection for reading."""
         async with self._pool.acquire() as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncGenerator[CatalogWrite]:
-        """Give a transaction; when it ends well it is committed and the indexes are notified."""
+        """Open a transaction; when it ends well it is committed and the indexes are notified."""
         version: int | None = None
         async with self._pool.acquire() as connection, connection.transaction():
             write = CatalogWrite(connection, self._author, self._precondition, at=self._clock.now())

@@ -1,4 +1,4 @@
-"""Two people, one thing: a write says which state it saw, and a state that is gone is not overwritten.
+"""Optimistic concurrency: a write names the state that its client saw, and is refused if that is gone.
 
 A thing's state is named by `updatedAt`, so every write must move it forward, be it by a microsecond.
 """

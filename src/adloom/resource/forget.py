@@ -1,4 +1,4 @@
-"""When a record goes, what has named it forgets it: the field becomes null, which counts as a change."""
+"""When a row is removed, fields that name it become null, which counts as a change of their rows."""
 
 from datetime import datetime
 from uuid import UUID
@@ -35,7 +35,7 @@ class ReferenceField(msgspec.Struct, frozen=True, kw_only=True):
 async def clear_references(
     write: CatalogWrite, naming: ReferenceField, record_id: int | UUID, *, now: datetime
 ) -> None:
-    """Empty the field of all things that name a record; whoever calls has locked the record."""
+    """Empty the field of all things that name a record; the caller has locked the record."""
     changes = {to_camel(naming.field): {"from": msgspec.to_builtins(record_id), "to": None}}
     for row in await write.connection.fetch(naming.statement, record_id, now):
         write.touch(naming.noun, row["id"])

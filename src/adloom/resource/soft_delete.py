@@ -1,4 +1,6 @@
-"""Things that are deleted softly: they stay in the catalog, out of sight, and can be restored."""
+"""Soft deletion: a deleted row stays, out of sight, and can be restored."""
+
+# pure
 
 from datetime import datetime
 from typing import ClassVar, Self
@@ -19,17 +21,16 @@ class SoftDeletable(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: datetime | None
 
     def present(self) -> Self:
-        """Give the thing itself, if it is not deleted: only then it can be changed."""
+        """Return the thing, or raise where it is deleted: then it cannot be changed."""
         if self.deleted_at is not None:
             raise self.already_deleted(f"The {self.noun_name} is deleted. Restore it first.")
         return self
 
     def deleted(self, now: datetime) -> Self:
-        """Give the thing as deleted."""
         return msgspec.structs.replace(self.present(), deleted_at=now, updated_at=now)
 
     def restored(self, now: datetime) -> Self:
-        """Give the thing as it was before it was deleted."""
+        """Return the thing as not deleted; raises where it was not."""
         if self.deleted_at is None:
             raise self.not_deleted(f"The {self.noun_name} is not deleted, so there is nothing to restore.")
         return msgspec.structs.replace(self, deleted_at=None, updated_at=now)

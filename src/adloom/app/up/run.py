@@ -19,7 +19,7 @@ from adloom.app.sample_data import (
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
-from adloom.identity.console_sessions import new_welcome
+from adloom.identity.console_sessions import create_welcome
 from adloom.identity.first_admin import ensure_first_admin
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
@@ -84,7 +84,7 @@ async def _start(
             is_new = await ensure_first_admin(
                 pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
             )
-            token = await new_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
+            token = await create_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
     with progress.step("Delivery, control, worker"):
         await supervisor.start(plan.children)
     return None if token is None else f"{plan.control_url}{WELCOME_PATH}?token={token}"

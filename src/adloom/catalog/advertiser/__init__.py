@@ -1,1 +1,1 @@
-"""Advertisers: who pays. They own campaigns and banners, and may not want to be seen everywhere."""
+"""Advertisers pay. They own campaigns and banners, and may block sites."""

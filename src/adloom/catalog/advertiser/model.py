@@ -15,7 +15,7 @@ BLOCKED_SITES_MAX: Final = 1_000
 
 
 class AdvertiserNotFoundError(NotFoundError):
-    """No such advertiser, or it is somebody else."""
+    """No such advertiser, or the client is another one."""
 
     code = "ADVERTISER_NOT_FOUND"
 

@@ -1,1 +1,1 @@
-"""Who shows what where: links and assignments of all campaigns, with the names of what they join."""
+"""What is shown where, over all campaigns."""

@@ -41,7 +41,7 @@ ALLOWED_MOVES: Final[Mapping[CampaignStatus, frozenset[CampaignStatus]]] = {
 
 
 def check_move(before: CampaignStatus, after: CampaignStatus) -> None:
-    """Let a move pass that is in the table, or say which ones are."""
+    """Raise for a move that is not in the table, and say which ones are."""
     allowed = ALLOWED_MOVES[before]
     if after not in allowed:
         ways = f"It can become {', '.join(sorted(allowed))}." if allowed else "That status is final."

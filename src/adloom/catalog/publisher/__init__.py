@@ -1,1 +1,1 @@
-"""Publishers: who shows. They own sites and placements."""
+"""Publishers show ads. They own sites and placements."""

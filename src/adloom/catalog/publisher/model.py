@@ -9,7 +9,7 @@ from adloom.runtime.http.api.shapes import Name
 
 
 class PublisherNotFoundError(NotFoundError):
-    """No such publisher, or it is somebody else."""
+    """No such publisher, or the client is another one."""
 
     code = "PUBLISHER_NOT_FOUND"
 

@@ -1,1 +1,1 @@
-"""Targeting rules: to whom a campaign is shown."""
+"""Targeting rules: which visitors see a campaign."""

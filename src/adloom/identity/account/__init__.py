@@ -1,1 +1,1 @@
-"""The accounts of people: who may log in."""
+"""User accounts: the people who may log in."""

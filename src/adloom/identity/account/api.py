@@ -1,4 +1,4 @@
-"""Accounts over HTTP: who may log in, and the password of one's own."""
+"""User accounts over HTTP: who may log in, and changing your own password."""
 
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -46,7 +46,7 @@ Password = Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False), Af
 
 
 class AccountBody(Body):
-    """Somebody who shall log in, for an account of the catalog where their role has one."""
+    """A new user; advertisers and publishers act for an account of the catalog."""
 
     email: Email
     password: Password
@@ -55,20 +55,20 @@ class AccountBody(Body):
 
 
 class PasswordBody(Body):
-    """A password that an admin gives somebody."""
+    """A password that an admin sets for a user."""
 
     password: Password
 
 
 class OwnPasswordBody(Body):
-    """The password of the one who asks, and the one that shall take its place."""
+    """Your password, and the one that shall replace it."""
 
     current_password: Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False)]
     new_password: Password
 
 
 class AccountQuery(ListQuery):
-    """Which accounts to list."""
+    """How a list of accounts is filtered, sorted and paged."""
 
     SORTABLE: ClassVar[frozenset[str]] = frozenset({"created_at", "email", "role"})
 
@@ -88,7 +88,7 @@ class AccountAnswer(Answer):
 
 
 class OwnAccountAnswer(Answer):
-    """Who asks, as the API knows them."""
+    """You, as the API knows you."""
 
     id: str
     role: Role
@@ -108,7 +108,7 @@ def _own_id(actor: CurrentActor) -> UUID:
     try:
         return UUID(actor.subject)
     except ValueError:
-        raise NoPasswordError("Only somebody who logs in with a password has one.") from None
+        raise NoPasswordError("Only a user who logs in with a password has one.") from None
 
 
 PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
@@ -125,7 +125,7 @@ router = APIRouter(
 
 @router.get("/me")
 async def read_own_account(actor: CurrentActor) -> OwnAccountAnswer:
-    """Tell who asks."""
+    """Return who you are."""
     return OwnAccountAnswer(id=actor.subject, role=actor.role, account_id=actor.account_id)
 
 
@@ -133,11 +133,11 @@ async def read_own_account(actor: CurrentActor) -> OwnAccountAnswer:
 async def change_own_password(
     own_id: OwnId, body: OwnPasswordBody, pool: Database, passwords: PasswordsOfTheApp
 ) -> None:
-    """Change one's own password; every log-in ends."""
+    """Change your own password; all your log-ins end."""
     async with pool.acquire() as connection:
-        current = await store.password_hash(connection, own_id)
+        current = await store.read_password_hash(connection, own_id)
     if current is None:
-        raise NoPasswordError("Only somebody who logs in with a password has one.")
+        raise NoPasswordError("Only a user who logs in with a password has one.")
     if not await passwords.matches(body.current_password, current):
         problem = FieldProblem("currentPassword", "is not your password")
         raise ValidationFailedError("The current password is wrong.", errors=[problem])
@@ -151,7 +151,7 @@ async def change_own_password(
 async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database) -> Page[AccountAnswer]:
     """List the accounts, disabled ones included."""
     async with pool.acquire() as connection:
-        listed = await store.people(connection, query.page_request, role=query.role, search=query.search)
+        listed = await store.list_people(connection, query.page_request, role=query.role, search=query.search)
         return page_of(AccountAnswer, listed, query)
 
 
@@ -159,7 +159,7 @@ async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database)
 async def create_account(
     body: AccountBody, pool: Database, passwords: PasswordsOfTheApp, ids: Ids, now: Now
 ) -> AccountAnswer:
-    """Let somebody log in."""
+    """Make an account, so that a user can log in."""
     check_account(body.role, body.account_id)
     hashed = await passwords.hash(body.password)
     user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
@@ -181,38 +181,38 @@ async def create_account(
 async def set_password(
     person_id: UUID, body: PasswordBody, pool: Database, passwords: PasswordsOfTheApp
 ) -> None:
-    """Give somebody another password; all their log-ins end."""
+    """Set the password of a user; all their log-ins end."""
     hashed = await passwords.hash(body.password)
     async with pool.acquire() as connection, connection.transaction():
-        person = await _found(connection, person_id)
+        person = await _lock_person(connection, person_id)
         await store.set_password(connection, person.id, hashed)
         await _end_log_ins(connection, person.id)
 
 
 @router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY)
 async def disable_account(person_id: UUID, pool: Database, now: Now) -> AccountAnswer:
-    """Shut somebody out; all their log-ins end."""
+    """Disable an account; all its log-ins end."""
     async with pool.acquire() as connection, connection.transaction():
-        admins = await store.open_admins_locked(connection)
-        person = await _found(connection, person_id)
+        admins = await store.lock_open_admins(connection)
+        person = await _lock_person(connection, person_id)
         if admins == {person.id}:
             raise LastAdminError("This is the last admin who can log in; make another one first.")
         await store.set_disabled(connection, person.id, person.disabled_at or now)
         await _end_log_ins(connection, person.id)
-        return AccountAnswer.model_validate(await _found(connection, person_id))
+        return AccountAnswer.model_validate(await _lock_person(connection, person_id))
 
 
 @router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY)
 async def enable_account(person_id: UUID, pool: Database) -> AccountAnswer:
-    """Let somebody in again."""
+    """Enable a disabled account."""
     async with pool.acquire() as connection, connection.transaction():
-        person = await _found(connection, person_id)
+        person = await _lock_person(connection, person_id)
         await store.set_disabled(connection, person.id, None)
-        return AccountAnswer.model_validate(await _found(connection, person_id))
+        return AccountAnswer.model_validate(await _lock_person(connection, person_id))
 
 
-async def _found(connection: Connection, person_id: UUID) -> Person:
-    person = await store.person_locked(connection, person_id)
+async def _lock_person(connection: Connection, person_id: UUID) -> Person:
+    person = await store.lock_person(connection, person_id)
     if person is None:
         raise AccountNotFoundError("There is no such account.")
     return person

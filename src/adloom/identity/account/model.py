@@ -1,4 +1,4 @@
-"""Somebody who may log in, as admins see them."""
+"""A user account as admins see it, and what can be wrong with one."""
 
 from datetime import datetime
 from typing import Final
@@ -20,25 +20,25 @@ class AccountNotFoundError(NotFoundError):
 
 
 class EmailTakenError(ConflictError):
-    """Somebody has this e-mail address already."""
+    """Another account has this e-mail address."""
 
     code = "ACCOUNT_EMAIL_EXISTS"
 
 
 class LastAdminError(ConflictError):
-    """Nobody could administer the installation any more."""
+    """No admin would be left who can log in."""
 
     code = "ACCOUNT_LAST_ADMIN"
 
 
 class NoPasswordError(ForbiddenError):
-    """Who asks is no person with a password, but a key or a token from the command line."""
+    """The client is no user with a password, but a key or a token from the command line."""
 
     code = "ACCOUNT_HAS_NO_PASSWORD"
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
-    """An account: an e-mail address, a password that nobody sees, and a role."""
+    """An account: an e-mail address, a password that is never shown, and a role."""
 
     id: UUID
     email: str

@@ -1,4 +1,4 @@
-"""SQL of the accounts of people."""
+"""SQL of user accounts."""
 
 from datetime import datetime
 from uuid import UUID
@@ -15,7 +15,7 @@ PEOPLE = RowSource(
     tables="users AS it",
     tiebreak="it.id",
 )
-# Locked, so that two admins who disable each other do it one after the other.
+# Locked: two admins who disable each other do it one after the other, and one is refused.
 LOCK_ADMINS = "SELECT public_id FROM users WHERE role = 'admin' AND disabled_at IS NULL FOR UPDATE"
 BY_ID = f"SELECT {PEOPLE.columns} FROM {PEOPLE.tables} WHERE it.public_id = $1 FOR UPDATE"  # noqa: S608 - our own column names
 PASSWORD_HASH = "SELECT password_hash FROM users WHERE public_id = $1"  # noqa: S105 - a statement
@@ -26,10 +26,9 @@ END_REFRESHES = """
 """
 
 
-async def people(
+async def list_people(
     connection: Connection, page: PageRequest, *, role: Role | None, search: str | None
 ) -> Listed[Person]:
-    """List the accounts, disabled ones included."""
     filters = Filters()
     filters.add_given("it.role = {}", role.value if role else None)
     filters.add_search(["it.email"], search)
@@ -39,32 +38,30 @@ async def people(
     )
 
 
-async def person_locked(connection: Connection, person_id: UUID) -> Person | None:
-    """Find an account, and keep others from it until the transaction ends."""
+async def lock_person(connection: Connection, person_id: UUID) -> Person | None:
+    """Find an account and lock it until the transaction ends."""
     row = await connection.fetchrow(BY_ID, person_id)
     return msgspec.convert(dict(row), Person) if row else None
 
 
-async def open_admins_locked(connection: Connection) -> set[UUID]:
-    """Tell who can administer the installation, and keep that so until the transaction ends."""
+async def lock_open_admins(connection: Connection) -> set[UUID]:
+    """Return the admins who can log in, locked until the transaction ends."""
     return {row["public_id"] for row in await connection.fetch(LOCK_ADMINS)}
 
 
-async def password_hash(connection: Connection, person_id: UUID) -> str | None:
-    """Tell the hash of somebody's password."""
+async def read_password_hash(connection: Connection, person_id: UUID) -> str | None:
     return await connection.fetchval(PASSWORD_HASH, person_id)
 
 
 async def set_password(connection: Connection, person_id: UUID, hashed: str) -> None:
-    """Replace a password."""
     await connection.execute(SET_PASSWORD, person_id, hashed)
 
 
 async def set_disabled(connection: Connection, person_id: UUID, at: datetime | None) -> None:
-    """Shut somebody out, or let them in again."""
+    """Disable an account at a moment, or enable it with None."""
     await connection.execute(SET_DISABLED, person_id, at)
 
 
 async def end_refreshes(connection: Connection, person_id: UUID) -> None:
-    """End the log-ins of somebody's programs."""
+    """End the log-ins of a user's programs."""
     await connection.execute(END_REFRESHES, person_id)

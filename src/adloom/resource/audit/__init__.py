@@ -1,1 +1,1 @@
-"""The trail of the catalog's changes: who changed what, when, from what to what."""
+"""The audit trail: who changed what, when, from what to what."""

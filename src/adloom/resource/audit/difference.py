@@ -14,11 +14,11 @@ import msgspec
 
 VALUE_LENGTH_MAX: Final = 1_000
 CUT: Final = "…"
-# Nothing in the catalog has such a field; if one comes, its value stays out of the trail.
+# No noun has such a field; if one comes, its value stays out of the trail.
 SECRET_NAME: Final = re.compile(r"password|secret|token|hash", re.IGNORECASE)
 HIDDEN: Final = "(not shown)"
 # The moment of a change is the entry's own; the rest never changes.
-UNTOLD: Final = frozenset({"updated_at"})
+UNRECORDED: Final = frozenset({"updated_at"})
 
 # Moves have the names of their routes.
 STATUS_ACTIONS: Final = {
@@ -39,27 +39,24 @@ def virtual_fields(struct: type[msgspec.Struct]) -> Mapping[str, str]:
 
 
 def describe_creation(thing: msgspec.Struct) -> Changes:
-    """Tell what a new thing has."""
-    return {name: {"from": None, "to": value} for name, value in _told(thing)}
+    return {name: {"from": None, "to": value} for name, value in _iterate_values(thing)}
 
 
 def describe_deletion(thing: msgspec.Struct) -> Changes:
-    """Tell what a thing had that is gone."""
-    return {name: {"from": value, "to": None} for name, value in _told(thing)}
+    return {name: {"from": value, "to": None} for name, value in _iterate_values(thing)}
 
 
 def describe_change(before: msgspec.Struct, after: msgspec.Struct) -> Changes:
-    """Tell the fields that differ."""
-    told = _told_names(type(before))
+    names = _map_names(type(before))
     return {
-        told[name]: {"from": _shown(name, getattr(before, name)), "to": _shown(name, getattr(after, name))}
+        names[name]: {"from": _show(name, getattr(before, name)), "to": _show(name, getattr(after, name))}
         for name in find_changed_fields(before, after)
     }
 
 
 def find_changed_fields(before: msgspec.Struct, after: msgspec.Struct) -> list[str]:
-    """Name the fields that differ, but for the moment of the change."""
-    return [name for name in _told_names(type(before)) if getattr(before, name) != getattr(after, name)]
+    """Return the fields that differ, but for the moment of the change."""
+    return [name for name in _map_names(type(before)) if getattr(before, name) != getattr(after, name)]
 
 
 def name_action(before: msgspec.Struct, after: msgspec.Struct) -> str:
@@ -74,19 +71,19 @@ def name_action(before: msgspec.Struct, after: msgspec.Struct) -> str:
     return "update"
 
 
-def _told(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    for name, told in _told_names(type(thing)).items():
+def _iterate_values(thing: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    for name, alias in _map_names(type(thing)).items():
         value = getattr(thing, name)
         if value is not None:
-            yield told, _shown(name, value)
+            yield alias, _show(name, value)
 
 
 @cache
-def _told_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+def _map_names(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     return {
         name: _camel(name)
         for name in struct.__struct_fields__
-        if name not in {*UNTOLD, *virtual_fields(struct)}
+        if name not in {*UNRECORDED, *virtual_fields(struct)}
     }
 
 
@@ -95,7 +92,7 @@ def _is_secret(name: str) -> bool:
     return SECRET_NAME.search(name) is not None
 
 
-def _shown(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
+def _show(name: str, value: Any) -> Any:  # noqa: ANN401 - any field
     if _is_secret(name):
         return HIDDEN
     # Of these three types nothing has to be made, and an import shows millions of them.

@@ -1,4 +1,4 @@
-"""One line of the trail: who did what, to which thing, and what it changed."""
+"""One entry of the audit trail: who did what, to which row, and what it changed."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -11,7 +11,7 @@ SYSTEM_ROLE: Final = "system"
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes: somebody with a request, or a part of the system."""
+    """Who writes: the actor of a request, or a part of the system."""
 
     subject: str
     role: str
@@ -20,7 +20,6 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_author(actor: Actor, request_id: str | None) -> Author:
-    """Make the author of what a request writes."""
     return Author(
         subject=actor.subject, role=actor.role.value, account_id=actor.account_id, request_id=request_id
     )

@@ -1,4 +1,4 @@
-"""SQL of the trail, as writes append to it."""
+"""Appending to the audit trail."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,7 @@
-"""The trail over HTTP."""
+"""The audit trail over HTTP."""
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
@@ -10,10 +10,11 @@ from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from adloom.resource.api import CurrentCatalog, catalog_router
+from adloom.resource.forms import build_answer
 from adloom.resource.history import store
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Moment, Text100, Text255
+from adloom.runtime.http.api.shapes import Moment, Text100, Text255
 from adloom.runtime.listing import PageRequest
 
 DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -33,7 +34,7 @@ def _end_of_day(value: object) -> object:
 
 
 class AuditQuery(ListQuery):
-    """What the trail may be narrowed to: from a moment or a day, up to a moment or with a whole day."""
+    """How the trail is filtered: from a moment or a day on, up to a moment or through a day."""
 
     SORTABLE: ClassVar = frozenset({"at"})
 
@@ -53,29 +54,21 @@ class AuditQuery(ListQuery):
         return msgspec.structs.replace(super().page_request, sort="id")
 
 
-class AuditAnswer(Answer):
-    """Who (`subject`, `role`, for which `accountId`) did what to which thing, and what it changed."""
-
-    at: datetime
-    subject: str
-    role: str
-    account_id: UUID | None
-    request_id: str | None
-    noun: str
-    noun_id: str
-    owner_id: UUID | None
-    action: str
-    changes: dict[str, Any]
-
+ANSWER = build_answer(
+    "AuditAnswer",
+    "Who (`subject`, `role`, for which `accountId`) did what to which row, and what it changed.",
+    store.AuditEntry,
+    {},
+)
 
 router = catalog_router("/admin/audit", tag="history")
 
 
-@router.get("")
+@router.get("", response_model=Page[ANSWER])
 async def list_audit_entries(
     query: Annotated[AuditQuery, Query()], actor: CurrentActor, catalog: CurrentCatalog
-) -> Page[AuditAnswer]:
-    """Read who changed what, newest first; an account reads what is about its own things."""
+) -> Page[Any]:
+    """Read who changed what, newest first; an account reads what is about its own rows."""
     filters = store.build_filters(
         actor,
         noun=query.noun,
@@ -86,4 +79,4 @@ async def list_audit_entries(
         campaign_id=query.campaign_id,
     )
     async with catalog.read() as connection:
-        return page_of(AuditAnswer, await store.page(connection, filters, query.page_request), query)
+        return page_of(ANSWER, await store.page(connection, filters, query.page_request), query)

@@ -1,23 +1,38 @@
-"""SQL of the trail, as it is read."""
+"""The audit trail as it is read."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.actor import Actor, Role
-from adloom.resource.history.model import AuditEntry
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what to which thing, when, and what it changed."""
+
+    at: datetime
+    subject: str
+    role: str
+    account_id: UUID | None
+    request_id: str | None
+    noun: str
+    noun_id: str
+    owner_id: UUID | None
+    action: str
+    changes: dict[str, Any]
+
 
 ENTRIES = RowSource(
     columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__),
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
-# Positive lists: an id may be that of an advertiser and of a publisher at once, and a noun that somebody
-# forgets here is shown to too few, not to too many.
+# Positive lists: an id may be that of an advertiser and of a publisher at once, and a noun that is
+# forgotten here is shown to too few, not to too many.
 NOUNS_OF: Final = {
     Role.ADVERTISER: (
         *("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule"),
@@ -48,7 +63,7 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     before: datetime | None,
     campaign_id: UUID | None = None,
 ) -> Filters:
-    """Filter the trail; an account finds what is about its own things, whoever did it."""
+    """Filter the trail; an account finds the entries about its own rows, whoever wrote them."""
     filters = Filters()
     if not actor.sees_all:
         filters.add("it.owner_id = {} AND it.noun = ANY ({}::text[])", actor.account_id, NOUNS_OF[actor.role])
@@ -63,7 +78,6 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
-    """Read a page of the trail."""
     rows = await fetch_page(connection, ENTRIES, filters, request)
     return Listed(
         items=[msgspec.convert(dict(row), AuditEntry) for row in rows.items], total_count=rows.total_count
