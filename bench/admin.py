@@ -29,14 +29,14 @@ BANNER: Final = {
 }
 
 
-class Delivered(msgspec.Struct, frozen=True, kw_only=True):
+class SeededCampaign(msgspec.Struct, frozen=True, kw_only=True):
     """What delivery can be asked now."""
 
     serve_path: str
     impression: str
 
 
-class Admin:
+class AdminClient:
     """The admin API, as far as we need it."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -45,28 +45,28 @@ class Admin:
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Make something."""
-        return self._sent("POST", path, body)
+        return self._send("POST", path, body)
 
     def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Change something."""
-        return self._sent("PATCH", path, body)
+        return self._send("PATCH", path, body)
 
-    def impressions(self, day: date) -> int:
+    def count_impressions(self, day: date) -> int:
         """Tell how many impressions the statistics of a day have."""
-        found = self._sent("GET", f"/admin/stats/banners?from={day}&to={day}", None)
+        found = self._send("GET", f"/admin/stats/banners?from={day}&to={day}", None)
         return found["totals"]["impressions"]
 
-    def _sent(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
-        return answer_of(
+        return send_request(
             urllib.request.Request(  # noqa: S310 - our own product, on loopback
                 self._url + path, data=data, headers=headers, method=method
             )
         )
 
 
-def seeded(admin: Admin, delivery_url: str) -> Delivered:
+def seed_campaign(admin: AdminClient, delivery_url: str) -> SeededCampaign:
     """Make a placement, a banner and a campaign that shows it there, and wait until it is served."""
     placement = admin.post("/admin/placements", PLACEMENT)
     banner = admin.post("/admin/banners", BANNER)
@@ -77,10 +77,10 @@ def seeded(admin: Admin, delivery_url: str) -> Delivered:
     admin.patch(f"/admin/campaigns/{campaign['id']}/activate", {})
     serve_path = f"/banners/serve/{SLUG}"
     served = _wait_until_served(delivery_url + serve_path)
-    return Delivered(serve_path=serve_path, impression=impression_of(served, placement["id"]))
+    return SeededCampaign(serve_path=serve_path, impression=encode_impression(served, placement["id"]))
 
 
-def impression_of(served: dict[str, Any], placement_id: str) -> str:
+def encode_impression(served: dict[str, Any], placement_id: str) -> str:
     """Write what a browser would report, with a hole for the serial of each report."""
     return json.dumps(
         {
@@ -96,7 +96,7 @@ def impression_of(served: dict[str, Any], placement_id: str) -> str:
     )
 
 
-def answer_of(request: urllib.request.Request) -> dict[str, Any]:
+def send_request(request: urllib.request.Request) -> dict[str, Any]:
     """Send a request and read its answer."""
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
@@ -111,7 +111,7 @@ def _wait_until_served(url: str) -> dict[str, Any]:
     said: object = None
     while time.monotonic() < ends_at:
         try:
-            said = answer_of(urllib.request.Request(url))  # noqa: S310 - as above
+            said = send_request(urllib.request.Request(url))  # noqa: S310 - as above
         except LoadError as error:
             said = error
         else:

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 
 from adloom.core.clock import SystemClock
-from bench.figures import figures_of, verdicts_of
+from bench.figures import compute_figures, judge_goals
 from bench.load import LoadError
-from bench.report import rendered, report_of
-from bench.rounds import Plan, measure
+from bench.report import build_report, render_report
+from bench.rounds import BenchPlan, measure
 
 ROUNDS_MAX = 100
 SECONDS_MAX = 600.0
@@ -30,14 +30,14 @@ def run(
 ) -> None:
     """Measure no-op, serve, event and nginx, each as a ratio to the no-op of the same run."""
     console = Console()
-    plan = Plan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
+    plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
     with console.status("") as status:
         try:
             samples = measure(plan, status.update)
         except LoadError as error:
             sys.exit(f"adloom bench: {error}")
-    figures = figures_of(samples)
-    report = report_of(plan, figures, verdicts_of(figures), now=SystemClock().now())
-    console.print(rendered(report))
+    figures = compute_figures(samples)
+    report = build_report(plan, figures, judge_goals(figures), now=SystemClock().now())
+    console.print(render_report(report))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))

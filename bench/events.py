@@ -15,8 +15,8 @@ from rich.table import Table
 from adloom.core.clock import SystemClock
 from bench.figures import EVENT, NO_OP
 from bench.load import SERIAL, Effort, Load, LoadError, Target, run_wrk
-from bench.processes import command_line, descendants, usage_of
-from bench.product import Product, running_product
+from bench.processes import list_descendants, measure_usage, read_command_line
+from bench.product import Product, run_product
 from bench.rounds import ERROR_SHARE_MAX
 
 BATCH: Final = "batch"
@@ -27,7 +27,7 @@ LOOK_SECONDS: Final = 0.1
 OTHERS: Final = {"worker": "adloom.app.worker", "Valkey": "valkey-server", "PostgreSQL": "postgres"}
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class EventsOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one load."""
 
     target: str
@@ -46,12 +46,12 @@ def main(
 ) -> None:
     """Send no-ops, single events and batches to a product that is thrown away, and wait until all are counted."""
     console = Console()
-    with console.status("starting the product") as status, running_product(workers=workers) as product:
-        outcomes: list[Outcome] = []
-        for target, events in _targets(product):
+    with console.status("starting the product") as status, run_product(workers=workers) as product:
+        outcomes: list[EventsOutcome] = []
+        for target, events in _build_targets(product):
             status.update(f"loading {target.name}")
             effort = Effort(connections=connections, seconds=seconds, serial_prefix=f"{target.name}-")
-            outcomes.append(_measured(product, target, events, effort))
+            outcomes.append(_measure(product, target, events, effort))
     _show(
         console,
         outcomes,
@@ -59,7 +59,7 @@ def main(
     )
 
 
-def _targets(product: Product) -> list[tuple[Target, int]]:
+def _build_targets(product: Product) -> list[tuple[Target, int]]:
     """List what is asked, and how many events each request has."""
     event = {"type": "impression", **json.loads(product.impression)}
     events = [{**event, "correlationId": f"{SERIAL}-{number}"} for number in range(EVENTS_A_BATCH)]
@@ -81,45 +81,51 @@ def _targets(product: Product) -> list[tuple[Target, int]]:
     ]
 
 
-def _measured(product: Product, target: Target, events: int, effort: Effort) -> Outcome:
-    others = {name: _pids(product, word) for name, word in OTHERS.items()}
+def _measure(product: Product, target: Target, events: int, effort: Effort) -> EventsOutcome:
+    others = {name: _find_pids(product, word) for name, word in OTHERS.items()}
     day = SystemClock().now().date()
-    counted_before = product.admin.impressions(day)
-    delivery_before = usage_of(product.delivery_pids).cpu_seconds
-    before = {name: usage_of(pids).cpu_seconds for name, pids in others.items()}
+    counted_before = product.admin.count_impressions(day)
+    delivery_before = measure_usage(product.delivery_pids).cpu_seconds
+    before = {name: measure_usage(pids).cpu_seconds for name, pids in others.items()}
     load = run_wrk(target, effort)
     ended = time.monotonic()
     if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
         raise LoadError(f"{target.name}: {load.errors} errors in {load.requests} requests.")
-    delivery = usage_of(product.delivery_pids).cpu_seconds - delivery_before
+    delivery = measure_usage(product.delivery_pids).cpu_seconds - delivery_before
     # What was answered after the generator had stopped to listen is counted too, so there may be more.
     least = counted_before + (load.requests - load.errors) * events
-    caught_up = _caught_up(product, least, ended) if events else None
-    return Outcome(
+    caught_up = _wait_until_counted(product, least, ended) if events else None
+    return EventsOutcome(
         target=target.name,
         load=load,
         events=(load.requests - load.errors) * events,
         delivery_seconds=delivery,
-        others_seconds={name: usage_of(pids).cpu_seconds - before[name] for name, pids in others.items()},
+        others_seconds={
+            name: measure_usage(pids).cpu_seconds - before[name] for name, pids in others.items()
+        },
         caught_up_seconds=caught_up,
     )
 
 
-def _pids(product: Product, word: str) -> list[int]:
-    return [pid for pid in descendants(product.pid) if any(word in part for part in command_line(pid)[:4])]
+def _find_pids(product: Product, word: str) -> list[int]:
+    return [
+        pid
+        for pid in list_descendants(product.pid)
+        if any(word in part for part in read_command_line(pid)[:4])
+    ]
 
 
-def _caught_up(product: Product, least: int, ended: float) -> float:
+def _wait_until_counted(product: Product, least: int, ended: float) -> float:
     """Wait until the statistics have it all; tell how long that took since the load ended."""
     while time.monotonic() < ended + CATCH_UP_SECONDS_MAX:
         # Midnight may pass meanwhile; whoever benchmarks then does it again.
-        if product.admin.impressions(SystemClock().now().date()) >= least:
+        if product.admin.count_impressions(SystemClock().now().date()) >= least:
             return time.monotonic() - ended
         time.sleep(LOOK_SECONDS)
     raise LoadError(f"Not all of {least} events were counted within {CATCH_UP_SECONDS_MAX:.0f} s.")
 
 
-def _show(console: Console, outcomes: list[Outcome], *, title: str) -> None:
+def _show(console: Console, outcomes: list[EventsOutcome], *, title: str) -> None:
     table = Table(title=title, title_justify="left", title_style="dim")
     table.add_column("target", no_wrap=True)
     for heading in (
@@ -132,9 +138,9 @@ def _show(console: Console, outcomes: list[Outcome], *, title: str) -> None:
         "counted after s",
     ):
         table.add_column(heading, justify="right")
-    no_op = _delivery_micros(outcomes[0])
+    no_op = _compute_delivery_micros(outcomes[0])
     for each in outcomes:
-        micros = _delivery_micros(each)
+        micros = _compute_delivery_micros(each)
         units = each.events or each.load.requests
         table.add_row(
             each.target,
@@ -149,7 +155,7 @@ def _show(console: Console, outcomes: list[Outcome], *, title: str) -> None:
     console.print(table)
 
 
-def _delivery_micros(outcome: Outcome) -> float:
+def _compute_delivery_micros(outcome: EventsOutcome) -> float:
     return outcome.delivery_seconds / (outcome.events or outcome.load.requests) * 1e6
 
 

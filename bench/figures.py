@@ -23,7 +23,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: int
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One target over all rounds."""
 
     target: str
@@ -35,7 +35,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: int
 
 
-class Goal(msgspec.Struct, frozen=True, kw_only=True):
+class CpuGoal(msgspec.Struct, frozen=True, kw_only=True):
     """How much server CPU one target may need, as a multiple of another's."""
 
     target: str
@@ -43,29 +43,29 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     at_most: float
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class CpuVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a goal."""
 
-    goal: Goal
+    goal: CpuGoal
     ratio: float
     is_met: bool
 
 
 GOALS: Final = (
-    Goal(target=SERVE, of=NO_OP, at_most=2.0),
-    Goal(target=NO_OP, of=NGINX, at_most=2.5),
+    CpuGoal(target=SERVE, of=NO_OP, at_most=2.0),
+    CpuGoal(target=NO_OP, of=NGINX, at_most=2.5),
 )
 
 
-def figures_of(samples: Sequence[Sample]) -> list[Figures]:
+def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
     """Sum up the rounds of each target, in the order in which the targets first appear."""
     names = list(dict.fromkeys(sample.target for sample in samples))
     rounds = {name: [sample for sample in samples if sample.target == name] for name in names}
-    no_op_micros = median(map(_cpu_micros, rounds[NO_OP]))
-    return [_summed_up(name, rounds[name], no_op_micros) for name in names]
+    no_op_micros = median(map(_compute_cpu_micros, rounds[NO_OP]))
+    return [_summarize(name, rounds[name], no_op_micros) for name in names]
 
 
-def share_of(samples: Sequence[Sample], target: str, of: str) -> float:
+def compute_share(samples: Sequence[Sample], target: str, of: str) -> float:
     """Tell which share of one target's throughput another has: that of each round, since machines change their pace."""
     rates = {
         name: [sample.load.requests / sample.load.seconds for sample in samples if sample.target == name]
@@ -74,34 +74,34 @@ def share_of(samples: Sequence[Sample], target: str, of: str) -> float:
     return median(part / whole for part, whole in zip(rates[target], rates[of], strict=True))
 
 
-def verdicts_of(figures: Sequence[Figures], goals: Sequence[Goal] = GOALS) -> list[Verdict]:
+def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOALS) -> list[CpuVerdict]:
     """Judge the goals whose targets were both measured."""
     micros = {each.target: each.cpu_micros for each in figures}
     return [
-        Verdict(goal=goal, ratio=ratio, is_met=ratio <= goal.at_most)
+        CpuVerdict(goal=goal, ratio=ratio, is_met=ratio <= goal.at_most)
         for goal in goals
         if goal.target in micros and goal.of in micros
-        for ratio in [_ratio(micros[goal.target], micros[goal.of])]
+        for ratio in [_divide(micros[goal.target], micros[goal.of])]
     ]
 
 
-def _summed_up(name: str, rounds: Sequence[Sample], no_op_micros: float) -> Figures:
-    cpu_micros = median(map(_cpu_micros, rounds))
-    return Figures(
+def _summarize(name: str, rounds: Sequence[Sample], no_op_micros: float) -> TargetFigures:
+    cpu_micros = median(map(_compute_cpu_micros, rounds))
+    return TargetFigures(
         target=name,
         requests_per_second=median(sample.load.requests / sample.load.seconds for sample in rounds),
         p50_micros=median(sample.load.p50_micros for sample in rounds),
         p99_micros=median(sample.load.p99_micros for sample in rounds),
         cpu_micros=cpu_micros,
-        cpu_to_no_op=_ratio(cpu_micros, no_op_micros),
+        cpu_to_no_op=_divide(cpu_micros, no_op_micros),
         resident_bytes=max(sample.resident_bytes for sample in rounds),
     )
 
 
-def _cpu_micros(sample: Sample) -> float:
+def _compute_cpu_micros(sample: Sample) -> float:
     return sample.cpu_seconds / sample.load.requests * 1e6
 
 
-def _ratio(part: float, whole: float) -> float:
+def _divide(part: float, whole: float) -> float:
     # Rounds of milliseconds can be shorter than a tick of the CPU clock.
     return part / whole if whole else float("inf")

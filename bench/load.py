@@ -108,9 +108,9 @@ def run_wrk(target: Target, effort: Effort) -> Load:
     program = find_wrk()
     with tempfile.TemporaryDirectory(prefix="adloom-wrk-") as folder:
         script = Path(folder) / "load.lua"
-        script.write_text(script_for(target, effort), encoding="utf-8")
+        script.write_text(build_script(target, effort), encoding="utf-8")
         process = subprocess.Popen(  # noqa: S603 - wrk from the path, our own arguments
-            wrk_command(program, target, effort, script),
+            build_wrk_command(program, target, effort, script),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -119,7 +119,7 @@ def run_wrk(target: Target, effort: Effort) -> Load:
         return _wait_for_report(process, effort.seconds)
 
 
-def script_for(target: Target, effort: Effort) -> str:
+def build_script(target: Target, effort: Effort) -> str:
     if target.body is None:
         return REPORT
     values = {
@@ -131,7 +131,7 @@ def script_for(target: Target, effort: Effort) -> str:
     return POSTS % (", ".join(map(_quote, target.kinds)), parts) + REPORT
 
 
-def wrk_command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:
+def build_wrk_command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:
     headers = [word for name, value in BROWSER_HEADERS.items() for word in ("-H", f"{name}: {value}")]
     whole_seconds = math.ceil(effort.seconds)
     load = ["-t", "1", "-c", str(effort.connections), "-d", f"{whole_seconds}s", "--timeout", "5s"]

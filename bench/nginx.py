@@ -15,7 +15,7 @@ import msgspec
 from adloom.runtime.ports import free_port, is_taken
 from bench.figures import NGINX
 from bench.load import LoadError, Target
-from bench.processes import descendants, stop
+from bench.processes import list_descendants, stop
 
 FILE_BYTES = 500
 START_SECONDS_MAX = 5.0
@@ -58,24 +58,24 @@ def find_nginx() -> str | None:
 
 
 @contextlib.contextmanager
-def running_nginx(program: str) -> Generator[Nginx]:
+def run_nginx(program: str) -> Generator[Nginx]:
     """Run nginx on loopback from a folder of its own, as the current user."""
     with tempfile.TemporaryDirectory(prefix="adloom-nginx-") as name:
         folder, port = Path(name), free_port()
         (folder / "files").mkdir()
         (folder / "files" / "banner.json").write_text("x" * FILE_BYTES, encoding="utf-8")
-        (folder / "nginx.conf").write_text(configuration(folder, port), encoding="utf-8")
+        (folder / "nginx.conf").write_text(build_configuration(folder, port), encoding="utf-8")
         command = [program, "-p", name, "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - nginx, our own words
         try:
             _wait_until_listening(process, port, folder / "error.log")
             target = Target(name=NGINX, port=port, path="/banner.json")
-            yield Nginx(target=target, pids=[process.pid, *descendants(process.pid)])
+            yield Nginx(target=target, pids=[process.pid, *list_descendants(process.pid)])
         finally:
             stop(process, seconds_max=STOP_SECONDS_MAX)
 
 
-def configuration(folder: Path, port: int) -> str:
+def build_configuration(folder: Path, port: int) -> str:
     """Write nginx's configuration; only root may, and must, name the user of the worker."""
     user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
     return CONFIGURATION.format(folder=folder, port=port, user=user)
@@ -83,7 +83,7 @@ def configuration(folder: Path, port: int) -> str:
 
 def _wait_until_listening(process: subprocess.Popen[bytes], port: int, error_log: Path) -> None:
     ends_at = time.monotonic() + START_SECONDS_MAX
-    while not (is_taken("127.0.0.1", port) and descendants(process.pid)):
+    while not (is_taken("127.0.0.1", port) and list_descendants(process.pid)):
         if process.poll() is not None or time.monotonic() > ends_at:
             said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
             raise LoadError(f"nginx did not start; it said: {said.strip()}")

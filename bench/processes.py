@@ -10,28 +10,28 @@ import msgspec
 import psutil
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What some processes used since they started, and hold now."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
-def usage_of(pids: Iterable[int]) -> Usage:
+def measure_usage(pids: Iterable[int]) -> ProcessUsage:
     """Sum over processes, all of which have to be there."""
     each = [psutil.Process(pid) for pid in pids]
     times = [process.cpu_times() for process in each]
-    return Usage(
+    return ProcessUsage(
         cpu_seconds=sum(time.user + time.system for time in times),
         resident_bytes=sum(process.memory_info().rss for process in each),
     )
 
 
-def descendants(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
-def command_line(pid: int) -> list[str]:
+def read_command_line(pid: int) -> list[str]:
     """Return the arguments of a process; nothing for one that is gone."""
     try:
         return psutil.Process(pid).cmdline()

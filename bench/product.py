@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from adloom.runtime.ports import free_port
-from bench.admin import Admin, seeded
+from bench.admin import AdminClient, seed_campaign
 from bench.load import LoadError
-from bench.processes import command_line, descendants, stop
+from bench.processes import list_descendants, read_command_line, stop
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 15.0
@@ -29,13 +29,13 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     pid: int
     delivery_pids: list[int]
-    admin: Admin
+    admin: AdminClient
     serve_path: str
     impression: str
 
 
 @contextlib.contextmanager
-def running_product(*, workers: int) -> Generator[Product]:
+def run_product(*, workers: int) -> Generator[Product]:
     """Run the product from an empty folder, and seed it."""
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         folder = Path(name)
@@ -44,20 +44,20 @@ def running_product(*, workers: int) -> Generator[Product]:
         delivery_port, control_port = free_port(), free_port()
         ports = {"delivery": delivery_port, "control": control_port, "worker": free_port()}
         flags = [word for plane, port in ports.items() for word in (f"--{plane}-port", str(port))]
-        with _running_up(folder, [*flags, "--workers", str(workers)]) as pid:
-            admin = Admin(f"http://127.0.0.1:{control_port}", _token(folder))
-            delivered = seeded(admin, f"http://127.0.0.1:{delivery_port}")
+        with _run_up(folder, [*flags, "--workers", str(workers)]) as pid:
+            admin = AdminClient(f"http://127.0.0.1:{control_port}", _create_token(folder))
+            delivered = seed_campaign(admin, f"http://127.0.0.1:{delivery_port}")
             yield Product(
                 port=delivery_port,
                 pid=pid,
                 admin=admin,
-                delivery_pids=_delivery_pids(pid, workers),
+                delivery_pids=_find_delivery_pids(pid, workers),
                 serve_path=delivered.serve_path,
                 impression=delivered.impression,
             )
 
 
-def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
+def filter_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Leave out what would change the product or send it to somebody's servers."""
     return {
         name: value
@@ -67,14 +67,14 @@ def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _running_up(folder: Path, flags: list[str]) -> Generator[int]:
+def _run_up(folder: Path, flags: list[str]) -> Generator[int]:
     output = folder / "output"
-    command = [*_adloom(folder, "up"), "--empty", *flags]
+    command = [*_build_command(folder, "up"), "--empty", *flags]
     with output.open("wb") as writing:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command,
             cwd=folder,
-            env=clean_environment(os.environ),
+            env=filter_environment(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=subprocess.STDOUT,
@@ -97,11 +97,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
         time.sleep(0.05)
 
 
-def _token(folder: Path) -> str:
+def _create_token(folder: Path) -> str:
     done = subprocess.run(  # noqa: S603 - our own command
-        [*_adloom(folder, "token"), "--role", "admin"],
+        [*_build_command(folder, "token"), "--role", "admin"],
         cwd=folder,
-        env=clean_environment(os.environ),
+        env=filter_environment(os.environ),
         capture_output=True,
         text=True,
         check=False,
@@ -111,12 +111,12 @@ def _token(folder: Path) -> str:
     return done.stdout.strip()
 
 
-def _adloom(folder: Path, command: str) -> list[str]:
+def _build_command(folder: Path, command: str) -> list[str]:
     return [sys.executable, "-m", "adloom", command, "--data-dir", str(folder / "data")]
 
 
-def _delivery_pids(up: int, workers: int) -> list[int]:
-    pids = [pid for pid in descendants(up) if DELIVERY_MODULE in command_line(pid)]
+def _find_delivery_pids(up: int, workers: int) -> list[int]:
+    pids = [pid for pid in list_descendants(up) if DELIVERY_MODULE in read_command_line(pid)]
     if len(pids) != workers:
         raise LoadError(f"Expected {workers} delivery processes under {up}, found {len(pids)}.")
     return pids

@@ -11,29 +11,29 @@ from rich.table import Table
 from rich.text import Text
 
 from adloom import VERSION
-from bench.figures import Figures, Verdict
-from bench.rounds import Plan
+from bench.figures import CpuVerdict, TargetFigures
+from bench.rounds import BenchPlan
 
 MEBIBYTE = 1 << 20
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     """One run, with what one has to know to compare it with another."""
 
     version: str
     python: str
     cpus: int
     measured_at: datetime
-    plan: Plan
-    figures: Sequence[Figures]
-    verdicts: Sequence[Verdict]
+    plan: BenchPlan
+    figures: Sequence[TargetFigures]
+    verdicts: Sequence[CpuVerdict]
 
 
-def report_of(
-    plan: Plan, figures: Sequence[Figures], verdicts: Sequence[Verdict], *, now: datetime
-) -> Report:
+def build_report(
+    plan: BenchPlan, figures: Sequence[TargetFigures], verdicts: Sequence[CpuVerdict], *, now: datetime
+) -> BenchReport:
     """Put a run together with where it was made."""
-    return Report(
+    return BenchReport(
         version=VERSION,
         python=platform.python_version(),
         cpus=os.cpu_count() or 1,
@@ -44,7 +44,7 @@ def report_of(
     )
 
 
-def rendered(report: Report) -> RenderableType:
+def render_report(report: BenchReport) -> RenderableType:
     """Draw the table, which fits into 80 columns, and a line for each goal; CPU is the server's, per request."""
     plan = report.plan
     title = (
@@ -56,11 +56,11 @@ def rendered(report: Report) -> RenderableType:
     for heading in ("requests/s", "p50 ms", "p99 ms", "CPU µs", "to no-op", "MiB"):
         table.add_column(heading, justify="right")
     for each in report.figures:
-        table.add_row(each.target, *_cells(each))
-    return Group(table, *map(_line, report.verdicts))
+        table.add_row(each.target, *_format_cells(each))
+    return Group(table, *map(_render_verdict, report.verdicts))
 
 
-def _cells(figures: Figures) -> list[str]:
+def _format_cells(figures: TargetFigures) -> list[str]:
     return [
         f"{figures.requests_per_second:,.0f}",
         f"{figures.p50_micros / 1_000:.2f}",
@@ -71,7 +71,7 @@ def _cells(figures: Figures) -> list[str]:
     ]
 
 
-def _line(verdict: Verdict) -> Text:
+def _render_verdict(verdict: CpuVerdict) -> Text:
     goal = verdict.goal
     mark, style = ("met", "green") if verdict.is_met else ("NOT MET", "bold red")
     claim = f"goal: {goal.target} needs at most {goal.at_most:g} times the CPU of {goal.of}: "

@@ -13,7 +13,7 @@ from rich.table import Table
 from adloom.core.clock import SystemClock
 from adloom.runtime.postgres import Pool
 from adloom.stats.rollup import Rollup
-from bench.rollup_database import STATEMENT_SECONDS_MAX, Size, fill_day, throw_away_database
+from bench.rollup_database import STATEMENT_SECONDS_MAX, DatabaseSize, fill_day, run_database
 
 DAY: Final = date(2026, 11, 14)
 EVENTS_MAX: Final = 1_000_000_000
@@ -30,18 +30,18 @@ def main(
     places: Annotated[int, typer.Option(min=1, help="Placements, campaigns and advertisers, each.")] = 1_000,
 ) -> None:
     """Roll a day up on a database that is thrown away, and compare it with counting its rows."""
-    asyncio.run(_measure(events, Size(banners=banners, places=places)))
+    asyncio.run(_measure(events, DatabaseSize(banners=banners, places=places)))
 
 
-async def _measure(events: int, size: Size) -> None:
+async def _measure(events: int, size: DatabaseSize) -> None:
     console = Console()
     with console.status("Starting PostgreSQL") as status:
-        async with throw_away_database(size) as pool:
+        async with run_database(size) as pool:
             await fill_day(
                 pool, DAY, events, size, lambda share: status.update(f"Making {events:,} events: {share:.0%}")
             )
             status.update("Measuring")
-            figures = await _figures(pool)
+            figures = await _measure_figures(pool)
             megabytes = await pool.fetchval(
                 "SELECT sum(pg_relation_size(oid))::bigint / 1000000 FROM pg_class WHERE relname ~ $1",
                 r"^banner_(impressions|clicks)_\d+$",
@@ -50,7 +50,7 @@ async def _measure(events: int, size: Size) -> None:
     _show(console, f"{events:,} events ({megabytes:,} MB) into {rows:,} rows", figures)
 
 
-async def _figures(pool: Pool) -> dict[str, float]:
+async def _measure_figures(pool: Pool) -> dict[str, float]:
     """Measure each, with the counting before and after, since other work may run beside us."""
     rollup = Rollup(pool, SystemClock())
 
@@ -60,17 +60,17 @@ async def _figures(pool: Pool) -> dict[str, float]:
     async def roll_up() -> None:
         assert await rollup.roll_up(DAY) is not None
 
-    counting = await _seconds(count)
-    first = await _seconds(roll_up)
-    again = await _seconds(roll_up)
+    counting = await _measure_seconds(count)
+    first = await _measure_seconds(roll_up)
+    again = await _measure_seconds(roll_up)
     return {
-        "count(*) of the rows": min(counting, await _seconds(count)),
+        "count(*) of the rows": min(counting, await _measure_seconds(count)),
         "roll up, the first time": first,
         "roll up again": again,
     }
 
 
-async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+async def _measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
     started_at = time.perf_counter()
     await work()
     return time.perf_counter() - started_at

@@ -61,7 +61,7 @@ ATTACH_PARTITION = """
 NOTE_DAY = "INSERT INTO events.event_days (day, events) VALUES ($1, $2)"
 
 
-class Size(msgspec.Struct, frozen=True, kw_only=True):
+class DatabaseSize(msgspec.Struct, frozen=True, kw_only=True):
     """How much is in the database."""
 
     banners: int
@@ -70,7 +70,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.asynccontextmanager
-async def throw_away_database(size: Size) -> AsyncGenerator[Pool]:
+async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
     """Run a server with a catalog in it, and leave nothing of it behind."""
     with _open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
@@ -95,14 +95,14 @@ def _open_folder() -> Generator[Path]:
         yield folder
 
 
-async def fill_catalog(pool: Pool, size: Size) -> None:
+async def fill_catalog(pool: Pool, size: DatabaseSize) -> None:
     """Make banners, campaigns and placements."""
     for statement in CATALOG.replace("$1", str(size.places)).replace("$2", str(size.banners)).split(";"):
         await pool.execute(statement)
 
 
 async def fill_day(
-    pool: Pool, day: date, events: int, size: Size, on_progress: Callable[[float], None]
+    pool: Pool, day: date, events: int, size: DatabaseSize, on_progress: Callable[[float], None]
 ) -> None:
     """Make the rows of a day, in the order of time, as the ledger does."""
     clicks = events // CLICK_SHARE

@@ -14,7 +14,7 @@ from rich.table import Table
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.store import statistics
-from bench.rollup_database import STATEMENT_SECONDS_MAX, Size, throw_away_database
+from bench.rollup_database import STATEMENT_SECONDS_MAX, DatabaseSize, run_database
 
 TODAY: Final = date(2026, 11, 15)
 NOON: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -65,13 +65,13 @@ def main(
     hours: Annotated[int, typer.Option(min=1, help="Hours of live counts, until noon today.")] = 60,
 ) -> None:
     """Ask for statistics on a database that is thrown away, and tell the best of five times."""
-    asyncio.run(_measure(days, hours, Size(banners=banners, places=places)))
+    asyncio.run(_measure(days, hours, DatabaseSize(banners=banners, places=places)))
 
 
-async def _measure(days: int, hours: int, size: Size) -> None:
+async def _measure(days: int, hours: int, size: DatabaseSize) -> None:
     console = Console()
     with console.status("Filling the database") as status:
-        async with throw_away_database(size) as pool:
+        async with run_database(size) as pool:
             await _fill(pool, days, hours, size)
             rows = await pool.fetchrow(ROWS)
             assert rows is not None
@@ -82,14 +82,14 @@ async def _measure(days: int, hours: int, size: Size) -> None:
             )
             for heading in ("question", "rows", "ms"):
                 table.add_column(heading, justify="left" if heading == "question" else "right")
-            for name, question in (await _questions(pool, days)).items():
+            for name, question in (await _build_questions(pool, days)).items():
                 status.update(name)
-                found, seconds = await _best(pool, question)
+                found, seconds = await _measure_best(pool, question)
                 table.add_row(name, f"{found:,}", f"{seconds * 1000:.0f}")
     console.print(table)
 
 
-async def _fill(pool: Pool, days: int, hours: int, size: Size) -> None:
+async def _fill(pool: Pool, days: int, hours: int, size: DatabaseSize) -> None:
     for statement, *values in (
         (FILL_STATISTICS, TODAY, size.places, days, size.banners, PLACEMENTS_PER_BANNER),
         (FILL_DAYS,),
@@ -99,7 +99,7 @@ async def _fill(pool: Pool, days: int, hours: int, size: Size) -> None:
         await pool.execute(statement, *values, timeout=STATEMENT_SECONDS_MAX)
 
 
-async def _questions(pool: Pool, days: int) -> dict[str, StatsQuestion]:
+async def _build_questions(pool: Pool, days: int) -> dict[str, StatsQuestion]:
     ids = await pool.fetchrow(IDS)
     assert ids is not None
 
@@ -125,7 +125,7 @@ async def _questions(pool: Pool, days: int) -> dict[str, StatsQuestion]:
     }
 
 
-async def _best(pool: Pool, question: StatsQuestion) -> tuple[int, float]:
+async def _measure_best(pool: Pool, question: StatsQuestion) -> tuple[int, float]:
     best, found = float("inf"), 0
     for _ in range(ROUNDS):
         started_at = time.perf_counter()

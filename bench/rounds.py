@@ -8,18 +8,18 @@ import msgspec
 
 from bench.figures import EVENT, NO_OP, SERVE, Sample
 from bench.load import Effort, Load, LoadError, Target, find_wrk, run_wrk
-from bench.nginx import find_nginx, running_nginx
-from bench.processes import usage_of
-from bench.product import running_product
+from bench.nginx import find_nginx, run_nginx
+from bench.processes import measure_usage
+from bench.product import run_product
 
 WARM_UP_SECONDS_MAX = 1.0
 ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server refuses.
 
 LoadBy = Callable[[Target, Effort], Load]
-Report = Callable[[str], None]
+ShowStatus = Callable[[str], None]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How to measure."""
 
     seconds: float
@@ -28,41 +28,41 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class BenchSubject(msgspec.Struct, frozen=True, kw_only=True):
     """A target, and the processes that answer it."""
 
     target: Target
     pids: list[int]
 
 
-def measure(plan: Plan, report: Report) -> list[Sample]:
+def measure(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
     """Start everything, measure, and stop everything."""
     find_wrk()
-    with running_subjects(plan, report) as subjects:
+    with run_subjects(plan, report) as subjects:
         return take_samples(subjects, plan, report)
 
 
 @contextlib.contextmanager
-def running_subjects(plan: Plan, report: Report) -> Generator[list[Subject]]:
+def run_subjects(plan: BenchPlan, report: ShowStatus) -> Generator[list[BenchSubject]]:
     """Start the product, and nginx beside it where it is installed."""
     with contextlib.ExitStack() as stack:
         report("starting the product")
-        product = stack.enter_context(running_product(workers=plan.workers))
+        product = stack.enter_context(run_product(workers=plan.workers))
         targets = [
             Target(name=NO_OP, port=product.port, path="/health/live"),
             Target(name=SERVE, port=product.port, path=product.serve_path),
             Target(name=EVENT, port=product.port, path="/banners/events/impression", body=product.impression),
         ]
-        subjects = [Subject(target=target, pids=product.delivery_pids) for target in targets]
+        subjects = [BenchSubject(target=target, pids=product.delivery_pids) for target in targets]
         nginx = find_nginx()
         if nginx is not None:
-            server = stack.enter_context(running_nginx(nginx))
-            subjects.append(Subject(target=server.target, pids=server.pids))
+            server = stack.enter_context(run_nginx(nginx))
+            subjects.append(BenchSubject(target=server.target, pids=server.pids))
         yield subjects
 
 
 def take_samples(
-    subjects: Sequence[Subject], plan: Plan, report: Report, *, load_by: LoadBy = run_wrk
+    subjects: Sequence[BenchSubject], plan: BenchPlan, report: ShowStatus, *, load_by: LoadBy = run_wrk
 ) -> list[Sample]:
     """Warm each up, then measure all in turn, round by round."""
     serials = itertools.count()
@@ -82,11 +82,11 @@ def take_samples(
     return samples
 
 
-def take_sample(subject: Subject, effort: Effort, load_by: LoadBy) -> Sample:
+def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy) -> Sample:
     """Measure one target once."""
-    before = usage_of(subject.pids)
+    before = measure_usage(subject.pids)
     load = load_by(subject.target, effort)
-    after = usage_of(subject.pids)
+    after = measure_usage(subject.pids)
     if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
         raise LoadError(
             f"{subject.target.name}: {load.errors} errors in {load.requests} requests, nothing to measure."

@@ -26,12 +26,12 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.supervisor.program import send, start
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
-from adloom.sync.processor import SyncProcessor, backoff
+from adloom.sync.processor import SyncProcessor, choose_backoff
 from adloom.sync.providers.mock import MockProvider
 from adloom.sync.queue import open_stats_queue
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
 from adloom.sync.words import Level, Platform
-from bench.rollup_database import PASSWORD, Size, throw_away_database
+from bench.rollup_database import PASSWORD, DatabaseSize, run_database
 
 LOOK_SECONDS: Final = 0.01
 LIMIT_SECONDS: Final = 30.0
@@ -66,7 +66,7 @@ COPY_ROWS: Final = "CREATE TEMPORARY TABLE copied ON COMMIT DROP AS TABLE sync.a
 TICK: Final = JobAttempt(name=SCHEDULE_STATS, id="bench", data={}, attempt=1)
 
 
-class Parts(msgspec.Struct, frozen=True):
+class SyncParts(msgspec.Struct, frozen=True):
     """What runs a sync."""
 
     pool: Pool
@@ -91,23 +91,27 @@ def main(
 async def _measure(sellers: int, entities: int, lookback: int) -> None:
     console = Console()
     with console.status("Starting the servers") as status:
-        async with throw_away_database(Size(banners=1, places=1)) as pool, _valkey() as redis_url:
+        async with run_database(DatabaseSize(banners=1, places=1)) as pool, _run_valkey() as redis_url:
             await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
             status.update("Syncing")
-            figures = await _figures(pool, redis_url, lookback)
+            figures = await _measure_figures(pool, redis_url, lookback)
             rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
             found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
     _show(console, f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows", figures)
 
 
-async def _figures(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
-    async with _parts(pool, redis_url, lookback) as parts:
-        first = await _seconds(lambda: _sync(parts))
-        again = await _seconds(lambda: _sync(parts))
-    return {"copy the raw rows": await _seconds(lambda: _copy(pool)), "sync": first, "sync again": again}
+async def _measure_figures(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
+    async with _run_parts(pool, redis_url, lookback) as parts:
+        first = await _measure_seconds(lambda: _sync(parts))
+        again = await _measure_seconds(lambda: _sync(parts))
+    return {
+        "copy the raw rows": await _measure_seconds(lambda: _copy(pool)),
+        "sync": first,
+        "sync again": again,
+    }
 
 
-async def _sync(parts: Parts) -> None:
+async def _sync(parts: SyncParts) -> None:
     """Put the jobs of all sellers, and wait until they are done."""
     before = parts.worker.done
     put = parts.scheduler.put
@@ -124,20 +128,20 @@ async def _copy(pool: Pool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _parts(pool: Pool, redis_url: str, lookback: int) -> AsyncGenerator[Parts]:
+async def _run_parts(pool: Pool, redis_url: str, lookback: int) -> AsyncGenerator[SyncParts]:
     clock, stop = SystemClock(), asyncio.Event()
     processor = SyncProcessor(pool, {Platform.MOCK: MockProvider()}, clock=clock)
     worker = JobWorker(
-        QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=backoff
+        QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=choose_backoff
     )
     async with open_stats_queue(redis_url) as queue, asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
-        yield Parts(pool, SyncScheduler(pool, queue, clock, lookback_days=lookback), worker)
+        yield SyncParts(pool, SyncScheduler(pool, queue, clock, lookback_days=lookback), worker)
         stop.set()
 
 
 @contextlib.asynccontextmanager
-async def _valkey() -> AsyncGenerator[str]:
+async def _run_valkey() -> AsyncGenerator[str]:
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         valkey = EmbeddedValkey(Path(name), port=free_port(), password=PASSWORD)
         await valkey.prepare()
@@ -159,7 +163,7 @@ async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
         await pool.execute(f"ANALYZE sync.{level.value.lower()}s")
 
 
-async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+async def _measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
     started_at = time.perf_counter()
     await work()
     return time.perf_counter() - started_at

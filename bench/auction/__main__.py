@@ -10,8 +10,8 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.auction.check import check
-from bench.auction.decision import Cost, Spread, costs_of, resident_mebibytes
+from bench.auction.check import compare_auctions
+from bench.auction.decision import AuctionCost, Spread, measure_costs, measure_resident_mebibytes
 
 SIZES: Final = (1_000, 10_000, 100_000)
 CHECK: Final = "--check"
@@ -22,10 +22,10 @@ def main() -> None:
     """Measure all sizes, and in children what they occupy; or compare with the plain auction."""
     match sys.argv[1:]:
         case []:
-            memory = [_memory(size) for size in SIZES]
-            _print_costs(costs_of(SIZES), memory)
+            memory = [_measure_memory(size) for size in SIZES]
+            _print_costs(measure_costs(SIZES), memory)
         case [option, size] if option == MEMORY:
-            sys.stdout.write(str(resident_mebibytes(int(size), os.getpid())))
+            sys.stdout.write(str(measure_resident_mebibytes(int(size), os.getpid())))
         case [option, wanted, *seed] if option == CHECK and len(seed) <= 1:
             _check(int(wanted), first_seed=int(seed[0]) if seed else 0)
         case _:
@@ -36,20 +36,20 @@ def _check(wanted: int, *, first_seed: int) -> None:
     """Compare with the plain auction, one market after the other; the first disagreement ends it."""
     started_at, done = time.monotonic(), 0
     for seed in count(first_seed):
-        done += check(seed)
+        done += compare_auctions(seed)
         if done >= wanted:
             seconds = time.monotonic() - started_at
             Console().print(f"{done:,} auctions are as the plain one says ({seed=}, {seconds:.0f} s).")
             return
 
 
-def _memory(size: int) -> float:
+def _measure_memory(size: int) -> float:
     command = [sys.executable, "-m", "bench.auction", MEMORY, str(size)]
     done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - ourselves
     return float(done.stdout)
 
 
-def _print_costs(costs: list[Cost], memory: list[float]) -> None:
+def _print_costs(costs: list[AuctionCost], memory: list[float]) -> None:
     table = Table(title="Auctions in process, µs: mean / p99", title_justify="left", title_style="dim")
     for heading in ("campaigns", "compile s", "heads ms", "ranked s", "MiB", "won", "bids"):
         table.add_column(heading, justify="right")
@@ -64,8 +64,8 @@ def _print_costs(costs: list[Cost], memory: list[float]) -> None:
             f"{mebibytes:.0f}",
             f"{cost.won_share:.0%}",
             f"{cost.bids_mean:.0f}",
-            *map(_cell, (cost.by_type, cost.by_slug, cost.learned_by_type, cost.learned_by_slug)),
-            *map(_cell, (cost.listed_by_type, cost.listed_by_slug)),
+            *map(_format_spread, (cost.by_type, cost.by_slug, cost.learned_by_type, cost.learned_by_slug)),
+            *map(_format_spread, (cost.listed_by_type, cost.listed_by_slug)),
         )
     console = Console(width=160)
     console.print(table)
@@ -79,7 +79,7 @@ def _print_costs(costs: list[Cost], memory: list[float]) -> None:
     )
 
 
-def _cell(spread: Spread) -> str:
+def _format_spread(spread: Spread) -> str:
     return f"{spread.mean:.1f} / {spread.p99:.1f}"
 
 

@@ -19,7 +19,7 @@ from adloom.serving.index.rows import (
     compute_price,
 )
 from adloom.targeting.context import Context
-from bench.scale.catalog import SEED, Size, a_catalog, some_contexts
+from bench.scale.catalog import SEED, CatalogSize, build_catalog, build_contexts
 
 PLACEMENTS: Final = 100
 TYPES: Final = ("feed", "story", "banner", "sidebar")
@@ -30,33 +30,33 @@ _FLOORS: Final = (0, 100_000, 500_000)
 _FREQUENCY: Final = (FrequencyLimit(Window.DAY, 3), FrequencyLimit(Window.LIFETIME, 20))
 
 
-def an_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
+def build_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
     """Make a catalog; a campaign has one banner on one placement, and half of the banners have frequency caps."""
     chance = Random(SEED)  # noqa: S311 - not a secret
-    snapshot = a_catalog(Size(campaigns, PLACEMENTS, campaigns))
+    snapshot = build_catalog(CatalogSize(campaigns, PLACEMENTS, campaigns))
     return msgspec.structs.replace(
         snapshot,
-        placements=[_make_auctioned(row) for row in snapshot.placements],
+        placements=[_add_auction(row) for row in snapshot.placements],
         assignments=[
             _add_bid(row, chance, has_frequency_caps=has_frequency_caps) for row in snapshot.assignments
         ],
     )
 
 
-def half_of_them(campaigns: int) -> dict[str, frozenset[int]]:
+def choose_half(campaigns: int) -> dict[str, frozenset[int]]:
     """Choose who is paced out and who has reached a cap: every other campaign, whatever it bids."""
     chance = Random(SEED + 1)  # noqa: S311 - not a secret
     out = chance.sample(range(campaigns), campaigns // 2)
     return {PACED_OUT: frozenset(out[::2]), CAPPED: frozenset(out[1::2])}
 
 
-def some_requests(count: int) -> list[tuple[Context, Signals]]:
+def build_requests(count: int) -> list[tuple[Context, Signals]]:
     """Make visitors; every tenth wants to buy."""
     chance = Random(SEED + 2)  # noqa: S311 - not a secret
-    return [(context, _signals(context, chance)) for context in some_contexts(count)]
+    return [(context, _build_signals(context, chance)) for context in build_contexts(count)]
 
 
-def _make_auctioned(row: PlacementRow) -> PlacementRow:
+def _add_auction(row: PlacementRow) -> PlacementRow:
     return msgspec.structs.replace(
         row,
         delivery=Delivery.AUCTION,
@@ -84,7 +84,7 @@ def _add_bid(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) ->
     )
 
 
-def _signals(context: Context, chance: Random) -> Signals:
+def _build_signals(context: Context, chance: Random) -> Signals:
     return Signals(
         placement_type="feed",
         segment="high-intent" if chance.random() < 1 / 10 else context.segment,

@@ -22,27 +22,27 @@ from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from bench.auction.random_market import (
     NOW,
-    SELDOM,
-    WOBBLY,
-    Asked,
-    Seldom,
-    Wobbly,
-    a_market,
-    a_request,
-    build_learned,
+    RARE_CLICK,
+    UNEVEN,
+    RandomRequest,
+    RareClickPolicy,
+    UnevenPolicy,
+    build_learned_policy,
+    build_market,
+    build_request,
 )
 
 REQUESTS_A_MARKET: Final = 40
 EXCLUDED_MAX: Final = 4
 POLICIES: Final[dict[str, Scoring]] = {
     HEURISTIC: Heuristic(),
-    WOBBLY: Wobbly(),
-    SELDOM: Seldom(),
-    LEARNED: build_learned(),
+    UNEVEN: UnevenPolicy(),
+    RARE_CLICK: RareClickPolicy(),
+    LEARNED: build_learned_policy(),
 }
 
 
-class Ad(msgspec.Struct, frozen=True):
+class CheckedAd(msgspec.Struct, frozen=True):
     """An ad, as policies see it."""
 
     campaign_key: int
@@ -55,11 +55,11 @@ class Disagreement(Exception):  # noqa: N818 - it is what is looked for
     """The fast auction is wrong, or the plain one."""
 
 
-def check(seed: int) -> int:
+def compare_auctions(seed: int) -> int:
     """Compare over one random market; tell how often."""
     chance = Random(seed)  # noqa: S311 - not a secret
-    snapshot = a_market(chance)
-    index = _in_small_blocks(
+    snapshot = build_market(chance)
+    index = _split_blocks(
         compile_index(snapshot),
         first_max=chance.choice([1, 2, 1_024]),
         block_max=chance.choice([1, 2, 3, 1_024]),
@@ -72,16 +72,16 @@ def check(seed: int) -> int:
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, states, excluded, snapshot)
-        asked = a_request(chance, snapshot.placements)
+        asked = build_request(chance, snapshot.placements)
         bids_max = chance.choice([1, 3, BIDS_MAX])
-        fast = _fast(markets, index, asked, bids_max)
-        plain = _plain(snapshot, asked, excluded, own_bids, bids_max)
+        fast = _run_fast(markets, index, asked, bids_max)
+        plain = _run_plain(snapshot, asked, excluded, own_bids, bids_max)
         if fast != plain:
             raise Disagreement(f"seed {seed}: {fast} is not {plain} for {asked}, {own_bids}")
     return REQUESTS_A_MARKET
 
 
-def _in_small_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
+def _split_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
     """Cut books into more blocks than so few bids would fill."""
     placements = [
         msgspec.structs.replace(
@@ -124,7 +124,7 @@ def _exclude(chance: Random, states: PlacementStates, excluded: set[int], snapsh
             states.mark_changed({row.campaign_key: "daily_budget" if is_out else None})
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedResult(msgspec.Struct, frozen=True, kw_only=True):
     """What an auction came to, in words that both have."""
 
     winner: tuple[int, int, int] | None = None
@@ -137,19 +137,19 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int = 0
 
 
-def _fast(markets: Markets, index: Index, asked: Asked, bids_max: int) -> Told:
+def _run_fast(markets: Markets, index: Index, asked: RandomRequest, bids_max: int) -> ComparedResult:
     if asked.slug is not None:
         market = markets.find_by_slug(index, asked.slug, now=NOW)
     else:
         market = markets.find_by_type(index, asked.placement_type, now=NOW)
     if market is None:
-        return Told()
-    contexts = [_in_zone(asked.context, zone) for zone in market.zones]
+        return ComparedResult()
+    contexts = [_shift_to_zone(asked.context, zone) for zone in market.zones]
     scorers = markets.build_scorers(market, asked.signals)
     absent = {"seen_enough": asked.seen_enough, "unreserved": asked.unreserved}
     win, _ = markets.decide(market, contexts, scorers, **absent)
     field = build_funnel(market.plan_scan(scorers), contexts, scorers, **absent, bids_max=bids_max)
-    told = Told(
+    told = ComparedResult(
         bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],
         bid_count=field.bid_count,
         under_floor=field.under_floor,
@@ -166,10 +166,12 @@ def _fast(markets: Markets, index: Index, asked: Asked, bids_max: int) -> Told:
     )
 
 
-def _plain(snapshot: Snapshot, asked: Asked, excluded: set[int], own_bids: OwnBids, bids_max: int) -> Told:
-    result = run_auction(_bids(snapshot, asked, excluded), own_bids=own_bids)
+def _run_plain(
+    snapshot: Snapshot, asked: RandomRequest, excluded: set[int], own_bids: OwnBids, bids_max: int
+) -> ComparedResult:
+    result = run_auction(_build_bids(snapshot, asked, excluded), own_bids=own_bids)
     taking_part = [one for one in result.placed if one.outcome is not BidOutcome.UNDER_FLOOR]
-    return Told(
+    return ComparedResult(
         winner=result.winner and result.winner.seniority,
         ecpm=result.ecpm,
         second=result.second,
@@ -181,7 +183,7 @@ def _plain(snapshot: Snapshot, asked: Asked, excluded: set[int], own_bids: OwnBi
     )
 
 
-def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
+def _build_bids(snapshot: Snapshot, asked: RandomRequest, excluded: set[int]) -> list[Bid]:
     scorers = {name: policy.build_scorer(asked.signals) for name, policy in POLICIES.items()}
     bids: list[Bid] = []
     for placement in snapshot.placements:
@@ -190,9 +192,9 @@ def _bids(snapshot: Snapshot, asked: Asked, excluded: set[int]) -> list[Bid]:
         )
         if not (is_asked and placement.is_active and placement.delivery is Delivery.AUCTION):
             continue
-        context = _in_zone(asked.context, ZoneInfo(placement.timezone))
+        context = _shift_to_zone(asked.context, ZoneInfo(placement.timezone))
         bids += [
-            _bid(row, placement, scorers[placement.scoring])
+            _build_bid(row, placement, scorers[placement.scoring])
             for row in snapshot.assignments
             if row.placement_key == placement.key
             and _may_bid(row, context)
@@ -212,10 +214,10 @@ def _may_bid(row: AssignmentRow, context: Context) -> bool:
     )
 
 
-def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
+def _build_bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
     assert row.bid is not None
     ad_format = find_format(row)
-    ad = Ad(row.campaign_key, row.banner_key, placement.key, ad_format)
+    ad = CheckedAd(row.campaign_key, row.banner_key, placement.key, ad_format)
     return Bid(
         campaign_key=row.campaign_key,
         banner_key=row.banner_key,
@@ -229,7 +231,7 @@ def _bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> Bid:
     )
 
 
-def _in_zone(context: Context, zone: ZoneInfo) -> Context:
+def _shift_to_zone(context: Context, zone: ZoneInfo) -> Context:
     """Move a context whose hour is of UTC; days do not matter here."""
     offset = zone.utcoffset(NOW)
     assert offset is not None

@@ -25,13 +25,13 @@ from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
-from bench.auction.catalog import TYPES, an_auction_catalog, half_of_them, some_requests
-from bench.processes import usage_of
+from bench.auction.catalog import TYPES, build_auction_catalog, build_requests, choose_half
+from bench.processes import measure_usage
 from bench.scale.catalog import SEED
 
 REQUESTS: Final = 2_000
 LISTED: Final = 200  # Of the requests; who took part is listed for them.
-TURNS: Final = 15  # The best time of each request counts: the rest is noise of other processes.
+REPEATS: Final = 15  # The best time of each request counts: the rest is noise of other processes.
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Spread(msgspec.Struct, frozen=True):
     p99: float
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
+class AuctionCost(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured of one size."""
 
     campaigns: int
@@ -63,29 +63,29 @@ WEIGHTS_SPREAD: Final = 0.15
 HIGHEST: Final = 2.4
 CROSSING: Final = 0.8
 
-Asked = tuple[Market, Context, Signals]
+MarketRequest = tuple[Market, Context, Signals]
 Work = Callable[[Market, Context, Signals], object]
 
 
-def costs_of(sizes: Sequence[int]) -> list[Cost]:
+def measure_costs(sizes: Sequence[int]) -> list[AuctionCost]:
     """Measure all sizes in turns, so that what else the machine does falls on all of them."""
-    benches = [Bench(size) for size in sizes]
+    benches = [AuctionBench(size) for size in sizes]
     gc.collect()
     gc.freeze()
-    by_type = _spreads([(bench.win, bench.by_type) for bench in benches])
-    by_slug = _spreads([(bench.win, bench.by_slug) for bench in benches])
-    learned_by_type = _spreads([(bench.win_learned, bench.by_type) for bench in benches])
-    learned_by_slug = _spreads([(bench.win_learned, bench.by_slug) for bench in benches])
-    listed_by_type = _spreads([(bench.bid_count, bench.by_type[:LISTED]) for bench in benches])
-    listed_by_slug = _spreads([(bench.bid_count, bench.by_slug[:LISTED]) for bench in benches])
+    by_type = _measure_spreads([(bench.run_auction, bench.by_type) for bench in benches])
+    by_slug = _measure_spreads([(bench.run_auction, bench.by_slug) for bench in benches])
+    learned_by_type = _measure_spreads([(bench.run_learned_auction, bench.by_type) for bench in benches])
+    learned_by_slug = _measure_spreads([(bench.run_learned_auction, bench.by_slug) for bench in benches])
+    listed_by_type = _measure_spreads([(bench.count_bids, bench.by_type[:LISTED]) for bench in benches])
+    listed_by_slug = _measure_spreads([(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches])
     return [
-        Cost(
+        AuctionCost(
             campaigns=bench.campaigns,
             compile_seconds=bench.compile_seconds,
             head_millis=bench.head_millis,
             ranking_seconds=bench.ranking_seconds,
-            won_share=sum(bench.win(*asked) is not None for asked in bench.by_type) / REQUESTS,
-            bids_mean=sum(bench.bid_count(*asked) for asked in bench.by_type[:LISTED]) / LISTED,
+            won_share=sum(bench.run_auction(*asked) is not None for asked in bench.by_type) / REQUESTS,
+            bids_mean=sum(bench.count_bids(*asked) for asked in bench.by_type[:LISTED]) / LISTED,
             by_type=by_type[number],
             by_slug=by_slug[number],
             learned_by_type=learned_by_type[number],
@@ -97,92 +97,92 @@ def costs_of(sizes: Sequence[int]) -> list[Cost]:
     ]
 
 
-def resident_mebibytes(campaigns: int, pid: int) -> float:
+def measure_resident_mebibytes(campaigns: int, pid: int) -> float:
     """Measure the memory of one size; one per process, since memory is not returned."""
-    bench = Bench(campaigns)
+    bench = AuctionBench(campaigns)
     gc.collect()
     assert bench.by_type, "it is still there"
-    return usage_of([pid]).resident_bytes / (1 << 20)
+    return measure_usage([pid]).resident_bytes / (1 << 20)
 
 
-class Bench:
+class AuctionBench:
     """Auctions of many visitors on many placements, no two in a row on the same."""
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = campaigns
         index = self._compile()
         now, states = SystemClock().now(), PlacementStates()
-        states.exclude(Exclusions(campaigns=half_of_them(campaigns)))
+        states.exclude(Exclusions(campaigns=choose_half(campaigns)))
         self._markets = markets = Markets(states)
         started_at = time.thread_time()
         markets.install(run_steps(markets.prepare(index, now=now)))
         self.head_millis = (time.thread_time() - started_at) * 1e3
-        slugs, requests = list(index.by_slug), some_requests(REQUESTS)
-        self._learned = LearnedScoring(_a_model(), kinds=_frequent_kinds(requests, campaigns))
+        slugs, requests = list(index.by_slug), build_requests(REQUESTS)
+        self._learned = LearnedScoring(_build_model(), kinds=_choose_kinds(requests, campaigns))
         started_at = time.thread_time()
         run_steps(markets.rank(HEURISTIC, lambda: self._learned.strengths))
         self.ranking_seconds = time.thread_time() - started_at
-        self.by_type: list[Asked] = [
-            (_there(markets.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
+        self.by_type: list[MarketRequest] = [
+            (_require_market(markets.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
-        self.by_slug: list[Asked] = [
-            (_there(markets.find_by_slug(index, slugs[number % len(slugs)], now=now)), *request)
+        self.by_slug: list[MarketRequest] = [
+            (_require_market(markets.find_by_slug(index, slugs[number % len(slugs)], now=now)), *request)
             for number, request in enumerate(requests)
         ]
 
     def _compile(self) -> Index:
-        snapshot = an_auction_catalog(self.campaigns)
+        snapshot = build_auction_catalog(self.campaigns)
         started_at = time.thread_time()
         index = compile_index(snapshot)
         self.compile_seconds = time.thread_time() - started_at
         return index
 
-    def win(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
+    def run_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction."""
         win, _ = self._markets.decide(market, (context,), self._markets.build_scorers(market, signals))
         return win
 
-    def win_learned(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
+    def run_learned_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         """Hold an auction in which the CTR of each ad is another."""
         win, _ = self._markets.decide(market, (context,), [self._learned.build_scorer(signals)])
         return win
 
-    def bid_count(self, market: Market, context: Context, signals: Signals) -> int:
+    def count_bids(self, market: Market, context: Context, signals: Signals) -> int:
         """List who took part."""
         scorers = self._markets.build_scorers(market, signals)
         return build_funnel(market.plan_scan(scorers), (context,), scorers).bid_count
 
 
-def _a_model() -> Model:
+def _build_model() -> Model:
     """Make a model as uneven as those that learn from the traffic of `benchmark.scoring`."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, WEIGHTS_SPREAD) for _ in range(SLOTS)])
     return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)
 
 
-def _frequent_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[VisitorKind]:
+def _choose_kinds(requests: Sequence[tuple[Context, Signals]], campaigns: int) -> list[VisitorKind]:
     """Choose the kinds of visitors for which a process would rank so many bids."""
     asked = Counter(VisitorKind(signals.device, signals.segment) for _, signals in requests)
     return [kind for kind, _ in asked.most_common(min(KINDS_MAX, RANKED_MAX // campaigns))]
 
 
-def _there(market: Market | None) -> Market:
+def _require_market(market: Market | None) -> Market:
     assert market is not None, "every placement of the bench is auctioned"
     return market
 
 
-def _spreads(works: Sequence[tuple[Work, Sequence[Asked]]]) -> list[Spread]:
+def _measure_spreads(works: Sequence[tuple[Work, Sequence[MarketRequest]]]) -> list[Spread]:
     best = [[1 << 62] * len(asked) for _, asked in works]
     gc.disable()
-    for _ in range(TURNS):
+    for _ in range(REPEATS):
         for (work, asked), of_work in zip(works, best, strict=True):
-            _take_turn(work, asked, of_work)
+            _measure_once(work, asked, of_work)
     gc.enable()
-    return [_spread(sorted(of_work)) for of_work in best]
+    return [_compute_spread(sorted(of_work)) for of_work in best]
 
 
-def _take_turn(work: Work, asked: Sequence[Asked], best: list[int]) -> None:
+def _measure_once(work: Work, asked: Sequence[MarketRequest], best: list[int]) -> None:
     clock = time.perf_counter_ns
     for number, (market, context, signals) in enumerate(asked):
         started_at = clock()
@@ -190,5 +190,5 @@ def _take_turn(work: Work, asked: Sequence[Asked], best: list[int]) -> None:
         best[number] = min(best[number], clock() - started_at)
 
 
-def _spread(nanos: Sequence[int]) -> Spread:
+def _compute_spread(nanos: Sequence[int]) -> Spread:
     return Spread(sum(nanos) / len(nanos) / 1e3, nanos[len(nanos) * 99 // 100] / 1e3)

@@ -18,14 +18,14 @@ from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import build_command
 from adloom.serving.auction.request import describe_context
-from bench.auction.catalog import some_requests
-from bench.auction.counter import NO_OP_PATH
-from bench.figures import NO_OP, Figures, Goal, Sample, figures_of, share_of, verdicts_of
+from bench.auction.catalog import build_requests
+from bench.auction.delivery_process import NO_OP_PATH
+from bench.figures import NO_OP, CpuGoal, Sample, TargetFigures, compute_figures, compute_share, judge_goals
 from bench.load import KIND, SERIAL, USER, LoadError, Target
 from bench.processes import keep_off_last_cpu, pin_to_last_cpu, stop
-from bench.product import clean_environment
-from bench.report import rendered, report_of
-from bench.rounds import Plan, Subject, take_samples
+from bench.product import filter_environment
+from bench.report import build_report, render_report
+from bench.rounds import BenchPlan, BenchSubject, take_samples
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
@@ -40,7 +40,7 @@ GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
 # So many that the process has something to do while half of them wait for Valkey: of 128 it leaves up to a
 # tenth of its core unused.
-PLAN: Final = Plan(seconds=2.0, rounds=7, connections=256, workers=1)
+PLAN: Final = BenchPlan(seconds=2.0, rounds=7, connections=256, workers=1)
 
 
 def main() -> None:
@@ -66,51 +66,51 @@ def main() -> None:
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
     """Measure without frequency caps, which needs no look-ups, and with them; then a small market."""
-    plain = figures_of(_samples(console, redis_url, campaigns, "no-frequency"))
-    goals = [Goal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
+    plain = compute_figures(_take_samples(console, redis_url, campaigns, "no-frequency"))
+    goals = [CpuGoal(target=each, of=NO_OP, at_most=CPU_MAX) for each in (BY_TYPE, BY_SLUG)]
     _show(console, f"{campaigns:,} campaigns without frequency caps", plain, goals)
-    samples = _samples(console, redis_url, campaigns)
-    capped = figures_of(samples)
+    samples = _take_samples(console, redis_url, campaigns)
+    capped = compute_figures(samples)
     _show(console, f"{campaigns:,} campaigns, half of them with frequency caps", capped, [])
     for target in (BY_TYPE, BY_SLUG):
-        share = share_of(samples, target, NO_OP)
+        share = compute_share(samples, target, NO_OP)
         console.print(
             f"goal: {target} has at least {THROUGHPUT_MIN:.0%} of the no-op's throughput: {share:.1%}"
         )
-    few = figures_of(_samples(console, redis_url, FEW_CAMPAIGNS))
+    few = compute_figures(_take_samples(console, redis_url, FEW_CAMPAIGNS))
     _show(console, f"{FEW_CAMPAIGNS:,} campaigns, half of them with frequency caps", few, [])
     for target in (BY_TYPE, BY_SLUG):
-        growth = _to_no_op(capped, target) / _to_no_op(few, target)
+        growth = _find_ratio(capped, target) / _find_ratio(few, target)
         console.print(f"goal: {target} needs less than {GROWTH_MAX:g} times that: {growth:.2f}")
 
 
-def _samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
+def _take_samples(console: Console, redis_url: str, campaigns: int, *without: str) -> list[Sample]:
     port = free_port()
-    command = [sys.executable, "-m", "bench.auction.counter", str(port), redis_url, str(campaigns)]
-    counter = subprocess.Popen([*command, *without], env=clean_environment(os.environ))  # noqa: S603 - ourselves
-    keep_off_last_cpu(counter.pid)
+    command = [sys.executable, "-m", "bench.auction.delivery_process", str(port), redis_url, str(campaigns)]
+    process = subprocess.Popen([*command, *without], env=filter_environment(os.environ))  # noqa: S603 - ourselves
+    keep_off_last_cpu(process.pid)
     try:
-        _wait_until_there(counter, port)
-        subjects = [Subject(target=target, pids=[counter.pid]) for target in _targets(port)]
+        _wait_until_ready(process, port)
+        subjects = [BenchSubject(target=target, pids=[process.pid]) for target in _build_targets(port)]
         return take_samples(subjects, PLAN, console.print)
     finally:
-        stop(counter, seconds_max=10.0)
+        stop(process, seconds_max=10.0)
 
 
-def _show(console: Console, title: str, figures: list[Figures], goals: list[Goal]) -> None:
-    report = report_of(PLAN, figures, verdicts_of(figures, goals), now=SystemClock().now())
-    console.print(f"\n{title}", rendered(report), sep="\n")
+def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:
+    report = build_report(PLAN, figures, judge_goals(figures, goals), now=SystemClock().now())
+    console.print(f"\n{title}", render_report(report), sep="\n")
 
 
-def _to_no_op(figures: list[Figures], target: str) -> float:
+def _find_ratio(figures: list[TargetFigures], target: str) -> float:
     return next(each.cpu_to_no_op for each in figures if each.target == target)
 
 
-def _targets(port: int) -> list[Target]:
+def _build_targets(port: int) -> list[Target]:
     """Ask for a type and for one placement, for visitors of many kinds; and for a new kind each time."""
     path = "/api/v1/ads/serve"
     kinds = tuple(
-        msgspec.json.encode(describe_context(context)).decode() for context, _ in some_requests(KINDS)
+        msgspec.json.encode(describe_context(context)).decode() for context, _ in build_requests(KINDS)
     )
     kind = KIND.strip('"')
     bodies = {
@@ -127,15 +127,15 @@ def _targets(port: int) -> list[Target]:
     ]
 
 
-def _wait_until_there(counter: subprocess.Popen[bytes], port: int) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     ends_at = time.monotonic() + START_SECONDS_MAX
-    while counter.poll() is None and time.monotonic() < ends_at:
+    while process.poll() is None and time.monotonic() < ends_at:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
                 return
         except OSError:
             time.sleep(0.1)
-    raise LoadError("The counter did not open.")
+    raise LoadError("The delivery process did not start.")
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ from adloom.serving.index.rows import (
 )
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, parse_rule
-from bench.scale.catalog import an_assignment, some_id
+from bench.scale.catalog import build_assignment, build_id
 
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ZONES: Final = ("UTC", "Asia/Kolkata")
 TYPES: Final = ("feed", "story")
-WOBBLY: Final = "wobbly"
-SELDOM: Final = "seldom"
+UNEVEN: Final = "wobbly"
+RARE_CLICK: Final = "seldom"
 CAMPAIGNS_MAX: Final = 14
 BANNERS_MAX: Final = 3
 AMOUNTS: Final = (
@@ -63,18 +63,18 @@ RULES: Final = (
 )
 
 
-class Wobbly:
+class UnevenPolicy:
     """A policy whose CTRs differ by ad and rarely reach the bound."""
 
-    name: str = WOBBLY
+    name: str = UNEVEN
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
-    def build_scorer(self, signals: Signals) -> "WobblyScorer":
-        return WobblyScorer(Ctr(40_000_000 if signals.segment else 400_000))
+    def build_scorer(self, signals: Signals) -> "UnevenScorer":
+        return UnevenScorer(Ctr(40_000_000 if signals.segment else 400_000))
 
 
-class WobblyScorer(NamedTuple):
+class UnevenScorer(NamedTuple):
     """As much as the bound, or some parts of it."""
 
     ctr_max: Ctr
@@ -86,10 +86,10 @@ class WobblyScorer(NamedTuple):
         return Ctr(self.ctr_max * parts // 4)
 
 
-class Seldom:
+class RareClickPolicy:
     """A policy with so low CTRs that different bids have the same eCPM."""
 
-    name: str = SELDOM
+    name: str = RARE_CLICK
     version: int = 1
     strengths: tuple[Strengths, ...] = ()
 
@@ -98,7 +98,7 @@ class Seldom:
         return FlatScorer(Ctr(400_000))
 
 
-def build_learned() -> LearnedScoring:
+def build_learned_policy() -> LearnedScoring:
     """Make a policy that ranks ads, whose bounds some of them exceed."""
     chance = Random(1)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
@@ -106,7 +106,7 @@ def build_learned() -> LearnedScoring:
     return LearnedScoring(model, kinds=[VisitorKind(None, None)])
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RandomRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request."""
 
     placement_type: str
@@ -117,14 +117,14 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     unreserved: frozenset[int]
 
 
-def a_market(chance: Random) -> Snapshot:
+def build_market(chance: Random) -> Snapshot:
     """Make a catalog."""
-    placements = [_placement(chance, key) for key in range(1, chance.randint(1, 4) + 1)]
+    placements = [_build_placement(chance, key) for key in range(1, chance.randint(1, 4) + 1)]
     # Few different bids make many ties, also by rounding.
     amounts = chance.sample(AMOUNTS, chance.randint(1, 4))
     assignments: list[AssignmentRow] = []
     for campaign_key in range(1, chance.randint(1, CAMPAIGNS_MAX) + 1):
-        template = _campaign(chance, campaign_key, amounts)
+        template = _build_campaign(chance, campaign_key, amounts)
         for banner_key in chance.sample(range(1, BANNERS_MAX + 1), chance.randint(1, BANNERS_MAX)):
             video_url = chance.choice([None, "https://cdn.example/a.mp4"])
             assignments += [
@@ -137,11 +137,11 @@ def a_market(chance: Random) -> Snapshot:
     return Snapshot(version=1, placements=placements, assignments=assignments, banner_ids=[], campaign_ids=[])
 
 
-def a_request(chance: Random, placements: Sequence[PlacementRow]) -> Asked:
+def build_request(chance: Random, placements: Sequence[PlacementRow]) -> RandomRequest:
     """Make a request."""
     placement = chance.choice(placements)
     segment = chance.choice([None, "high-intent", "others"])
-    return Asked(
+    return RandomRequest(
         placement_type=placement.placement_type,
         slug=placement.slug.encode() if chance.random() < 1 / 3 else None,
         context=Context(
@@ -160,21 +160,21 @@ def a_request(chance: Random, placements: Sequence[PlacementRow]) -> Asked:
             segment=segment,
             last_purchase_days=chance.choice([None, 3, 30]),
         ),
-        seen_enough=_some(chance, BANNERS_MAX),
-        unreserved=_some(chance, CAMPAIGNS_MAX),
+        seen_enough=_choose_some(chance, BANNERS_MAX),
+        unreserved=_choose_some(chance, CAMPAIGNS_MAX),
     )
 
 
-def _some(chance: Random, most: int) -> frozenset[int]:
+def _choose_some(chance: Random, most: int) -> frozenset[int]:
     if chance.random() < 2 / 3:
         return frozenset()
     return frozenset(chance.sample(range(1, most + 1), 1))
 
 
-def _placement(chance: Random, key: int) -> PlacementRow:
+def _build_placement(chance: Random, key: int) -> PlacementRow:
     return PlacementRow(
         key=key,
-        id=PlacementId(some_id(chance)),
+        id=PlacementId(build_id(chance)),
         slug=f"slot-{key}",
         label=f"Slot {key}",
         layout_type="full_slider",
@@ -186,16 +186,16 @@ def _placement(chance: Random, key: int) -> PlacementRow:
         placement_type=chance.choice(TYPES),
         timezone=chance.choice(ZONES),
         floor=Micros(chance.choice(FLOORS)),
-        scoring=chance.choice([HEURISTIC, HEURISTIC, WOBBLY, SELDOM, LEARNED]),
+        scoring=chance.choice([HEURISTIC, HEURISTIC, UNEVEN, RARE_CLICK, LEARNED]),
     )
 
 
-def _campaign(chance: Random, key: int, amounts: Sequence[int]) -> AssignmentRow:
+def _build_campaign(chance: Random, key: int, amounts: Sequence[int]) -> AssignmentRow:
     bid = Micros(chance.choice(amounts)) if chance.random() < 9 / 10 else None
     bid_type = chance.choice(list(BidType))
     rules: list[Rule] = chance.sample(RULES, chance.choice([0, 0, 1, 2]))
     return msgspec.structs.replace(
-        an_assignment(chance, key),
+        build_assignment(chance, key),
         status=AssignmentStatus.LIVE if chance.random() < 9 / 10 else AssignmentStatus.CAMPAIGN_PAUSED,
         starts_at=chance.choice([None, None, NOW, NOW + timedelta(hours=1)]),
         ends_at=chance.choice([None, None, NOW, NOW + timedelta(hours=2)]),

@@ -10,16 +10,16 @@ import typer
 from rich.console import Console
 
 from bench.budgets import charges, idle, serve
-from bench.budgets.outcome import Outcome, Say, drawn
+from bench.budgets.outcome import BudgetOutcome, ShowStatus, render_outcome
 from bench.load import LoadError
-from bench.rounds import Plan
+from bench.rounds import BenchPlan
 
 MANY_SLOTS = 3
 EVENTS_MAX = 10_000_000
 CAMPAIGNS_MAX = 1_000_000
 
 
-class Part(StrEnum):
+class BudgetPart(StrEnum):
     """What can be measured alone."""
 
     SERVE = "serve"
@@ -29,7 +29,7 @@ class Part(StrEnum):
 
 def main(  # noqa: PLR0913 - one an option
     *,
-    only: Annotated[Part | None, typer.Option(help="Measure this alone.")] = None,
+    only: Annotated[BudgetPart | None, typer.Option(help="Measure this alone.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, max=600, help="serve: length of a round.")] = 1.0,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="serve: rounds of each placement.")] = 10,
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="serve: open connections.")] = 32,
@@ -51,16 +51,16 @@ def main(  # noqa: PLR0913 - one an option
     idle_seconds: Annotated[float, typer.Option(min=0.1, max=600, help="idle: how long.")] = 20.0,
 ) -> None:
     """Measure serving, charging and holding budgets, on servers that are thrown away."""
-    plan = Plan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
-    pairs = [serve.Pair(campaigns=1, slots=1), serve.Pair(campaigns=many, slots=MANY_SLOTS)]
+    plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
+    pairs = [serve.PlacementPair(campaigns=1, slots=1), serve.PlacementPair(campaigns=many, slots=MANY_SLOTS)]
     _show_all(
         {
-            Part.SERVE: lambda say: serve.measured(plan, pairs, say),
-            Part.CHARGES: lambda say: asyncio.run(
-                charges.measured(events=events, campaigns=campaigns, rounds=charge_rounds, say=say)
+            BudgetPart.SERVE: lambda say: serve.measure_serving(plan, pairs, say),
+            BudgetPart.CHARGES: lambda say: asyncio.run(
+                charges.measure_charges(events=events, campaigns=campaigns, rounds=charge_rounds, say=say)
             ),
-            Part.IDLE: lambda say: asyncio.run(
-                idle.measured(
+            BudgetPart.IDLE: lambda say: asyncio.run(
+                idle.measure_idle(
                     campaigns=idle_campaigns, sessions=idle_sessions, idle_seconds=idle_seconds, say=say
                 )
             ),
@@ -69,7 +69,9 @@ def main(  # noqa: PLR0913 - one an option
     )
 
 
-def _show_all(parts: Mapping[Part, Callable[[Say], Outcome]], only: Part | None) -> None:
+def _show_all(
+    parts: Mapping[BudgetPart, Callable[[ShowStatus], BudgetOutcome]], only: BudgetPart | None
+) -> None:
     console = Console()
     for part, measured in parts.items():
         if only in (None, part):
@@ -78,13 +80,13 @@ def _show_all(parts: Mapping[Part, Callable[[Say], Outcome]], only: Part | None)
                 try:
                     outcome = measured(status.update)
                 except* LoadError as errors:
-                    sys.exit(f"{part}: {_words(errors)}")
-            console.print(drawn(outcome))
+                    sys.exit(f"{part}: {_find_message(errors)}")
+            console.print(render_outcome(outcome))
 
 
-def _words(errors: ExceptionGroup[LoadError]) -> str:
+def _find_message(errors: ExceptionGroup[LoadError]) -> str:
     first = errors.exceptions[0]
-    return str(first) if isinstance(first, LoadError) else _words(first)
+    return str(first) if isinstance(first, LoadError) else _find_message(first)
 
 
 if __name__ == "__main__":

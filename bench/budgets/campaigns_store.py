@@ -46,7 +46,7 @@ CHARGED: Final = (
 IMPRESSIONS: Final = "SELECT coalesce(sum(impressions), 0)::bigint FROM events.event_counts"
 
 
-class Shown(msgspec.Struct, frozen=True):
+class BudgetCampaign(msgspec.Struct, frozen=True):
     """A campaign, where it lives, and what of it is shown where."""
 
     id: CampaignId
@@ -55,7 +55,7 @@ class Shown(msgspec.Struct, frozen=True):
     placement_id: PlacementId
 
 
-async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: int) -> list[Shown]:
+async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: int) -> list[BudgetCampaign]:
     """Make campaigns that have budgets and run now; one in so many is of an advertiser with a budget of its own."""
     advertisers = max(1, count // paid_every // CAMPAIGNS_AN_ADVERTISER)
     await pool.execute(ADD_ADVERTISERS, advertisers)
@@ -67,7 +67,7 @@ async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: 
     await pool.execute("ANALYZE advertisers, campaigns, banners, placements")
     campaigns = await pool.fetch(CAMPAIGNS, timeout=STATEMENT_SECONDS_MAX)
     return [
-        Shown(
+        BudgetCampaign(
             CampaignId(row["public_id"]),
             campaign_address(
                 CampaignId(row["public_id"]),
@@ -80,17 +80,17 @@ async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: 
     ]
 
 
-async def cursor_of(pool: Pool, projection: str) -> str | None:
+async def read_cursor(pool: Pool, projection: str) -> str | None:
     """Tell how far a projection is."""
     return await pool.fetchval(CURSOR, projection)
 
 
-async def impressions(pool: Pool) -> int:
+async def count_impressions(pool: Pool) -> int:
     """Tell how many impressions are counted."""
     return await pool.fetchval(IMPRESSIONS)
 
 
-async def charged(pool: Pool) -> tuple[int, int]:
+async def sum_charges(pool: Pool) -> tuple[int, int]:
     """Tell how many charges the money ledger has, and what they come to."""
     row = await pool.fetchrow(CHARGED)
     assert row is not None

@@ -18,23 +18,23 @@ from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.campaigns_store import (
-    Shown,
+    BudgetCampaign,
     add_campaigns,
-    charged,
-    cursor_of,
-    impressions,
+    count_impressions,
+    read_cursor,
+    sum_charges,
 )
-from bench.budgets.leaseholder import Leaseholder
-from bench.budgets.outcome import Judged, Outcome, Say
+from bench.budgets.leaseholder import BenchLeaseClient
+from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
 from bench.budgets.servers import (
     Servers,
-    database_pids,
-    running_worker,
-    throw_away_servers,
-    until_quiet,
+    find_database_pids,
+    run_servers,
+    run_worker,
+    wait_until_quiet,
 )
 from bench.load import LoadError
-from bench.processes import usage_of
+from bench.processes import measure_usage
 
 CHARGES_PER_SECOND_MIN: Final = 10_000
 COST: Final = Micros(1_000)
@@ -49,7 +49,7 @@ QUIET_SECONDS_MAX: Final = 30.0
 COUNTED, CHARGED = "counted", "and charged"
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
     """One load of events: how long until the last was done, and what it took."""
 
     name: str
@@ -59,34 +59,34 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     database_seconds: float
 
 
-async def measured(*, events: int, campaigns: int, rounds: int, say: Say) -> Outcome:
+async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BudgetOutcome:
     """Let a worker count and charge, on servers that are thrown away."""
     say("starting servers and a worker")
-    async with throw_away_servers() as servers:
+    async with run_servers() as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
-        async with running_worker(servers) as pid, Leaseholder(servers.valkey, SESSION).living() as holder:
-            bench = _Bench(servers, pid, holder, shown, say)
+        async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as holder:
+            bench = _ChargeBench(servers, pid, holder, shown, say)
             await bench.warm_up(min(events, APPENDED_AT_ONCE))
-            works: list[Work] = []
+            works: list[ChargeRound] = []
             for _ in range(rounds):
                 works += [await bench.count(events), await bench.charge(events)]
             await bench.check()
-    return outcome_of(works, campaigns)
+    return compare_charges(works, campaigns)
 
 
-def outcome_of(works: Sequence[Work], campaigns: int) -> Outcome:
+def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BudgetOutcome:
     """Compare charging with counting alone."""
     by_name = {name: [work for work in works if work.name == name] for name in (COUNTED, CHARGED)}
-    counting = median(map(_worker_micros, by_name[COUNTED])) or 1.0
+    counting = median(map(_compute_worker_micros, by_name[COUNTED])) or 1.0
     rate = median(work.events / work.seconds for work in by_name[CHARGED])
-    return Outcome(
+    return BudgetOutcome(
         title=f"charges: {works[0].events:,} impressions of {campaigns:,} campaigns, one worker",
         headings=["impressions", "per second", "worker µs", "to counted", "a core's", "database µs"],
         rows=[
             [
                 name,
                 f"{median(work.events / work.seconds for work in done):,.0f}",
-                f"{(micros := median(map(_worker_micros, done))):.1f}",
+                f"{(micros := median(map(_compute_worker_micros, done))):.1f}",
                 f"{micros / counting:.2f}",
                 f"{1e6 / (micros or 1):,.0f}",
                 f"{median(work.database_seconds / work.events for work in done) * 1e6:.1f}",
@@ -94,7 +94,7 @@ def outcome_of(works: Sequence[Work], campaigns: int) -> Outcome:
             for name, done in by_name.items()
         ],
         judged=[
-            Judged(
+            GoalResult(
                 claim=f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
                 found=f"{rate:,.0f}",
                 is_met=rate >= CHARGES_PER_SECOND_MIN,
@@ -103,11 +103,16 @@ def outcome_of(works: Sequence[Work], campaigns: int) -> Outcome:
     )
 
 
-class _Bench:
+class _ChargeBench:
     """A worker that is running, and a delivery process that has leases from it."""
 
     def __init__(
-        self, servers: Servers, pid: int, holder: Leaseholder, shown: Sequence[Shown], say: Say
+        self,
+        servers: Servers,
+        pid: int,
+        holder: BenchLeaseClient,
+        shown: Sequence[BudgetCampaign],
+        say: ShowStatus,
     ) -> None:
         self._servers = servers
         self._pid = pid
@@ -125,63 +130,68 @@ class _Bench:
         await self.charge(events)
         await asyncio.sleep(WARM_SECONDS)
 
-    async def count(self, events: int) -> Work:
+    async def count(self, events: int) -> ChargeRound:
         """Let impressions be counted that cost nothing."""
         self._say(f"{events:,} impressions that cost nothing")
         self._counted += events
-        return await self._worked_off(COUNTED, [self._impression(number, {}, 0) for number in range(events)])
+        return await self._process(
+            COUNTED, [self._build_impression(number, {}, 0) for number in range(events)]
+        )
 
-    async def charge(self, events: int) -> Work:
+    async def charge(self, events: int) -> ChargeRound:
         """Let impressions be counted and charged, whose offers were given out of leases."""
         self._say(f"{events:,} impressions that are charged")
         each = -(-events // len(self._shown))
-        leases = await self._holder.use(self._addresses, want=Micros(each * COST), cost=COST)
+        leases = await self._holder.report_usage(self._addresses, want=Micros(each * COST), cost=COST)
         second = int(SystemClock().now().timestamp())
         given = {one.id: (second, each * COST) for one in self._shown}
-        await self._holder.use(self._addresses, want=COST, cost=COST, given=given)
+        await self._holder.report_usage(self._addresses, want=COST, cost=COST, given=given)
         self._charged += events
         self._counted += events
-        made = [self._impression(number, leases, second) for number in range(events)]
-        return await self._worked_off(CHARGED, made)
+        made = [self._build_impression(number, leases, second) for number in range(events)]
+        return await self._process(CHARGED, made)
 
     async def check(self) -> None:
         """See that everything was counted, and charged, once."""
-        found, (charges, micros) = await impressions(self._servers.pool), await charged(self._servers.pool)
+        found, (charges, micros) = (
+            await count_impressions(self._servers.pool),
+            await sum_charges(self._servers.pool),
+        )
         if (found, charges, micros) != (self._counted, self._charged, self._charged * COST):
             raise LoadError(
                 f"Of {self._counted} impressions {found} are counted, and of {self._charged} charges {charges} kept."
             )
 
-    async def _worked_off(self, name: str, events: Sequence[Impression]) -> Work:
+    async def _process(self, name: str, events: Sequence[Impression]) -> ChargeRound:
         entries = [encode_event(event) for event in events]
-        await until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        await wait_until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
         clock = asyncio.get_running_loop().time
-        database = database_pids()
-        database_before, before = _cpu(database), _cpu([self._pid])
+        database = find_database_pids()
+        database_before, before = _measure_cpu(database), _measure_cpu([self._pid])
         began_at = clock()
         for first in range(0, len(entries), APPENDED_AT_ONCE):
             await self._ledger.append(entries[first : first + APPENDED_AT_ONCE])
-        await self._until_done(ends_at=clock() + DONE_SECONDS_MAX)
+        await self._wait_until_done(ends_at=clock() + DONE_SECONDS_MAX)
         seconds = clock() - began_at
-        await until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
-        return Work(
+        await wait_until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        return ChargeRound(
             name=name,
             events=len(entries),
             seconds=seconds,
-            worker_seconds=_cpu([self._pid]) - before,
-            database_seconds=_cpu(database) - database_before,
+            worker_seconds=_measure_cpu([self._pid]) - before,
+            database_seconds=_measure_cpu(database) - database_before,
         )
 
-    async def _until_done(self, *, ends_at: float) -> None:
+    async def _wait_until_done(self, *, ends_at: float) -> None:
         """Wait until charges have come to the end of the ledger: they follow whoever counts."""
         rows = cast("list[tuple[bytes, object]]", await self._servers.valkey.xrevrange(STREAM, count=1))
         last = rows[0][0].decode()
-        while await cursor_of(self._servers.pool, CHARGES) != last:
+        while await read_cursor(self._servers.pool, CHARGES) != last:
             if asyncio.get_running_loop().time() > ends_at:
                 raise LoadError(f"Not everything was charged within {DONE_SECONDS_MAX:.0f} s.")
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _impression(self, number: int, leases: dict[CampaignId, int], second: int) -> Impression:
+    def _build_impression(self, number: int, leases: dict[CampaignId, int], second: int) -> Impression:
         one, now = self._shown[number % len(self._shown)], SystemClock().now()
         return Impression(
             correlation_id=str(self._ids.new()),
@@ -202,9 +212,9 @@ class _Bench:
         )
 
 
-def _cpu(pids: list[int]) -> float:
-    return usage_of(pids).cpu_seconds
+def _measure_cpu(pids: list[int]) -> float:
+    return measure_usage(pids).cpu_seconds
 
 
-def _worker_micros(work: Work) -> float:
+def _compute_worker_micros(work: ChargeRound) -> float:
     return work.worker_seconds / work.events * 1e6

@@ -10,10 +10,10 @@ import msgspec
 
 from adloom.core.money import Micros
 from bench.budgets.campaigns_store import add_campaigns
-from bench.budgets.leaseholder import Leaseholder
-from bench.budgets.outcome import Judged, Outcome, Say
-from bench.budgets.servers import running_worker, throw_away_servers, until_quiet
-from bench.processes import usage_of
+from bench.budgets.leaseholder import BenchLeaseClient
+from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
+from bench.budgets.servers import run_servers, run_worker, wait_until_quiet
+from bench.processes import measure_usage
 
 COST: Final = Micros(1_000)
 OFFERS_LEASED: Final = 2
@@ -26,7 +26,7 @@ RESIDENT_MEGABYTES_MAX: Final = 1_000
 MORE_SHARE_MAX: Final = 0.01
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class IdleState(msgspec.Struct, frozen=True, kw_only=True):
     """A worker at rest, and what it took to come there."""
 
     name: str
@@ -36,37 +36,42 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float = 0.0
 
 
-async def measured(*, campaigns: int, sessions: int, idle_seconds: float, say: Say) -> Outcome:
+async def measure_idle(
+    *, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus
+) -> BudgetOutcome:
     """Let delivery processes lease all campaigns, and see what the worker does then."""
     say("starting servers and a worker")
-    async with throw_away_servers() as servers, contextlib.AsyncExitStack() as stack:
+    async with run_servers() as servers, contextlib.AsyncExitStack() as stack:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
         addresses = {one.id: one.address for one in shown}
-        pid = await stack.enter_async_context(running_worker(servers))
+        pid = await stack.enter_async_context(run_worker(servers))
         holders = [
-            await stack.enter_async_context(Leaseholder(servers.valkey, number).living())
+            await stack.enter_async_context(BenchLeaseClient(servers.valkey, number).run())
             for number in range(1, sessions + 1)
         ]
         say("nothing to do, without campaigns")
-        states = [await _rested("none", pid, min(idle_seconds, BEFORE_SECONDS_MAX))]
+        states = [await _measure_at_rest("none", pid, min(idle_seconds, BEFORE_SECONDS_MAX))]
         for number, holder in enumerate(holders, start=1):
             say(f"process {number} takes {campaigns:,} leases")
-            began_at, cpu_before = time.perf_counter(), usage_of([pid]).cpu_seconds
-            await holder.use(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
-            seconds, cpu_seconds = time.perf_counter() - began_at, usage_of([pid]).cpu_seconds - cpu_before
+            began_at, cpu_before = time.perf_counter(), measure_usage([pid]).cpu_seconds
+            await holder.report_usage(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
+            seconds, cpu_seconds = (
+                time.perf_counter() - began_at,
+                measure_usage([pid]).cpu_seconds - cpu_before,
+            )
             is_last = number == sessions
             say(f"nothing to do, with {campaigns:,} campaigns")
-            state = await _rested(f"{campaigns:,} × {number}", pid, idle_seconds if is_last else 0.0)  # noqa: RUF001 - times
+            state = await _measure_at_rest(f"{campaigns:,} × {number}", pid, idle_seconds if is_last else 0.0)  # noqa: RUF001 - times
             states.append(msgspec.structs.replace(state, seconds=seconds, cpu_seconds=cpu_seconds))
-    return outcome_of(states, idle_seconds)
+    return compare_idle(states, idle_seconds)
 
 
-def outcome_of(states: Sequence[State], idle_seconds: float) -> Outcome:
+def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutcome:
     """Compare a worker that has many campaigns with the same one before it had any."""
     first, last = states[0], states[-1]
     more = last.idle_share - first.idle_share
     megabytes = last.resident_bytes / MEGABYTE
-    return Outcome(
+    return BudgetOutcome(
         title=f"idle: the worker over {idle_seconds:g} s without anything to do",
         headings=["leases", "leased in s", "CPU s for it", "MB", "to none", "idle CPU"],
         rows=[
@@ -81,12 +86,12 @@ def outcome_of(states: Sequence[State], idle_seconds: float) -> Outcome:
             for state in states
         ],
         judged=[
-            Judged(
+            GoalResult(
                 claim=f"under {RESIDENT_MEGABYTES_MAX:,} MB in the worker",
                 found=f"{megabytes:.0f} MB",
                 is_met=megabytes < RESIDENT_MEGABYTES_MAX,
             ),
-            Judged(
+            GoalResult(
                 claim=f"idle campaigns take no CPU (under {MORE_SHARE_MAX:.0%} of a core more than none)",
                 found=f"{more:+.2%}",
                 is_met=more < MORE_SHARE_MAX,
@@ -95,13 +100,13 @@ def outcome_of(states: Sequence[State], idle_seconds: float) -> Outcome:
     )
 
 
-async def _rested(name: str, pid: int, idle_seconds: float) -> State:
+async def _measure_at_rest(name: str, pid: int, idle_seconds: float) -> IdleState:
     """Let a worker come to rest, and look at it for a while."""
-    await until_quiet(pid, seconds_max=QUIET_SECONDS_MAX)
-    before, began_at = usage_of([pid]).cpu_seconds, time.perf_counter()
+    await wait_until_quiet(pid, seconds_max=QUIET_SECONDS_MAX)
+    before, began_at = measure_usage([pid]).cpu_seconds, time.perf_counter()
     await asyncio.sleep(idle_seconds)
-    after, seconds = usage_of([pid]), time.perf_counter() - began_at
-    return State(
+    after, seconds = measure_usage([pid]), time.perf_counter() - began_at
+    return IdleState(
         name=name,
         resident_bytes=after.resident_bytes,
         idle_share=(after.cpu_seconds - before) / seconds if idle_seconds else 0.0,

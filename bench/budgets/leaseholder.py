@@ -22,16 +22,16 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import Subscription, Valkey
 from bench.load import LoadError
 
-LETTERS_AT_ONCE: Final = 1_000
+MESSAGES_AT_ONCE: Final = 1_000
 UNANSWERED_MAX: Final = 5_000  # Real ones ask in the background too, some at a time.
 ANSWER_SECONDS_MAX: Final = 30.0
 LOOK_SECONDS: Final = 0.01
-ASKED_MAX: Final = 100
+ATTEMPTS_MAX: Final = 100
 AGAIN_SECONDS: Final = 0.1
 REPEAT_SECONDS: Final = 2.0  # Mail may get lost.
 
 
-class Leaseholder:
+class BenchLeaseClient:
     """One session."""
 
     def __init__(self, valkey: Valkey, session: int) -> None:
@@ -42,14 +42,14 @@ class Leaseholder:
         self._leases: dict[CampaignId, int] = {}
 
     @contextlib.asynccontextmanager
-    async def living(self) -> AsyncGenerator["Leaseholder"]:
+    async def run(self) -> AsyncGenerator["BenchLeaseClient"]:
         """Listen, and send a sign of life every other second."""
         stop, is_listening = asyncio.Event(), asyncio.Event()
         channel = session_channel(self._session)
-        subscription = Subscription(self._valkey, channel, heard=self._heard, began=is_listening.set)
+        subscription = Subscription(self._valkey, channel, heard=self._on_update, began=is_listening.set)
         async with asyncio.TaskGroup() as group:
             group.create_task(subscription.run(stop))
-            beating = group.create_task(self._beat())
+            beating = group.create_task(self._send_heartbeats())
             try:
                 await is_listening.wait()
                 yield self
@@ -57,7 +57,7 @@ class Leaseholder:
                 beating.cancel()
                 stop.set()
 
-    async def use(
+    async def report_usage(
         self,
         campaigns: Mapping[CampaignId, Address],
         *,
@@ -67,8 +67,8 @@ class Leaseholder:
     ) -> dict[CampaignId, int]:
         """Tell campaigns what was given, and ask until all have leased so much; give the numbers of the leases."""
         asking, told = dict(campaigns), given or {}
-        for _ in range(ASKED_MAX):
-            await self._ask(asking, want=want, cost=cost, given=told)
+        for _ in range(ATTEMPTS_MAX):
+            await self._send_reports(asking, want=want, cost=cost, given=told)
             told = {}  # What was given is told once.
             asking = {
                 campaign: address
@@ -80,7 +80,7 @@ class Leaseholder:
             await asyncio.sleep(AGAIN_SECONDS)  # Their advertisers are being asked.
         raise LoadError(f"{len(asking)} of {len(campaigns)} campaigns give no lease.")
 
-    async def _ask(
+    async def _send_reports(
         self,
         campaigns: Mapping[CampaignId, Address],
         *,
@@ -106,13 +106,13 @@ class Leaseholder:
             for campaign, address in campaigns.items()
         }
         waiting = list(letters)
-        for first in range(0, len(waiting), LETTERS_AT_ONCE):
-            part = waiting[first : first + LETTERS_AT_ONCE]
+        for first in range(0, len(waiting), MESSAGES_AT_ONCE):
+            part = waiting[first : first + MESSAGES_AT_ONCE]
             await self._send([letters[campaign] for campaign in part])
-            await self._answered(letters, first + len(part) - UNANSWERED_MAX)
-        await self._answered(letters, len(letters))
+            await self._wait_for_answers(letters, first + len(part) - UNANSWERED_MAX)
+        await self._wait_for_answers(letters, len(letters))
 
-    async def _answered(
+    async def _wait_for_answers(
         self, letters: Mapping[CampaignId, tuple[Address, BudgetMessage]], count: int
     ) -> None:
         """Wait until so many have answered; who does not is told again."""
@@ -129,15 +129,15 @@ class Leaseholder:
             elif clock() > repeat_at:
                 repeat_at = clock() + REPEAT_SECONDS
                 late = [letter for campaign, letter in letters.items() if campaign not in self._answers]
-                await self._send(late[:LETTERS_AT_ONCE])
+                await self._send(late[:MESSAGES_AT_ONCE])
 
-    def _heard(self, data: bytes) -> None:
+    def _on_update(self, data: bytes) -> None:
         for news in decode_updates(data):
             if isinstance(news, LeaseAnswer) and news.report == self._report and news.lease:
                 self._answers[news.campaign_id] = news
                 self._leases[news.campaign_id] = news.lease
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         beat = SessionHeartbeat(session=self._session, process=f"bench-{self._session}")
         while True:
             await self._send([(session_address(self._session), beat)])

@@ -7,10 +7,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-Say = Callable[[str], None]
+ShowStatus = Callable[[str], None]
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
     """A goal, what was measured, and whether it is met."""
 
     claim: str
@@ -18,16 +18,16 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     is_met: bool
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What one part has found, for a terminal."""
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    judged: Sequence[Judged]
+    judged: Sequence[GoalResult]
 
 
-def drawn(outcome: Outcome) -> RenderableType:
+def render_outcome(outcome: BudgetOutcome) -> RenderableType:
     """Draw a table, which fits into 80 columns, and a line for each goal."""
     table = Table(title=outcome.title, title_justify="left", title_style="dim")
     first, *others = outcome.headings
@@ -36,9 +36,9 @@ def drawn(outcome: Outcome) -> RenderableType:
         table.add_column(heading, justify="right")
     for row in outcome.rows:
         table.add_row(*row)
-    return Group(table, *map(_line, outcome.judged))
+    return Group(table, *map(_render_goal, outcome.judged))
 
 
-def _line(judged: Judged) -> Text:
+def _render_goal(judged: GoalResult) -> Text:
     mark, style = ("met", "green") if judged.is_met else ("NOT MET", "bold red")
     return Text.assemble(f"goal: {judged.claim}: ", (f"{judged.found}, {mark}", style))

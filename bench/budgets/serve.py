@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.admin import BANNER, answer_of
-from bench.budgets.outcome import Judged, Outcome, Say
+from bench.admin import BANNER, send_request
+from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
 from bench.figures import Sample
 from bench.load import Effort, Load, LoadError, Target, run_wrk
-from bench.product import Product, running_product
-from bench.rounds import Plan, Subject, take_samples
+from bench.product import Product, run_product
+from bench.rounds import BenchPlan, BenchSubject, take_samples
 
 MORE_CPU_MAX: Final = 0.2
 LOOK_SECONDS: Final = 0.05
@@ -23,7 +23,7 @@ START_SECONDS_MAX: Final = 20.0
 PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
 
 
-class Pair(msgspec.Struct, frozen=True, kw_only=True):
+class PlacementPair(msgspec.Struct, frozen=True, kw_only=True):
     """Two placements whose campaigns differ in having a budget."""
 
     campaigns: int
@@ -35,26 +35,29 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
         return f"free-{self.campaigns}", f"budget-{self.campaigns}"
 
 
-def measured(plan: Plan, pairs: Sequence[Pair], say: Say) -> Outcome:
+def measure_serving(plan: BenchPlan, pairs: Sequence[PlacementPair], say: ShowStatus) -> BudgetOutcome:
     """Start a product, fill it, and measure all placements in turn."""
     say("starting the product")
-    with running_product(workers=plan.workers) as product:
+    with run_product(workers=plan.workers) as product:
         for pair in pairs:
             for name, terms in zip(pair.names, ({}, PRICED), strict=True):
-                product.admin.post("/admin/import", a_document(name, pair, terms))
+                product.admin.post("/admin/import", build_document(name, pair, terms))
         names = [name for pair in pairs for name in pair.names]
         for name in names:
             _wait_until_filled(product, name)
-        watched = Watched(product.port)
+        watched = WatchedLoad(product.port)
         subjects = [
-            Subject(target=Target(name=name, port=product.port, path=_path(name)), pids=product.delivery_pids)
+            BenchSubject(
+                target=Target(name=name, port=product.port, path=_build_path(name)),
+                pids=product.delivery_pids,
+            )
             for name in names
         ]
         samples = take_samples(subjects, plan, say, load_by=watched)
-    return outcome_of(pairs, samples, watched.filled_share(), plan)
+    return compare_serving(pairs, samples, watched.compute_filled_shares(), plan)
 
 
-def a_document(name: str, pair: Pair, terms: dict[str, Any]) -> dict[str, Any]:
+def build_document(name: str, pair: PlacementPair, terms: dict[str, Any]) -> dict[str, Any]:
     """Write a placement and its campaigns down, for an import."""
     keys = [f"{name}-{number}" for number in range(pair.campaigns)]
     placement = {"slug": name, "label": name, "layoutType": "full_slider", "maxBanners": pair.slots}
@@ -69,28 +72,30 @@ def a_document(name: str, pair: Pair, terms: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def outcome_of(
-    pairs: Sequence[Pair], samples: Sequence[Sample], filled: dict[str, float], plan: Plan
-) -> Outcome:
+def compare_serving(
+    pairs: Sequence[PlacementPair], samples: Sequence[Sample], filled: dict[str, float], plan: BenchPlan
+) -> BudgetOutcome:
     """Compare each round with budgets with the round without that was next to it."""
     rows: list[list[str]] = []
-    judged: list[Judged] = []
+    judged: list[GoalResult] = []
     for pair in pairs:
         free, paid = ([each for each in samples if each.target == name] for name in pair.names)
-        ratio = median(_micros(two) / (_micros(one) or 1) for one, two in zip(free, paid, strict=True))
+        ratio = median(
+            _compute_micros(two) / (_compute_micros(one) or 1) for one, two in zip(free, paid, strict=True)
+        )
         for rounds, to_free in ((free, 1.0), (paid, ratio)):
             name = rounds[0].target
             if filled[name] < SEEN_MIN:
                 raise LoadError(f"{name}: only {filled[name]:.0%} of the answers had banners in them.")
-            rows.append(_row(rounds, to_free, filled[name], pair))
+            rows.append(_build_row(rounds, to_free, filled[name], pair))
         judged.append(
-            Judged(
+            GoalResult(
                 claim=f"{pair.campaigns} with budgets: at most {MORE_CPU_MAX:.0%} more server CPU a request",
                 found=f"{ratio - 1:+.1%}",
                 is_met=ratio <= 1 + MORE_CPU_MAX,
             )
         )
-    return Outcome(
+    return BudgetOutcome(
         title=f"serve: medians of {plan.rounds} × {plan.seconds:g} s, {plan.connections} connections",  # noqa: RUF001 - times
         headings=["placement", "slots", "requests/s", "p99 ms", "filled", "CPU µs", "to free"],
         rows=rows,
@@ -98,7 +103,7 @@ def outcome_of(
     )
 
 
-class Watched:
+class WatchedLoad:
     """A load generator beside which somebody looks whether the answers have banners in them."""
 
     def __init__(self, port: int) -> None:
@@ -116,7 +121,7 @@ class Watched:
             stop.set()
             looking.join()
 
-    def filled_share(self) -> dict[str, float]:
+    def compute_filled_shares(self) -> dict[str, float]:
         """Tell which share of the answers of each target had banners, once it was warm: leases follow the demand."""
         shares: dict[str, float] = {}
         for name, loads in self._looks.items():
@@ -132,29 +137,29 @@ class Watched:
                 looks.append(is_filled)
 
 
-def _row(rounds: Sequence[Sample], to_free: float, filled: float, pair: Pair) -> list[str]:
+def _build_row(rounds: Sequence[Sample], to_free: float, filled: float, pair: PlacementPair) -> list[str]:
     return [
         rounds[0].target,
         str(pair.slots),
         f"{median(each.load.requests / each.load.seconds for each in rounds):,.0f}",
         f"{median(each.load.p99_micros for each in rounds) / 1_000:.2f}",
         f"{filled:.0%}",
-        f"{median(map(_micros, rounds)):.1f}",
+        f"{median(map(_compute_micros, rounds)):.1f}",
         f"{to_free:.2f}",
     ]
 
 
-def _micros(sample: Sample) -> float:
+def _compute_micros(sample: Sample) -> float:
     return sample.cpu_seconds / sample.load.requests * 1e6
 
 
-def _path(name: str) -> str:
+def _build_path(name: str) -> str:
     return f"/banners/serve/{name}"
 
 
 def _wait_until_filled(product: Product, name: str) -> None:
     for _ in range(int(START_SECONDS_MAX / LOOK_SECONDS)):
-        if _is_filled(product.port, _path(name)):
+        if _is_filled(product.port, _build_path(name)):
             return
         threading.Event().wait(LOOK_SECONDS)
     raise LoadError(f"{name}: no banner was served within {START_SECONDS_MAX:.0f} s.")
@@ -163,6 +168,6 @@ def _wait_until_filled(product: Product, name: str) -> None:
 def _is_filled(port: int, path: str) -> bool | None:
     """Tell whether an answer has banners; None where there is none, since it is not in the index yet, or busy."""
     try:
-        return bool(answer_of(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))["banners"])
+        return bool(send_request(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))["banners"])
     except (LoadError, OSError):
         return None

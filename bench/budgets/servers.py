@@ -20,8 +20,8 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
 from bench.load import LoadError
-from bench.processes import command_line, descendants, usage_of
-from bench.product import clean_environment
+from bench.processes import list_descendants, measure_usage, read_command_line
+from bench.product import filter_environment
 
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of servers that are gone in a minute
 POOL_SIZE_MAX: Final = 4
@@ -43,7 +43,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.asynccontextmanager
-async def throw_away_servers() -> AsyncGenerator[Servers]:
+async def run_servers() -> AsyncGenerator[Servers]:
     """Run servers with an empty catalog, and leave nothing of them behind."""
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(_open_folder())
@@ -51,7 +51,9 @@ async def throw_away_servers() -> AsyncGenerator[Servers]:
         valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
         for server in (postgres, valkey):
             await server.prepare()
-            await stack.enter_async_context(_running(server.program, folder / f"{server.program.name}.log"))
+            await stack.enter_async_context(
+                _run_program(server.program, folder / f"{server.program.name}.log")
+            )
             await server.wait_until_ready()
         await migrate.upgrade(postgres.url)
         yield Servers(
@@ -64,20 +66,20 @@ async def throw_away_servers() -> AsyncGenerator[Servers]:
 
 
 @contextlib.asynccontextmanager
-async def running_worker(servers: Servers) -> AsyncGenerator[int]:
+async def run_worker(servers: Servers) -> AsyncGenerator[int]:
     """Run a worker with all that it does in production, from the moment that its budget actors take mail; give its pid."""
     program = Program(
         name="worker",
         arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
         environment={
-            **clean_environment(os.environ),
+            **filter_environment(os.environ),
             "DATABASE_URL": servers.database_url,
             "REDIS_URL": servers.redis_url,
             "WORKER_PORT": str(free_port()),
             "ADLOOM_PROCESS": "worker",
         },
     )
-    async with _running(program, servers.log) as pid:
+    async with _run_program(program, servers.log) as pid:
         ends_at = asyncio.get_running_loop().time() + START_SECONDS_MAX
         while not (await servers.valkey.pubsub_numsub(INBOX_CHANNEL))[0][1]:
             if asyncio.get_running_loop().time() > ends_at:
@@ -87,19 +89,21 @@ async def running_worker(servers: Servers) -> AsyncGenerator[int]:
         yield pid
 
 
-async def until_quiet(pid: int, *, seconds_max: float) -> None:
+async def wait_until_quiet(pid: int, *, seconds_max: float) -> None:
     """Wait until a process has nothing left to do."""
     for _ in range(int(seconds_max / QUIET_SECONDS)):
-        before = usage_of([pid]).cpu_seconds
+        before = measure_usage([pid]).cpu_seconds
         await asyncio.sleep(QUIET_SECONDS)
-        if usage_of([pid]).cpu_seconds - before < QUIET_SECONDS * QUIET_SHARE_MAX:
+        if measure_usage([pid]).cpu_seconds - before < QUIET_SECONDS * QUIET_SHARE_MAX:
             return
 
 
-def database_pids() -> list[int]:
+def find_database_pids() -> list[int]:
     """Tell the processes of our PostgreSQL."""
     return [
-        pid for pid in descendants(os.getpid()) if any("postgres" in word for word in command_line(pid)[:1])
+        pid
+        for pid in list_descendants(os.getpid())
+        if any("postgres" in word for word in read_command_line(pid)[:1])
     ]
 
 
@@ -112,7 +116,7 @@ def _open_folder() -> Generator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def _running(program: Program, log: Path) -> AsyncGenerator[int]:
+async def _run_program(program: Program, log: Path) -> AsyncGenerator[int]:
     with log.open("wb") as output:
         process = await start(program, output=output)
     try:

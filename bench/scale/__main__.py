@@ -9,24 +9,24 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.scale.catalog import Size
-from bench.scale.measure import Cost, cost_of
+from bench.scale.catalog import CatalogSize
+from bench.scale.measure import ScaleCost, measure_cost
 
 SIZES: Final = (
-    Size(1_000, 1_000, 30_000),
-    Size(10_000, 1_000, 30_000),
-    Size(100_000, 1_000, 100_000),
-    Size(1_000, 1, 1_000),
-    Size(10_000, 1, 10_000),
-    Size(100_000, 1, 100_000),
+    CatalogSize(1_000, 1_000, 30_000),
+    CatalogSize(10_000, 1_000, 30_000),
+    CatalogSize(100_000, 1_000, 100_000),
+    CatalogSize(1_000, 1, 1_000),
+    CatalogSize(10_000, 1, 10_000),
+    CatalogSize(100_000, 1, 100_000),
 )
 
 
 def main() -> None:
     """Measure all sizes, or in a child the one that was asked for."""
     if len(sys.argv) > 1:
-        size = msgspec.json.decode(sys.argv[1], type=Size)
-        sys.stdout.buffer.write(msgspec.json.encode(cost_of(size, os.getpid())))
+        size = msgspec.json.decode(sys.argv[1], type=CatalogSize)
+        sys.stdout.buffer.write(msgspec.json.encode(measure_cost(size, os.getpid())))
         return
     table = Table(title="CPU µs per request, the best of many turns", title_justify="left", title_style="dim")
     for heading in ("campaigns", "placements", "assignments", "compile s", "step ms", "MiB", "filled"):
@@ -34,17 +34,17 @@ def main() -> None:
     for heading in ("decide µs", "hit µs", "leased µs", "miss µs"):
         table.add_column(heading, justify="right")
     for size in SIZES:
-        table.add_row(*_cells(_measured(size)))
+        table.add_row(*_format_cells(_measure(size)))
     Console(width=120).print(table)
 
 
-def _measured(size: Size) -> Cost:
+def _measure(size: CatalogSize) -> ScaleCost:
     command = [sys.executable, "-m", "bench.scale", msgspec.json.encode(size).decode()]
     done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - ourselves
-    return msgspec.json.decode(done.stdout, type=Cost)
+    return msgspec.json.decode(done.stdout, type=ScaleCost)
 
 
-def _cells(cost: Cost) -> list[str]:
+def _format_cells(cost: ScaleCost) -> list[str]:
     size = cost.size
     return [
         *(f"{number:,}" for number in (size.campaigns, size.placements, size.assignments)),

@@ -24,7 +24,7 @@ COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-class Size(msgspec.Struct, frozen=True):
+class CatalogSize(msgspec.Struct, frozen=True):
     """How large a catalog is; every campaign has a banner of its own."""
 
     campaigns: int
@@ -32,19 +32,19 @@ class Size(msgspec.Struct, frozen=True):
     assignments: int
 
 
-def a_catalog(size: Size) -> Snapshot:
+def build_catalog(size: CatalogSize) -> Snapshot:
     """Make a catalog."""
     chance = Random(SEED)  # noqa: S311 - not a secret
-    pools = _rule_pools(chance)
+    pools = _build_rule_pools(chance)
     campaigns = [
-        (CampaignId(some_id(chance)), BannerId(some_id(chance)), _rules(chance, pools))
+        (CampaignId(build_id(chance)), BannerId(build_id(chance)), _choose_rules(chance, pools))
         for _ in range(size.campaigns)
     ]
     return Snapshot(
         version=1,
-        placements=[_placement(number, some_id(chance)) for number in range(size.placements)],
+        placements=[_build_placement(number, build_id(chance)) for number in range(size.placements)],
         assignments=[
-            _assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
+            _build_assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
             for number in range(size.assignments)
             for banner in [number % size.campaigns]
         ],
@@ -53,7 +53,7 @@ def a_catalog(size: Size) -> Snapshot:
     )
 
 
-def with_budgets(snapshot: Snapshot) -> Snapshot:
+def add_budgets(snapshot: Snapshot) -> Snapshot:
     """Let every offer of a catalog cost something that somebody limits."""
     priced = [
         msgspec.structs.replace(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments
@@ -61,7 +61,7 @@ def with_budgets(snapshot: Snapshot) -> Snapshot:
     return msgspec.structs.replace(snapshot, assignments=priced)
 
 
-def some_contexts(count: int) -> list[Context]:
+def build_contexts(count: int) -> list[Context]:
     """Make readers."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     return [
@@ -80,17 +80,17 @@ def some_contexts(count: int) -> list[Context]:
     ]
 
 
-def some_id(chance: Random) -> UUID:
+def build_id(chance: Random) -> UUID:
     """Make an id like those that the product makes."""
     return UUID(int=(chance.getrandbits(48) << 80) | (0x7 << 76) | (0b10 << 62) | chance.getrandbits(62))
 
 
-def an_assignment(chance: Random, number: int) -> AssignmentRow:
+def build_assignment(chance: Random, number: int) -> AssignmentRow:
     """Make an assignment of a campaign without rules."""
-    return _assignment(0, 0, (CampaignId(some_id(chance)), BannerId(some_id(chance)), ()), number)
+    return _build_assignment(0, 0, (CampaignId(build_id(chance)), BannerId(build_id(chance)), ()), number)
 
 
-def _rule_pools(chance: Random) -> list[list[Rule]]:
+def _build_rule_pools(chance: Random) -> list[list[Rule]]:
     """Make rules of every dimension; campaigns choose among them, as people do among few ideas."""
     return [
         [parse_rule("device", "in", chance.sample(DEVICES, 2)) for _ in range(6)],
@@ -105,11 +105,11 @@ def _rule_pools(chance: Random) -> list[list[Rule]]:
     ]
 
 
-def _rules(chance: Random, pools: list[list[Rule]]) -> tuple[Rule, ...]:
+def _choose_rules(chance: Random, pools: list[list[Rule]]) -> tuple[Rule, ...]:
     return tuple(chance.choice(pool) for pool in chance.sample(pools, chance.randint(1, 4)))
 
 
-def _placement(number: int, placement_id: UUID) -> PlacementRow:
+def _build_placement(number: int, placement_id: UUID) -> PlacementRow:
     return PlacementRow(
         key=number,
         id=PlacementId(placement_id),
@@ -123,7 +123,7 @@ def _placement(number: int, placement_id: UUID) -> PlacementRow:
     )
 
 
-def _assignment(
+def _build_assignment(
     number: int, placement: int, campaign: tuple[CampaignId, BannerId, tuple[Rule, ...]], banner: int
 ) -> AssignmentRow:
     campaign_id, banner_id, rules = campaign

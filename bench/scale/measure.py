@@ -22,20 +22,20 @@ from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
 from adloom.serving.leases.local_leases import LocalLeases
 from bench.load import BROWSER_HEADERS
-from bench.processes import usage_of
-from bench.scale.catalog import Size, a_catalog, some_contexts, with_budgets
+from bench.processes import measure_usage
+from bench.scale.catalog import CatalogSize, add_budgets, build_catalog, build_contexts
 
 REQUESTS: Final = 200
 OFFERS: Final = 1_000_000
 LOOK_SECONDS: Final = 100.0
-TURNS: Final = 100  # The best of them counts: everything else is somebody else's noise.
+REPEATS: Final = 100  # The best of them counts: everything else is somebody else's noise.
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - as it says
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleCost(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured; micros are of CPU, per request."""
 
-    size: Size
+    size: CatalogSize
     compile_seconds: float
     longest_step_millis: float
     resident_mebibytes: float
@@ -46,37 +46,37 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     miss_micros: float
 
 
-def cost_of(size: Size, pid: int) -> Cost:
+def measure_cost(size: CatalogSize, pid: int) -> ScaleCost:
     """Measure one size; a process measures one only, since memory is not given back."""
-    snapshot = a_catalog(size)
-    compile_seconds, longest_step_millis = _compile_cost(snapshot)
+    snapshot = build_catalog(size)
+    compile_seconds, longest_step_millis = _measure_compiling(snapshot)
     index = compile_index(snapshot)
     del snapshot
     gc.collect()
-    resident = usage_of([pid]).resident_bytes / (1 << 20)
+    resident = measure_usage([pid]).resident_bytes / (1 << 20)
     states, now = PlacementStates(), SystemClock().now()
     placements = list(index.by_key.values())
     asked = [
         (states.get(placements[number % len(placements)], now), context)
-        for number, context in enumerate(some_contexts(REQUESTS))
+        for number, context in enumerate(build_contexts(REQUESTS))
     ]
     decisions = [decide(state.placement, context, state.available) for state, context in asked]
-    return Cost(
+    return ScaleCost(
         size=size,
         compile_seconds=compile_seconds,
         longest_step_millis=longest_step_millis,
         resident_mebibytes=resident,
         filled_share=sum(map(bool, decisions)) / REQUESTS,
-        decide_micros=_best(
+        decide_micros=_measure_best(
             lambda: [decide(state.placement, context, state.available) for state, context in asked]
         ),
-        hit_micros=_answer_cost(index, keep_seconds=60),
-        leased_micros=_answer_cost(compile_index(with_budgets(a_catalog(size))), keep_seconds=60),
-        miss_micros=_answer_cost(index, keep_seconds=0),
+        hit_micros=_measure_answers(index, keep_seconds=60),
+        leased_micros=_measure_answers(compile_index(add_budgets(build_catalog(size))), keep_seconds=60),
+        miss_micros=_measure_answers(index, keep_seconds=0),
     )
 
 
-def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
+def _measure_compiling(snapshot: Snapshot) -> tuple[float, float]:
     shared, total, longest = Interner(), 0.0, 0.0
     for rows in group_rows(snapshot.placements, snapshot.assignments):
         steps = compile_placement(rows, shared)
@@ -89,7 +89,7 @@ def _compile_cost(snapshot: Snapshot) -> tuple[float, float]:
     return total, longest * 1e3
 
 
-def _answer_cost(index: Index, *, keep_seconds: int) -> float:
+def _measure_answers(index: Index, *, keep_seconds: int) -> float:
     states, book = PlacementStates(keep_seconds=keep_seconds), LocalLeases()
     routes = ServeRoutes(
         lambda: index,
@@ -104,10 +104,10 @@ def _answer_cost(index: Index, *, keep_seconds: int) -> float:
     states.mark_changed(book.take_changes())
     slugs = list(index.by_slug)
     requests = [
-        _request(slugs[number % len(slugs)], context.country or "")
-        for number, context in enumerate(some_contexts(REQUESTS))
+        _build_request(slugs[number % len(slugs)], context.country or "")
+        for number, context in enumerate(build_contexts(REQUESTS))
     ]
-    return _best(lambda: [routes.serve(request) for request in requests])
+    return _measure_best(lambda: [routes.serve(request) for request in requests])
 
 
 def _lease_all(book: LocalLeases, index: Index) -> None:
@@ -131,7 +131,7 @@ def _lease_all(book: LocalLeases, index: Index) -> None:
             book.on_answer(answer, second=second, at=at)
 
 
-def _request(slug: bytes, country: str) -> FastRequest:
+def _build_request(slug: bytes, country: str) -> FastRequest:
     headers = [(name.lower().encode(), value.encode()) for name, value in BROWSER_HEADERS.items()]
     headers.append((b"x-country-code", country.encode()))
     request = FastRequest(b"GET", b"/banners/serve/" + slug, headers=headers)
@@ -139,9 +139,9 @@ def _request(slug: bytes, country: str) -> FastRequest:
     return request
 
 
-def _best(work: Callable[[], object]) -> float:
+def _measure_best(work: Callable[[], object]) -> float:
     best = float("inf")
-    for _ in range(TURNS):
+    for _ in range(REPEATS):
         started_at = time.thread_time()
         work()
         best = min(best, time.thread_time() - started_at)

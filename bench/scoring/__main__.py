@@ -12,8 +12,15 @@ from adloom.auction.learned import LearnedScoring
 from adloom.auction.model import decode_model, encode_model
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
-from bench.scoring.quality import Quality, SeenAd, Size, compare_policies, first_hours, simulate_days
-from bench.scoring.traffic import Seen
+from bench.scoring.quality import (
+    PredictionQuality,
+    SeenAd,
+    TrafficSize,
+    compare_beginners,
+    compare_predictors,
+    simulate_traffic,
+)
+from bench.scoring.traffic import SeenImpression
 
 FIRST_HOURS: Final = 6
 SAMPLE_MAX: Final = 20_000
@@ -28,18 +35,18 @@ def main(
     """Compare predictions on days that were not learned from, and measure what they cost."""
     console = Console()
     with console.status("Living through 13 days"):
-        size = Size(seed=seed, impressions_a_day=impressions)
-        learned, judged = simulate_days(size)
+        size = TrafficSize(seed=seed, impressions_a_day=impressions)
+        learned, judged = simulate_traffic(size)
     clicks = sum(seen.example.is_clicked for seen in judged)
     with console.status("Learning"):
-        held_out = compare_policies(learned, judged)
-        early = first_hours([seen for seen in learned if seen.second < FIRST_HOURS * SECONDS_AN_HOUR])
-    console.print(_table(f"The last days: {len(judged):,} impressions, {clicks:,} clicks", held_out))
-    console.print(_table(f"A beginner's first {FIRST_HOURS} hours", early))
-    console.print(_costs(learned[:SAMPLE_MAX]))
+        held_out = compare_predictors(learned, judged)
+        early = compare_beginners([seen for seen in learned if seen.second < FIRST_HOURS * SECONDS_AN_HOUR])
+    console.print(_build_table(f"The last days: {len(judged):,} impressions, {clicks:,} clicks", held_out))
+    console.print(_build_table(f"A beginner's first {FIRST_HOURS} hours", early))
+    console.print(_measure_costs(learned[:SAMPLE_MAX]))
 
 
-def _table(title: str, rows: Sequence[Quality]) -> Table:
+def _build_table(title: str, rows: Sequence[PredictionQuality]) -> Table:
     table = Table("predicted by", title=title)
     for heading in ("log loss", "clicks / predicted", "off the true CTR"):
         table.add_column(heading, justify="right")
@@ -48,7 +55,7 @@ def _table(title: str, rows: Sequence[Quality]) -> Table:
     return table
 
 
-def _costs(seen: Sequence[Seen]) -> Table:
+def _measure_costs(seen: Sequence[SeenImpression]) -> Table:
     learner, heuristic = Learner(), Heuristic()
     table = Table("what", title="Cost")
     table.add_column("µs of CPU", justify="right")

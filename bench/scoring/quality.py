@@ -10,15 +10,15 @@ from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner, log_loss
-from bench.scoring.traffic import Market, Seen
+from bench.scoring.traffic import SeenImpression, SimulatedMarket
 
 WAIT_SECONDS: Final = 1_800
 PUBLISH_SECONDS: Final = 30
 
-Predict = Callable[[Seen], float]
+Predict = Callable[[SeenImpression], float]
 
 
-class Size(msgspec.Struct, frozen=True, kw_only=True):
+class TrafficSize(msgspec.Struct, frozen=True, kw_only=True):
     """How much traffic there is: days to learn from, days to be judged by."""
 
     seed: int = 1
@@ -29,7 +29,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     banners: int = 80
 
 
-class Quality(msgspec.Struct, frozen=True, kw_only=True):
+class PredictionQuality(msgspec.Struct, frozen=True, kw_only=True):
     """How good predictions were."""
 
     name: str
@@ -47,17 +47,20 @@ class SeenAd(msgspec.Struct, frozen=True):
     format: str = "single_image"
 
 
-def simulate_days(size: Size) -> tuple[list[Seen], list[Seen]]:
+def simulate_traffic(size: TrafficSize) -> tuple[list[SeenImpression], list[SeenImpression]]:
     """Return the traffic of the days to learn from, and of the days to judge by."""
-    market = Market(size.seed, placements=size.placements, banners=size.banners)
+    market = SimulatedMarket(size.seed, placements=size.placements, banners=size.banners)
     days = [
-        list(market.day(day, size.impressions_a_day)) for day in range(size.learned_days + size.judged_days)
+        list(market.simulate_day(day, size.impressions_a_day))
+        for day in range(size.learned_days + size.judged_days)
     ]
     learned = [seen for day in days[: size.learned_days] for seen in day]
     return learned, [seen for day in days[size.learned_days :] for seen in day]
 
 
-def compare_policies(learned: Sequence[Seen], judged: Sequence[Seen]) -> list[Quality]:
+def compare_predictors(
+    learned: Sequence[SeenImpression], judged: Sequence[SeenImpression]
+) -> list[PredictionQuality]:
     """Judge everybody by the same impressions."""
     average = sum(seen.example.is_clicked for seen in learned) / len(learned)
     learner = Learner()
@@ -65,29 +68,31 @@ def compare_policies(learned: Sequence[Seen], judged: Sequence[Seen]) -> list[Qu
         learner.learn(seen.example)
     policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     return [
-        quality("plain average", judged, lambda _: average),
-        quality("heuristic", judged, by_heuristic()),
-        quality("learned, then left alone", judged, lambda seen: predicted(policy, seen)),
-        online("learned, and goes on", learner, judged),
-        quality("the true CTRs", judged, lambda seen: seen.ctr),
+        judge_predictor("plain average", judged, lambda _: average),
+        judge_predictor("heuristic", judged, build_heuristic()),
+        judge_predictor("learned, then left alone", judged, lambda seen: predict(policy, seen)),
+        judge_online("learned, and goes on", learner, judged),
+        judge_predictor("the true CTRs", judged, lambda seen: seen.ctr),
     ]
 
 
-def first_hours(seen: Sequence[Seen]) -> list[Quality]:
+def compare_beginners(seen: Sequence[SeenImpression]) -> list[PredictionQuality]:
     """Judge beginners by their first traffic: one that waits, one that learns clicks as they come."""
     return [
-        quality("heuristic", seen, by_heuristic()),
-        online("every example 30 minutes after its impression", Learner(), seen),
-        online("clicks at once, the others after 30 minutes", Learner(), seen, are_clicks_first=True),
+        judge_predictor("heuristic", seen, build_heuristic()),
+        judge_online("every example 30 minutes after its impression", Learner(), seen),
+        judge_online("clicks at once, the others after 30 minutes", Learner(), seen, are_clicks_first=True),
     ]
 
 
-def online(name: str, learner: Learner, judged: Sequence[Seen], *, are_clicks_first: bool = False) -> Quality:
+def judge_online(
+    name: str, learner: Learner, judged: Sequence[SeenImpression], *, are_clicks_first: bool = False
+) -> PredictionQuality:
     """Judge a learner that learns on from what it is judged by, as late as it can know the answer."""
     predictions: list[float] = []
     policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     published_at = judged[0].second
-    answers = in_order(judged, are_clicks_first=are_clicks_first)
+    answers = order_answers(judged, are_clicks_first=are_clicks_first)
     due, answer = next(answers)
     for seen in judged:
         while due <= seen.second:
@@ -96,14 +101,16 @@ def online(name: str, learner: Learner, judged: Sequence[Seen], *, are_clicks_fi
         if seen.second >= published_at + PUBLISH_SECONDS:
             policy = LearnedScoring(learner.build_model(version=1, at=0.0))
             published_at = seen.second
-        predictions.append(predicted(policy, seen))
-    return judge(name, judged, predictions)
+        predictions.append(predict(policy, seen))
+    return judge_predictions(name, judged, predictions)
 
 
-def in_order(judged: Sequence[Seen], *, are_clicks_first: bool) -> Iterator[tuple[float, Seen]]:
+def order_answers(
+    judged: Sequence[SeenImpression], *, are_clicks_first: bool
+) -> Iterator[tuple[float, SeenImpression]]:
     """Yield impressions once it is known whether they were clicked."""
 
-    def known(seen: Seen) -> float:
+    def known(seen: SeenImpression) -> float:
         if are_clicks_first and seen.clicked_at is not None:
             return min(seen.clicked_at, seen.second + WAIT_SECONDS)
         return seen.second + WAIT_SECONDS
@@ -113,25 +120,27 @@ def in_order(judged: Sequence[Seen], *, are_clicks_first: bool) -> Iterator[tupl
     return merge(clicked, ignored, key=lambda pair: pair[0])
 
 
-def by_heuristic() -> Predict:
+def build_heuristic() -> Predict:
     """Predict as the heuristic does."""
     heuristic = Heuristic()
     return lambda seen: heuristic.build_scorer(seen.example.signals).ctr_max / CTR_ONE
 
 
-def predicted(policy: LearnedScoring, seen: Seen) -> float:
+def predict(policy: LearnedScoring, seen: SeenImpression) -> float:
     """Predict as a delivery process does."""
     example = seen.example
     ad = SeenAd(example.placement_key, example.banner_key, example.campaign_key)
     return policy.build_scorer(example.signals).predict_ctr(ad) / CTR_ONE
 
 
-def quality(name: str, judged: Sequence[Seen], predict: Predict) -> Quality:
+def judge_predictor(name: str, judged: Sequence[SeenImpression], predict: Predict) -> PredictionQuality:
     """Judge a way to predict."""
-    return judge(name, judged, [predict(seen) for seen in judged])
+    return judge_predictions(name, judged, [predict(seen) for seen in judged])
 
 
-def judge(name: str, judged: Sequence[Seen], predictions: Iterable[float]) -> Quality:
+def judge_predictions(
+    name: str, judged: Sequence[SeenImpression], predictions: Iterable[float]
+) -> PredictionQuality:
     """Compare predictions with what happened, and with what is true."""
     loss = expected = observed = error = 0.0
     for seen, prediction in zip(judged, predictions, strict=True):
@@ -141,4 +150,6 @@ def judge(name: str, judged: Sequence[Seen], predictions: Iterable[float]) -> Qu
         observed += is_clicked
         error += abs(prediction - seen.ctr) / seen.ctr
     count = len(judged)
-    return Quality(name=name, log_loss=loss / count, calibration=observed / expected, error=error / count)
+    return PredictionQuality(
+        name=name, log_loss=loss / count, calibration=observed / expected, error=error / count
+    )

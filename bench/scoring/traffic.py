@@ -34,7 +34,7 @@ _HOURS: Final = 24
 _WORN: Final = 0.1
 
 
-class Seen(NamedTuple):
+class SeenImpression(NamedTuple):
     """An impression: when, of what, its true CTR, and when its click came."""
 
     second: float
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
     clicked_at: float | None
 
 
-class Market:
+class SimulatedMarket:
     """Placements, banners and visitors of one seed."""
 
     def __init__(self, seed: int, *, placements: int = 12, banners: int = 80) -> None:
@@ -56,17 +56,19 @@ class Market:
         self._wear = [0.1 if self._chance.random() < _WORN else 0.0 for _ in range(banners)]
         self._pairs = {(p, b): gauss(0, 0.2) for p in range(placements) for b in range(banners)}
         self._on_device = {(b, device): gauss(0, 0.25) for b in range(banners) for device in DEVICES}
-        self._levels = {kind: _logit(LEVELS[kind] * _heuristic(kind)) for kind in TYPES}
+        self._levels = {kind: _compute_logit(LEVELS[kind] * _predict_heuristic(kind)) for kind in TYPES}
 
-    def day(self, number: int, impressions: int) -> Iterator[Seen]:
+    def simulate_day(self, number: int, impressions: int) -> Iterator[SeenImpression]:
         """Live through a day, whose impressions come in their order."""
         chance = self._chance
         for key, wear in enumerate(self._wear):
             self._banners[key] += chance.gauss(0, 0.08) - wear
         for second in sorted(chance.uniform(0, SECONDS_A_DAY) for _ in range(impressions)):
-            yield self._seen(number * SECONDS_A_DAY + second, int(second) * _HOURS // SECONDS_A_DAY)
+            yield self._simulate_impression(
+                number * SECONDS_A_DAY + second, int(second) * _HOURS // SECONDS_A_DAY
+            )
 
-    def _seen(self, second: float, hour: int) -> Seen:
+    def _simulate_impression(self, second: float, hour: int) -> SeenImpression:
         chance = self._chance
         placement, banner = chance.randrange(len(self._placements)), chance.randrange(len(self._banners))
         signals = Signals(
@@ -76,7 +78,7 @@ class Market:
             country=chance.choices(tuple(COUNTRIES), (4, 2, 2, 1, 1))[0],
             hour=hour,
         )
-        ctr = self._ctr(placement, banner, signals)
+        ctr = self._compute_ctr(placement, banner, signals)
         clicked_at = None
         if chance.random() < ctr:
             delay = chance.lognormvariate(log(CLICK_SECONDS_MEDIAN), CLICK_SPREAD)
@@ -85,9 +87,9 @@ class Market:
         example = Example(
             placement + 1, banner + 1, banner // 2 + 1, signals, is_clicked=clicked_at is not None
         )
-        return Seen(second, example, ctr, clicked_at)
+        return SeenImpression(second, example, ctr, clicked_at)
 
-    def _ctr(self, placement: int, banner: int, signals: Signals) -> float:
+    def _compute_ctr(self, placement: int, banner: int, signals: Signals) -> float:
         height, peak = self._waves[placement]
         assert signals.device is not None
         assert signals.hour is not None
@@ -105,9 +107,9 @@ class Market:
         return 1 / (1 + exp(-logits))
 
 
-def _heuristic(placement_type: str) -> float:
+def _predict_heuristic(placement_type: str) -> float:
     return Heuristic().build_scorer(Signals(placement_type=placement_type)).ctr_max / CTR_ONE
 
 
-def _logit(probability: float) -> float:
+def _compute_logit(probability: float) -> float:
     return log(probability / (1 - probability))

@@ -8,25 +8,25 @@ import pytest
 from rich.console import Console
 
 from bench import command as bench
-from bench.figures import EVENT, NO_OP, SERVE, Figures, figures_of, verdicts_of
-from bench.report import Report, rendered, report_of
-from bench.rounds import Plan
+from bench.figures import EVENT, NO_OP, SERVE, TargetFigures, compute_figures, judge_goals
+from bench.report import BenchReport, build_report, render_report
+from bench.rounds import BenchPlan
 from tests.bench.test_figures import a_sample
 
-PLAN = Plan(seconds=0.3, rounds=1, connections=2, workers=1)
+PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
 
 
-def shown(figures: list[Figures]) -> str:
+def shown(figures: list[TargetFigures]) -> str:
     now = datetime(2026, 11, 15, tzinfo=UTC)
     console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(rendered(report_of(PLAN, figures, verdicts_of(figures), now=now)))
+    console.print(render_report(build_report(PLAN, figures, judge_goals(figures), now=now)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_the_table_says_which_goals_are_met() -> None:
-    met = figures_of([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=15)])
-    missed = figures_of([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=25)])
+    met = compute_figures([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=15)])
+    missed = compute_figures([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=25)])
 
     assert "at most 2 times the CPU of no-op: 1.50, met" in shown(met)
     assert "at most 2 times the CPU of no-op: 2.50, NOT MET" in shown(missed)
@@ -37,7 +37,7 @@ def test_the_table_says_which_goals_are_met() -> None:
 def test_the_bench_measures_the_real_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bench.run(seconds=0.3, rounds=1, connections=2, json_file=tmp_path / "results.json")
 
-    report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=Report)
+    report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=BenchReport)
     assert [figures.target for figures in report.figures][:3] == [NO_OP, SERVE, EVENT]
     assert all(figures.requests_per_second > 10 for figures in report.figures)
     assert all(figures.resident_bytes > 1_000_000 for figures in report.figures)

@@ -5,19 +5,19 @@ import pytest
 from rich.console import Console
 
 from bench.budgets import charges, idle, serve
-from bench.budgets.outcome import Outcome, drawn
+from bench.budgets.outcome import BudgetOutcome, render_outcome
 from bench.load import LoadError
-from bench.rounds import Plan
+from bench.rounds import BenchPlan
 from tests.bench.test_figures import a_sample
 
-PLAN = Plan(seconds=0.3, rounds=1, connections=2, workers=1)
-PAIR = serve.Pair(campaigns=2, slots=1)
+PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
+PAIR = serve.PlacementPair(campaigns=2, slots=1)
 FREE, PAID = PAIR.names
 
 
-def shown(outcome: Outcome) -> str:
+def shown(outcome: BudgetOutcome) -> str:
     console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(drawn(outcome))
+    console.print(render_outcome(outcome))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -26,8 +26,8 @@ def say_nothing(_said: str) -> None:
     pass
 
 
-def work(name: str, *, seconds: float, worker_seconds: float) -> charges.Work:
-    return charges.Work(
+def work(name: str, *, seconds: float, worker_seconds: float) -> charges.ChargeRound:
+    return charges.ChargeRound(
         name=name, events=10_000, seconds=seconds, worker_seconds=worker_seconds, database_seconds=0.1
     )
 
@@ -38,7 +38,7 @@ def test_rounds_with_budgets_are_compared_with_the_rounds_next_to_them() -> None
         a_sample(name, cpu_micros=micros) for name, micros in ((FREE, 10), (PAID, 11), (FREE, 20), (PAID, 22))
     ]
 
-    outcome = serve.outcome_of([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
+    outcome = serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
 
     assert "at most 20% more server CPU a request: +10.0%, met" in shown(outcome)
 
@@ -46,7 +46,7 @@ def test_rounds_with_budgets_are_compared_with_the_rounds_next_to_them() -> None
 def test_serving_that_gets_dearer_by_more_than_it_may_is_told() -> None:
     samples = [a_sample(FREE, cpu_micros=10), a_sample(PAID, cpu_micros=13)]
 
-    outcome = serve.outcome_of([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
+    outcome = serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 1.0}, PLAN)
 
     assert "+30.0%, NOT MET" in shown(outcome)
 
@@ -55,7 +55,7 @@ def test_answers_without_banners_are_not_measured() -> None:
     samples = [a_sample(FREE, cpu_micros=10), a_sample(PAID, cpu_micros=5)]
 
     with pytest.raises(LoadError, match=f"{PAID}: only 50%"):
-        serve.outcome_of([PAIR], samples, {FREE: 1.0, PAID: 0.5}, PLAN)
+        serve.compare_serving([PAIR], samples, {FREE: 1.0, PAID: 0.5}, PLAN)
 
 
 def test_charges_are_judged_by_their_rate_and_compared_with_counting() -> None:
@@ -64,7 +64,7 @@ def test_charges_are_judged_by_their_rate_and_compared_with_counting() -> None:
         work(charges.CHARGED, seconds=0.8, worker_seconds=0.6),
     ]
 
-    text = shown(charges.outcome_of(works, 100))
+    text = shown(charges.compare_charges(works, 100))
 
     assert "at least 10,000 charges a second, all in the money ledger: 12,500, met" in text
     assert "1.50" in text
@@ -72,11 +72,11 @@ def test_charges_are_judged_by_their_rate_and_compared_with_counting() -> None:
 
 def test_idle_campaigns_are_compared_with_none() -> None:
     states = [
-        idle.State(name="none", resident_bytes=50_000_000, idle_share=0.01),
-        idle.State(name="many", resident_bytes=1_200_000_000, idle_share=0.03, seconds=9.0),
+        idle.IdleState(name="none", resident_bytes=50_000_000, idle_share=0.01),
+        idle.IdleState(name="many", resident_bytes=1_200_000_000, idle_share=0.03, seconds=9.0),
     ]
 
-    text = shown(idle.outcome_of(states, 20.0))
+    text = shown(idle.compare_idle(states, 20.0))
 
     assert "under 1,000 MB in the worker: 1200 MB, NOT MET" in text
     assert "+2.00%, NOT MET" in text
@@ -85,21 +85,21 @@ def test_idle_campaigns_are_compared_with_none() -> None:
 @pytest.mark.process
 @pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_serving_is_measured_on_the_real_product() -> None:
-    outcome = serve.measured(PLAN, [PAIR], say_nothing)
+    outcome = serve.measure_serving(PLAN, [PAIR], say_nothing)
 
     assert [row[0] for row in outcome.rows] == [FREE, PAID]
 
 
 @pytest.mark.process
 async def test_charging_is_measured_on_a_real_worker() -> None:
-    outcome = await charges.measured(events=200, campaigns=6, rounds=1, say=say_nothing)
+    outcome = await charges.measure_charges(events=200, campaigns=6, rounds=1, say=say_nothing)
 
     assert [row[0] for row in outcome.rows] == [charges.COUNTED, charges.CHARGED]
 
 
 @pytest.mark.process
 async def test_idle_campaigns_are_measured_in_a_real_worker() -> None:
-    outcome = await idle.measured(campaigns=50, sessions=2, idle_seconds=0.3, say=say_nothing)
+    outcome = await idle.measure_idle(campaigns=50, sessions=2, idle_seconds=0.3, say=say_nothing)
 
     assert len(outcome.rows) == 3
     assert outcome.judged[0].is_met

@@ -1,6 +1,6 @@
 import math
 
-from bench.figures import NGINX, NO_OP, SERVE, Goal, Sample, figures_of, share_of, verdicts_of
+from bench.figures import NGINX, NO_OP, SERVE, CpuGoal, Sample, compute_figures, compute_share, judge_goals
 from bench.load import Load
 
 
@@ -22,7 +22,7 @@ def test_figures_are_medians_of_the_rounds() -> None:
         a_sample(NO_OP, cpu_micros=12, requests=2_000, resident_bytes=6),
     ]
 
-    (figures,) = figures_of(samples)
+    (figures,) = compute_figures(samples)
 
     assert math.isclose(figures.cpu_micros, 12)
     assert figures.requests_per_second == 1_000
@@ -33,7 +33,7 @@ def test_figures_are_medians_of_the_rounds() -> None:
 def test_each_target_is_compared_with_the_no_op_of_the_same_run() -> None:
     samples = [a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=15), a_sample(NGINX, cpu_micros=5)]
 
-    ratios = {figures.target: figures.cpu_to_no_op for figures in figures_of(samples)}
+    ratios = {figures.target: figures.cpu_to_no_op for figures in compute_figures(samples)}
 
     assert {name: round(ratio, 6) for name, ratio in ratios.items()} == {NO_OP: 1, SERVE: 1.5, NGINX: 0.5}
 
@@ -47,14 +47,14 @@ def test_a_share_is_that_of_the_same_round() -> None:
         for target, requests in zip((NO_OP, SERVE), both, strict=True)
     ]
 
-    assert share_of(samples, SERVE, NO_OP) == 0.3
+    assert compute_share(samples, SERVE, NO_OP) == 0.3
 
 
 def test_a_goal_is_met_up_to_its_bound() -> None:
-    figures = figures_of([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=20)])
+    figures = compute_figures([a_sample(NO_OP, cpu_micros=10), a_sample(SERVE, cpu_micros=20)])
 
-    (met,) = verdicts_of(figures, [Goal(target=SERVE, of=NO_OP, at_most=2.0)])
-    (missed,) = verdicts_of(figures, [Goal(target=SERVE, of=NO_OP, at_most=1.9)])
+    (met,) = judge_goals(figures, [CpuGoal(target=SERVE, of=NO_OP, at_most=2.0)])
+    (missed,) = judge_goals(figures, [CpuGoal(target=SERVE, of=NO_OP, at_most=1.9)])
 
     assert met.is_met
     assert not missed.is_met
@@ -62,12 +62,12 @@ def test_a_goal_is_met_up_to_its_bound() -> None:
 
 
 def test_a_goal_about_a_server_that_is_not_installed_is_left_out() -> None:
-    figures = figures_of([a_sample(NO_OP), a_sample(SERVE)])
+    figures = compute_figures([a_sample(NO_OP), a_sample(SERVE)])
 
-    assert [verdict.goal.target for verdict in verdicts_of(figures)] == [SERVE]
+    assert [verdict.goal.target for verdict in judge_goals(figures)] == [SERVE]
 
 
 def test_rounds_shorter_than_a_tick_do_not_break_the_ratios() -> None:
-    figures = figures_of([a_sample(NO_OP, cpu_micros=0), a_sample(SERVE)])
+    figures = compute_figures([a_sample(NO_OP, cpu_micros=0), a_sample(SERVE)])
 
     assert figures[1].cpu_to_no_op == math.inf

@@ -6,16 +6,22 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.processes import command_line, descendants, keep_off_last_cpu, pin_to_last_cpu, usage_of
+from bench.processes import (
+    keep_off_last_cpu,
+    list_descendants,
+    measure_usage,
+    pin_to_last_cpu,
+    read_command_line,
+)
 
 
 def test_the_time_of_a_process_grows_as_it_works() -> None:
-    before = usage_of([os.getpid()])
+    before = measure_usage([os.getpid()])
     ends_at = time.process_time() + 0.1
     while time.process_time() < ends_at:
         pass
 
-    after = usage_of([os.getpid()])
+    after = measure_usage([os.getpid()])
 
     assert 0.05 < after.cpu_seconds - before.cpu_seconds < 1
     assert after.resident_bytes > 1_000_000
@@ -28,10 +34,10 @@ def test_children_and_their_children_are_found_by_how_they_were_started() -> Non
         ends_at = time.monotonic() + 10
         found: list[int] = []
         while not found and time.monotonic() < ends_at:
-            found = [pid for pid in descendants(os.getpid()) if grandchild in command_line(pid)]
+            found = [pid for pid in list_descendants(os.getpid()) if grandchild in read_command_line(pid)]
             time.sleep(0.01)
 
-        assert child.pid in descendants(os.getpid())
+        assert child.pid in list_descendants(os.getpid())
         assert len(found) == 1
         os.kill(found[0], 9)
 
@@ -40,7 +46,7 @@ def test_a_process_that_is_gone_has_no_command_line() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         pass
 
-    assert command_line(child.pid) == []
+    assert read_command_line(child.pid) == []
 
 
 CPUS = os.sched_getaffinity(0)

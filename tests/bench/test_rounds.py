@@ -4,16 +4,16 @@ import shutil
 import pytest
 
 from bench.load import Effort, Load, LoadError, Target, run_wrk
-from bench.nginx import find_nginx, running_nginx
-from bench.processes import usage_of
-from bench.product import clean_environment
-from bench.rounds import Plan, Subject, take_samples
+from bench.nginx import find_nginx, run_nginx
+from bench.processes import measure_usage
+from bench.product import filter_environment
+from bench.rounds import BenchPlan, BenchSubject, take_samples
 
-PLAN = Plan(seconds=0.2, rounds=2, connections=3, workers=1)
+PLAN = BenchPlan(seconds=0.2, rounds=2, connections=3, workers=1)
 
 
-def subjects(*names: str) -> list[Subject]:
-    return [Subject(target=Target(name=name, port=1, path="/"), pids=[os.getpid()]) for name in names]
+def subjects(*names: str) -> list[BenchSubject]:
+    return [BenchSubject(target=Target(name=name, port=1, path="/"), pids=[os.getpid()]) for name in names]
 
 
 class RecordedLoad:
@@ -53,19 +53,19 @@ def test_a_target_that_refuses_is_not_measured() -> None:
 def test_the_product_is_measured_as_it_comes() -> None:
     variables = {"PATH": "/bin", "DATABASE_URL": "x", "RATE_LIMIT_PERMITS_PER_MINUTE": "1", "ADLOOM_X": "1"}
 
-    assert clean_environment(variables) == {"PATH": "/bin"}
+    assert filter_environment(variables) == {"PATH": "/bin"}
 
 
 @pytest.mark.skipif(find_nginx() is None or not shutil.which("wrk"), reason="needs nginx and wrk")
 def test_nginx_answers_and_its_time_is_counted() -> None:
     program = find_nginx()
     assert program is not None
-    with running_nginx(program) as nginx:
-        before = usage_of(nginx.pids)
+    with run_nginx(program) as nginx:
+        before = measure_usage(nginx.pids)
 
         load = run_wrk(nginx.target, Effort(connections=2, seconds=0.3, serial_prefix=""))
 
         assert load.requests > 100
         assert load.errors == 0
-        assert usage_of(nginx.pids).cpu_seconds > before.cpu_seconds
+        assert measure_usage(nginx.pids).cpu_seconds > before.cpu_seconds
         assert len(nginx.pids) == 2, "a master and one worker"

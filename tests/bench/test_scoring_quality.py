@@ -4,13 +4,20 @@ from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
-from bench.scoring.quality import SeenAd, Size, compare_policies, first_hours, predicted, simulate_days
+from bench.scoring.quality import (
+    SeenAd,
+    TrafficSize,
+    compare_beginners,
+    compare_predictors,
+    predict,
+    simulate_traffic,
+)
 
-SMALL = Size(learned_days=6, judged_days=2, impressions_a_day=6_000, placements=6, banners=20)
+SMALL = TrafficSize(learned_days=6, judged_days=2, impressions_a_day=6_000, placements=6, banners=20)
 
 
 def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
-    average, heuristic, alone, online, true = compare_policies(*simulate_days(SMALL))
+    average, heuristic, alone, online, true = compare_predictors(*simulate_traffic(SMALL))
 
     for learned in (alone, online):
         assert true.log_loss < learned.log_loss < min(average.log_loss, heuristic.log_loss)
@@ -19,8 +26,8 @@ def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
 
 
 def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_waits() -> None:
-    learned, _ = simulate_days(Size(learned_days=1, judged_days=1, impressions_a_day=12_000))
-    heuristic, waits, eager = first_hours(learned[:3_000])
+    learned, _ = simulate_traffic(TrafficSize(learned_days=1, judged_days=1, impressions_a_day=12_000))
+    heuristic, waits, eager = compare_beginners(learned[:3_000])
 
     assert waits.log_loss < heuristic.log_loss
     assert waits.log_loss < eager.log_loss
@@ -28,17 +35,17 @@ def test_a_beginner_that_learns_clicks_before_the_rest_is_worse_than_one_that_wa
 
 
 def test_an_untrained_model_is_the_heuristic() -> None:
-    traffic, _ = simulate_days(Size(learned_days=1, judged_days=1, impressions_a_day=500))
+    traffic, _ = simulate_traffic(TrafficSize(learned_days=1, judged_days=1, impressions_a_day=500))
     policy, heuristic = LearnedScoring(Learner().build_model(version=1, at=0.0)), Heuristic()
 
     for seen in traffic:
         ad = SeenAd(seen.example.placement_key, seen.example.banner_key, seen.example.campaign_key)
         flat = heuristic.build_scorer(seen.example.signals).predict_ctr(ad)
         assert policy.build_scorer(seen.example.signals).predict_ctr(ad) == flat
-        assert predicted(policy, seen) == flat / CTR_ONE
+        assert predict(policy, seen) == flat / CTR_ONE
 
 
 def test_a_market_is_the_same_for_the_same_seed() -> None:
-    size = Size(learned_days=1, judged_days=1, impressions_a_day=50)
+    size = TrafficSize(learned_days=1, judged_days=1, impressions_a_day=50)
 
-    assert simulate_days(size) == simulate_days(size)
+    assert simulate_traffic(size) == simulate_traffic(size)

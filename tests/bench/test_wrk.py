@@ -10,10 +10,10 @@ from bench.load import (
     Load,
     LoadError,
     Target,
+    build_script,
+    build_wrk_command,
     parse_report,
     run_wrk,
-    script_for,
-    wrk_command,
 )
 from tests.bench.small_server import SmallServer
 
@@ -45,11 +45,11 @@ def test_what_wrk_says_instead_of_a_report_is_told() -> None:
 
 
 def test_a_get_needs_no_more_than_the_report() -> None:
-    assert script_for(a_target(), an_effort()) == REPORT
+    assert build_script(a_target(), an_effort()) == REPORT
 
 
 def test_every_request_has_the_headers_of_a_browser() -> None:
-    words = wrk_command("wrk", a_target(), an_effort(seconds=2.5), Path("s.lua"))
+    words = build_wrk_command("wrk", a_target(), an_effort(seconds=2.5), Path("s.lua"))
 
     assert words[-1] == "http://127.0.0.1:1/x"
     assert words[words.index("-d") + 1] == "3s"

@@ -49,13 +49,13 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
-from adloom.sync.processor import SyncProcessor, backoff
+from adloom.sync.processor import SyncProcessor, choose_backoff
 from adloom.sync.providers.http_client import open_http_client
 from adloom.sync.providers.meta import META_URL, MetaProvider
 from adloom.sync.providers.mock import MockProvider
 from adloom.sync.providers.own import OwnProvider
 from adloom.sync.queue import open_stats_queue
-from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, schedule_job
+from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, build_schedule_job
 from adloom.sync.words import Platform
 
 # One a projection, three for budget actors, one more.
@@ -250,10 +250,10 @@ async def open_sync(
         processor = SyncProcessor(pool, providers, clock=clock, sealer=cipher)
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
         worker = JobWorker(
-            QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=backoff
+            QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=choose_backoff
         )
         register_sync(metrics, processor.tally, scheduler, queue=queue, worker=worker, clock=clock)
-        yield SyncParts(schedule_job(settings.sync_cron), {SCHEDULE_STATS: scheduler.handle}, worker)
+        yield SyncParts(build_schedule_job(settings.sync_cron), {SCHEDULE_STATS: scheduler.handle}, worker)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
-from adloom.sync.jobs import Origin, SyncJob, jobs_of
+from adloom.sync.jobs import Origin, SyncJob, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
-from adloom.sync.scheduler_store import eligible_sellers
+from adloom.sync.scheduler_store import load_eligible_sellers
 
 DAYS_MAX: Final = 3_660
 ONE_DAY: Final = timedelta(days=1)
@@ -46,7 +46,7 @@ async def run(  # noqa: PLR0913 - where, what, and how it is shown
     sellers = [seller_id] if seller_id is not None else await _sellers(services.database_url)
     if not sellers:
         raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
-    jobs = [job for seller in sellers for job in jobs_of(seller, first, last, Origin.BACKFILL)]
+    jobs = [job for seller in sellers for job in build_jobs(seller, first, last, Origin.BACKFILL)]
     try:
         async with open_stats_queue(services.redis_url) as queue:
             put = await queue.put(jobs)
@@ -74,7 +74,7 @@ def check_days(first: date, last: date, *, today: date) -> None:
 async def _sellers(database_url: str) -> list[UUID]:
     try:
         async with open_pool(database_url, size_max=1) as pool:
-            return [seller.seller_id for seller in await eligible_sellers(pool)]
+            return [seller.seller_id for seller in await load_eligible_sellers(pool)]
     except POSTGRES_AWAY as error:
         raise DatabaseError(
             f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."

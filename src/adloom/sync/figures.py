@@ -36,24 +36,24 @@ class Ratios(msgspec.Struct, frozen=True, kw_only=True):
     roas: Decimal
 
 
-def ratios_of(figures: Figures) -> Ratios:
+def compute_ratios(figures: Figures) -> Ratios:
     """Derive the ratios of some figures, to 4 places; of nothing they are 0."""
     return Ratios(
-        cpm=ratio(figures.spend * THOUSAND, figures.impressions),
-        ctr=ratio(figures.link_clicks, figures.impressions),
-        cpc=ratio(figures.spend, figures.link_clicks),
-        cost_per_purchase=ratio(figures.spend, figures.purchases),
-        roas=ratio(figures.purchase_value, figures.spend),
+        cpm=compute_ratio(figures.spend * THOUSAND, figures.impressions),
+        ctr=compute_ratio(figures.link_clicks, figures.impressions),
+        cpc=compute_ratio(figures.spend, figures.link_clicks),
+        cost_per_purchase=compute_ratio(figures.spend, figures.purchases),
+        roas=compute_ratio(figures.purchase_value, figures.spend),
     )
 
 
-def ratio(of: Decimal | int, to: Decimal | int) -> Decimal:
+def compute_ratio(of: Decimal | int, to: Decimal | int) -> Decimal:
     """Divide, half up on the fourth place; by nothing gives 0."""
     if not to:
         return ZERO
     return (Decimal(of) / to).quantize(RATIO_PLACE, rounding=ROUND_HALF_UP)
 
 
-def money(amount: Decimal) -> Decimal:
+def round_money(amount: Decimal) -> Decimal:
     """Round an amount to hundredths, half up."""
     return amount.quantize(CENT, rounding=ROUND_HALF_UP)

@@ -61,7 +61,7 @@ class SyncJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return msgspec.to_builtins(self)
 
 
-def jobs_of(seller_id: UUID, first: date, last: date, origin: Origin) -> list[SyncJob]:
+def build_jobs(seller_id: UUID, first: date, last: date, origin: Origin) -> list[SyncJob]:
     """List the jobs of a range: one a level."""
     return [
         SyncJob(seller_id=seller_id, date_from=first, date_to=last, level=level, origin=origin)
@@ -69,7 +69,7 @@ def jobs_of(seller_id: UUID, first: date, last: date, origin: Origin) -> list[Sy
     ]
 
 
-def job_from(payload: Mapping[str, str]) -> SyncJob:
+def parse_job(payload: Mapping[str, str]) -> SyncJob:
     """Read a job as the queue carries it."""
     return msgspec.convert(payload, SyncJob, strict=False)
 
@@ -79,17 +79,17 @@ def belongs_to(job_id: str, seller_id: UUID) -> bool:
     return job_id.startswith(f"{ID_PREFIX}{SEPARATOR}{seller_id}{SEPARATOR}")
 
 
-def backoff_after(attempt: int, retry_after: timedelta = timedelta()) -> timedelta:
+def compute_backoff(attempt: int, retry_after: timedelta = timedelta()) -> timedelta:
     """Tell how long to wait after an attempt, the first being 1; at least as long as the platform asks for."""
     return max(BACKOFF[min(attempt, len(BACKOFF)) - 1], retry_after)
 
 
-def days_of(first: date, last: date) -> Iterator[date]:
+def list_days(first: date, last: date) -> Iterator[date]:
     """List days, both included."""
     return (first + timedelta(days=number) for number in range((last - first).days + 1))
 
 
-def stretches(first: date, last: date, *, days_max: int) -> Iterator[tuple[date, date]]:
+def split_days(first: date, last: date, *, days_max: int) -> Iterator[tuple[date, date]]:
     """Cut a range of days into stretches that are not too long."""
     for start in range(0, (last - first).days + 1, days_max):
         begin = first + timedelta(days=start)

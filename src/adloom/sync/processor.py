@@ -18,10 +18,10 @@ from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret
-from adloom.sync.jobs import Origin, SyncJob, backoff_after, days_of, job_from, stretches
+from adloom.sync.jobs import Origin, SyncJob, compute_backoff, list_days, parse_job, split_days
 from adloom.sync.pipeline import entity_store, store
-from adloom.sync.pipeline.entity_store import FoundAccount
-from adloom.sync.pipeline.store import Fetched, SyncKey
+from adloom.sync.pipeline.entity_store import SyncAccount
+from adloom.sync.pipeline.store import FetchSource, SyncKey
 from adloom.sync.providers.protocol import (
     REASON_LENGTH_MAX,
     AccountLink,
@@ -42,7 +42,7 @@ ONE_DAY: Final = timedelta(days=1)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
-TellShare = Callable[[float], Awaitable[None]]
+ReportProgress = Callable[[float], Awaitable[None]]
 
 
 class SyncOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class SyncProcessor:
 
     async def handle(self, job: JobAttempt) -> None:
         """Do a job, and leave one line about it in the log."""
-        sync = job_from(job.data)
+        sync = parse_job(job.data)
         started_at = self._clock.now()
         try:
             outcome = await self.sync(sync, tell=job.report_progress)
@@ -93,21 +93,21 @@ class SyncProcessor:
             jobId=job.id,
             sellerId=str(sync.seller_id),
             statLevel=sync.level.value,
-            date=_date_of(sync),
+            date=_format_days(sync),
             rawInserted=outcome.raw_inserted,
             dailyUpserted=outcome.daily_upserted,
             sellpageUpserted=outcome.sellpage_upserted,
             durationMs=round((self._clock.now() - started_at).total_seconds() * 1000),
         )
 
-    async def sync(self, job: SyncJob, *, tell: TellShare | None = None) -> SyncOutcome:
+    async def sync(self, job: SyncJob, *, tell: ReportProgress | None = None) -> SyncOutcome:
         """Fetch and add up what a job names; raise at the end what kept an account from being fetched."""
-        accounts = await self._accounts(job)
-        await store.ensure_months(self._pool, list(days_of(job.date_from, job.date_to)))
+        accounts = await self._load_accounts(job)
+        await store.ensure_months(self._pool, list(list_days(job.date_from, job.date_to)))
         errors: dict[UUID, ProviderError] = {}
         raw = daily = sellpages = 0
-        for first, last in stretches(job.date_from, job.date_to, days_max=STRETCH_DAYS_MAX):
-            key = msgspec.structs.replace(key_of(job), first=first, last=last)
+        for first, last in split_days(job.date_from, job.date_to, days_max=STRETCH_DAYS_MAX):
+            key = msgspec.structs.replace(build_key(job), first=first, last=last)
             for account in accounts:
                 if account.id not in errors:
                     try:
@@ -122,33 +122,33 @@ class SyncProcessor:
         self.tally.daily_changed += daily
         self.tally.sellpages_changed += sellpages
         if errors:
-            raise _worst(list(errors.values()))
+            raise _choose_error(list(errors.values()))
         if job.date_to >= self._clock.now().date() - ONE_DAY:
-            await store.note_fresh(self._pool, key_of(job), now=self._clock.now())
+            await store.record_freshness(self._pool, build_key(job), now=self._clock.now())
         return SyncOutcome(raw_inserted=raw, daily_upserted=daily, sellpage_upserted=sellpages)
 
-    async def _accounts(self, job: SyncJob) -> list[FoundAccount]:
+    async def _load_accounts(self, job: SyncJob) -> list[SyncAccount]:
         """Find whom to ask; the clock does not ask again and again who has said that it is in vain."""
-        found = await entity_store.accounts_of(self._pool, job.seller_id)
+        found = await entity_store.load_accounts(self._pool, job.seller_id)
         if job.origin is Origin.SCHEDULE:
             return [account for account in found if account.credentials_expired_at is None]
         return found
 
-    async def _fetch(self, key: SyncKey, account: FoundAccount) -> int:
+    async def _fetch(self, key: SyncKey, account: SyncAccount) -> int:
         """Fetch the rows of an account and append them, page by page."""
-        entities = await entity_store.entities_of(self._pool, account.id, key.level)
+        entities = await entity_store.load_entities(self._pool, account.id, key.level)
         if not entities:
             return 0
         provider = self._providers.get(account.platform)
         if provider is None:
             raise ProviderRefusedError(f"There is no provider for the platform {account.platform}.")
         tally = self.tally.providers[account.platform]
-        fetched = Fetched(provider=provider.platform, semantics=provider.semantics, at=self._clock.now())
+        fetched = FetchSource(provider=provider.platform, semantics=provider.semantics, at=self._clock.now())
         count, outcome = 0, "failed"
         try:
             request = StatsRequest(
                 seller_id=key.seller_id,
-                account=self._link(account),
+                account=self._build_link(account),
                 level=key.level,
                 entities=entities,
                 first=key.first,
@@ -165,29 +165,29 @@ class SyncProcessor:
         finally:
             tally.rows += count
             tally.outcomes[outcome] += 1
-            tally.took((self._clock.now() - fetched.at).total_seconds())
+            tally.record_seconds((self._clock.now() - fetched.at).total_seconds())
         if account.credentials_expired_at is not None:
             await entity_store.unmark_expired(self._pool, account, now=self._clock.now())
         return count
 
-    async def _mark_expired(self, account: FoundAccount, error: CredentialsExpiredError) -> None:
+    async def _mark_expired(self, account: SyncAccount, error: CredentialsExpiredError) -> None:
         log.warning(
             "ad_account_credentials_expired", account=str(account.id), platform=account.platform.value
         )
         problem = str(error)[:REASON_LENGTH_MAX]
         await entity_store.mark_expired(self._pool, account, problem, now=self._clock.now())
 
-    def _link(self, account: FoundAccount) -> AccountLink:
+    def _build_link(self, account: SyncAccount) -> AccountLink:
         return AccountLink(
             id=account.id,
             platform=account.platform,
             external_id=account.external_id,
             currency=account.currency,
             timezone=account.timezone,
-            credentials=self._unsealed(account),
+            credentials=self._decrypt_credentials(account),
         )
 
-    def _unsealed(self, account: FoundAccount) -> Secret | None:
+    def _decrypt_credentials(self, account: SyncAccount) -> Secret | None:
         if account.credentials is None:
             return None
         if self._sealer is None:
@@ -198,17 +198,17 @@ class SyncProcessor:
             raise ProviderRefusedError(str(error)) from None
 
 
-def key_of(job: SyncJob) -> SyncKey:
+def build_key(job: SyncJob) -> SyncKey:
     """Name what a job is about."""
     return SyncKey(seller_id=job.seller_id, level=job.level, first=job.date_from, last=job.date_to)
 
 
-def backoff(attempt: int, error: Exception) -> timedelta:
+def choose_backoff(attempt: int, error: Exception) -> timedelta:
     """Tell how long to wait before the next attempt."""
-    return backoff_after(attempt, error.retry_after if isinstance(error, ThrottledError) else timedelta())
+    return compute_backoff(attempt, error.retry_after if isinstance(error, ThrottledError) else timedelta())
 
 
-def _worst(errors: list[ProviderError]) -> ProviderError:
+def _choose_error(errors: list[ProviderError]) -> ProviderError:
     """Choose what the job fails with: as long as one of the accounts may come right, it is tried again."""
     throttled = [error for error in errors if isinstance(error, ThrottledError)]
     if throttled:
@@ -220,6 +220,6 @@ def _describe(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:REASON_LENGTH_MAX]
 
 
-def _date_of(job: SyncJob) -> str:
+def _format_days(job: SyncJob) -> str:
     """Write the days of a job: one, or the first and the last as ISO 8601 parts them."""
     return str(job.date_from) if job.date_from == job.date_to else f"{job.date_from}/{job.date_to}"

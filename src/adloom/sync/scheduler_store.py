@@ -59,7 +59,7 @@ class EligibleSeller(msgspec.Struct, frozen=True):
     timezones: tuple[str, ...]
 
 
-class Ages(msgspec.Struct, frozen=True, kw_only=True):
+class SyncAges(msgspec.Struct, frozen=True, kw_only=True):
     """When the sellers that the clock syncs were last synced on all levels; those that wait longest by name."""
 
     sellers: int = 0
@@ -89,16 +89,16 @@ class ExpiredAccount(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
 
 
-async def eligible_sellers(pool: Pool) -> list[EligibleSeller]:
+async def load_eligible_sellers(pool: Pool) -> list[EligibleSeller]:
     """Find whom to sync."""
     return [EligibleSeller(row["seller_id"], tuple(row["timezones"])) for row in await pool.fetch(ELIGIBLE)]
 
 
-async def ages(connection: "Connection | Pool", *, stale_before: datetime) -> Ages:
+async def load_ages(connection: "Connection | Pool", *, stale_before: datetime) -> SyncAges:
     """Tell how old the figures of the sellers are."""
     row = await connection.fetchrow(AGES, stale_before, SELLERS_NAMED_MAX)
     assert row is not None
-    return Ages(
+    return SyncAges(
         sellers=row["sellers"],
         newest=row["newest"],
         stale=row["stale"],
@@ -106,7 +106,7 @@ async def ages(connection: "Connection | Pool", *, stale_before: datetime) -> Ag
     )
 
 
-async def expired_accounts(connection: "Connection | Pool", *, count_max: int) -> list[ExpiredAccount]:
+async def load_expired_accounts(connection: "Connection | Pool", *, count_max: int) -> list[ExpiredAccount]:
     """Find the accounts that somebody must connect again."""
     rows = await connection.fetch(EXPIRED, count_max)
     return [msgspec.convert(dict(row), ExpiredAccount) for row in rows]

@@ -21,7 +21,7 @@ class ProviderTally:
         # How many took at most each bound, and, last, how many took longer than all.
         self.within = [0] * (len(SECONDS_BOUNDS) + 1)
 
-    def took(self, seconds: float) -> None:
+    def record_seconds(self, seconds: float) -> None:
         """Count how long a fetch took."""
         self.seconds_sum += seconds
         self.within[bisect.bisect_left(SECONDS_BOUNDS, seconds)] += 1

@@ -10,7 +10,7 @@ import httpx
 
 from adloom.runtime.jobs.worker import Handler, JobWorker
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
-from adloom.sync.processor import backoff
+from adloom.sync.processor import choose_backoff
 from tests.support.builders import Json
 from tests.support.control import Client
 
@@ -98,7 +98,7 @@ async def a_seller(client: Client, account_id: UUID, **account: object) -> Selle
 @asynccontextmanager
 async def running_worker(redis_url: str, handle: Handler) -> AsyncGenerator[None]:
     """Run the jobs of stats sync as a worker does."""
-    jobs = JobWorker(QUEUE, redis_url, {SYNC_STATS: handle}, concurrency=CONCURRENCY, backoff=backoff)
+    jobs = JobWorker(QUEUE, redis_url, {SYNC_STATS: handle}, concurrency=CONCURRENCY, backoff=choose_backoff)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(jobs.run(stop))

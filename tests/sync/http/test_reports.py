@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
-from adloom.sync.figures import ZERO, Figures, ratios_of
+from adloom.sync.figures import ZERO, Figures, compute_ratios
 from adloom.sync.pipeline import store
-from adloom.sync.reports.model import MONEY, Order, ReportRow, entity_report
+from adloom.sync.reports.model import MONEY, Order, ReportRow, build_entity_report
 from tests.support.builders import NOBODY, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.sync.http.seller import API, DAY, Seller, a_seller
@@ -287,14 +287,14 @@ rows = st.builds(
 
 @given(st.lists(rows, max_size=8))
 def test_a_summary_is_of_the_sums_and_never_of_two_currencies(given_rows: list[ReportRow]) -> None:
-    report = entity_report(given_rows, Order("spend", is_descending=True))
+    report = build_entity_report(given_rows, Order("spend", is_descending=True))
 
     for summary in report.summaries:
         own = [row.figures for row in given_rows if row.currency == summary["currency"]]
         spend = sum((one.spend for one in own), ZERO)
         impressions = sum(one.impressions for one in own)
         assert (summary["spend"], summary["impressions"]) == (spend, impressions)
-        assert summary["cpm"] == ratios_of(Figures(spend=spend, impressions=impressions)).cpm
+        assert summary["cpm"] == compute_ratios(Figures(spend=spend, impressions=impressions)).cpm
     assert report.summary["impressions"] == sum(row.figures.impressions for row in given_rows)
     is_mixed = len({row.currency for row in given_rows}) > 1
     assert (report.summary["spend"] is None) == is_mixed

@@ -9,7 +9,7 @@ from adloom.core.actor import Role
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, SyncJob
-from adloom.sync.providers.mock import mock_figures
+from adloom.sync.providers.mock import make_figures
 from adloom.sync.queue import StatsQueue
 from adloom.sync.words import Level
 from tests.support.builders import NOBODY
@@ -36,7 +36,7 @@ async def test_a_sync_brings_figures_to_every_level(seller: Seller) -> None:
     await seller.synced(date=DAY)
 
     [campaign] = (await seller.report("campaigns"))["rows"]
-    figures = mock_figures(seller.id, UUID(seller.id_of("campaigns")), THE_DAY, base_spend=2500.0)
+    figures = make_figures(seller.id, UUID(seller.id_of("campaigns")), THE_DAY, base_spend=2500.0)
     assert Decimal(str(campaign["spend"])) == figures.spend
     assert (campaign["impressions"], campaign["purchases"]) == (figures.impressions, figures.purchases)
     [adset], [ad] = [(await seller.report(what))["rows"] for what in ("adsets", "ads")]

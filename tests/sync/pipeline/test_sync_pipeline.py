@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.postgres import Pool
-from adloom.sync.figures import Figures, ratio, ratios_of
-from adloom.sync.jobs import days_of
+from adloom.sync.figures import Figures, compute_ratio, compute_ratios
+from adloom.sync.jobs import list_days
 from adloom.sync.pipeline import store
-from adloom.sync.pipeline.store import Fetched, SyncKey
+from adloom.sync.pipeline.store import FetchSource, SyncKey
 from adloom.sync.providers.protocol import StatRow
 from adloom.sync.words import Level, Platform, Semantics
 from tests.sync.builders import a_row, an_entity
@@ -38,7 +38,7 @@ async def append(
     semantics: Semantics = Semantics.SNAPSHOT,
     minutes: int = 0,
 ) -> None:
-    fetched = Fetched(provider=Platform.MOCK, semantics=semantics, at=NOW + timedelta(minutes=minutes))
+    fetched = FetchSource(provider=Platform.MOCK, semantics=semantics, at=NOW + timedelta(minutes=minutes))
     await store.append_raw(pool, key_of(seller), fetched, rows)
 
 
@@ -60,8 +60,8 @@ async def test_every_level_is_synced_and_its_pages_are_added_up(pool: Pool, sell
     assert row["ad_spend"] == sum(one["spend"] for one in campaigns)
     assert row["ad_source"] == "META"
     assert (row["orders_count"], row["revenue"]) == (row["purchases"], row["purchase_value"])
-    assert row["cr2"] == ratio(row["purchases"], row["link_clicks"])
-    assert row["cr3"] == ratio(row["purchases"], row["content_views"])
+    assert row["cr2"] == compute_ratio(row["purchases"], row["link_clicks"])
+    assert row["cr3"] == compute_ratio(row["purchases"], row["content_views"])
 
 
 async def test_a_second_run_changes_nothing_not_even_when_it_was_changed(pool: Pool, seller: Seller) -> None:
@@ -194,7 +194,7 @@ async def test_the_months_of_a_late_backfill_are_made(pool: Pool) -> None:
 
     outcome = await a_processor(pool).sync(a_job(seller, date_from=first, date_to=last))
 
-    assert outcome.daily_upserted == len(list(days_of(first, last)))
+    assert outcome.daily_upserted == len(list(list_days(first, last)))
     parts = await pool.fetch(
         "SELECT relname FROM pg_class WHERE relname ~ '^ad_stats_daily_2[0-9]{5}$' ORDER BY 1"
     )
@@ -259,7 +259,7 @@ async def figures_of(pool: Pool, entity_id: UUID) -> Figures | None:
     if row is None:
         return None
     found = Figures(**{name: row[name] for name in Figures.__struct_fields__})
-    ratios = ratios_of(found)
+    ratios = compute_ratios(found)
     assert {name: row[name] for name in ratios.__struct_fields__} == as_given(ratios)
     return found
 

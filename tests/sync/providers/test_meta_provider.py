@@ -10,7 +10,7 @@ import pytest
 from adloom.runtime.settings import Secret
 from adloom.sync.providers.http_client import open_http_client
 from adloom.sync.providers.meta import MetaProvider
-from adloom.sync.providers.pace import Pace
+from adloom.sync.providers.pace import RequestPace
 from adloom.sync.providers.protocol import (
     CredentialsExpiredError,
     ProviderError,
@@ -236,7 +236,7 @@ async def test_the_closer_to_the_limit_the_slower_we_ask(meta: MetaServer) -> No
 
     async with open_http_client() as http:
         provider = MetaProvider(
-            http, url=meta.url, pace=lambda rate: Pace(rate, sleep=sleep, moment=lambda: 7.0)
+            http, url=meta.url, pace=lambda rate: RequestPace(rate, sleep=sleep, moment=lambda: 7.0)
         )
         await fetched(provider, a_meta_request())
 
@@ -249,9 +249,9 @@ async def test_requests_of_an_account_keep_their_distance() -> None:
     async def sleep(seconds: float) -> None:
         slept.append(round(seconds, 3))
 
-    pace = Pace(5, sleep=sleep, moment=lambda: 100.0)
+    pace = RequestPace(5, sleep=sleep, moment=lambda: 100.0)
     for account in ("one", "one", "other", "one"):
-        await pace.turn(account)
+        await pace.wait(account)
 
     assert slept == [0.2, 0.4]
 

@@ -9,9 +9,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from adloom.sync.figures import ratios_of
+from adloom.sync.figures import compute_ratios
 from adloom.sync.mulberry import Mulberry32
-from adloom.sync.providers.mock import MockProvider, base_spend, mock_figures, seed_of
+from adloom.sync.providers.mock import MockProvider, compute_base_spend, compute_seed, make_figures
 from adloom.sync.words import BudgetType, Level
 from tests.sync.builders import a_request, an_entity
 
@@ -36,11 +36,11 @@ def test_a_row_is_what_another_language_has_computed(row: dict[str, Any]) -> Non
         shares=row["adsInSet"],
     )
 
-    figures = mock_figures(seller, entity_id, day, base_spend=base_spend(entity, Level(row["level"])))
+    figures = make_figures(seller, entity_id, day, base_spend=compute_base_spend(entity, Level(row["level"])))
 
-    made = msgspec.to_builtins(figures) | msgspec.to_builtins(ratios_of(figures))
+    made = msgspec.to_builtins(figures) | msgspec.to_builtins(compute_ratios(figures))
     made = {msgspec_camel(name): value for name, value in made.items()}
-    assert seed_of(seller, entity_id, day) == row["seed"]
+    assert compute_seed(seller, entity_id, day) == row["seed"]
     assert {name: made[name] for name in COUNTS} == {name: row[name] for name in COUNTS}
     for name in ("spend", "purchaseValue", *RATIOS):
         assert Decimal(made[name]) == Decimal(row[name]), name

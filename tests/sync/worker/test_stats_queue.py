@@ -11,7 +11,7 @@ import pytest
 from adloom.core.ids import SystemIds
 from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
-from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, job_from, jobs_of, stretches
+from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, build_jobs, parse_job, split_days
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
 from tests.support.eventually import eventually
@@ -45,7 +45,7 @@ async def working(redis_url: str, handler: Handler, *, concurrency: int = 5) -> 
 
 
 def today(seller_id: UUID = SELLER) -> list[SyncJob]:
-    return jobs_of(seller_id, DAY, DAY, Origin.MANUAL)
+    return build_jobs(seller_id, DAY, DAY, Origin.MANUAL)
 
 
 async def ids(queue: StatsQueue, state: JobState, seller_id: UUID | None = None) -> set[str]:
@@ -57,13 +57,13 @@ def test_an_id_has_the_parts_of_the_specification() -> None:
 
     assert job.id == f"sync_{SELLER}_2026-02-19_2026-02-19_ADSET"
     assert ":" not in job.id
-    assert job_from(job.payload) == job
+    assert parse_job(job.payload) == job
 
 
 def test_a_range_is_cut_into_stretches() -> None:
     last = DAY + timedelta(days=8)
 
-    assert list(stretches(DAY, last, days_max=7)) == [
+    assert list(split_days(DAY, last, days_max=7)) == [
         (DAY, DAY + timedelta(days=6)),
         (DAY + timedelta(days=7), last),
     ]
@@ -169,11 +169,11 @@ async def test_who_waits_goes_before_the_clock_and_the_clock_before_a_backfill(
     order = (Origin.BACKFILL, Origin.SCHEDULE, Origin.MANUAL)
     days = {origin: DAY - timedelta(days=number) for number, origin in enumerate(order)}
     for origin in order:
-        await queue.put(jobs_of(SELLER, days[origin], days[origin], origin)[:1])
+        await queue.put(build_jobs(SELLER, days[origin], days[origin], origin)[:1])
     done: list[Origin] = []
 
     async def handler(job: JobAttempt) -> None:
-        done.append(job_from(job.data).origin)
+        done.append(parse_job(job.data).origin)
 
     assert len(await ids(queue, JobState.WAITING)) == 3
     async with working(redis_url, handler, concurrency=1) as worker:
@@ -202,5 +202,5 @@ async def test_progress_can_be_seen(queue: StatsQueue, redis_url: str) -> None:
 
     seen = await queue.find(job.id)
     assert seen is not None
-    assert (seen.progress, seen.state, job_from(seen.data)) == (0.25, JobState.COMPLETED, job)
+    assert (seen.progress, seen.state, parse_job(seen.data)) == (0.25, JobState.COMPLETED, job)
     assert await queue.find("nothing") is None

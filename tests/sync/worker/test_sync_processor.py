@@ -13,7 +13,7 @@ from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import SYNC_STATS, Origin, SyncJob
-from adloom.sync.processor import backoff
+from adloom.sync.processor import choose_backoff
 from adloom.sync.providers.mock import MockProvider
 from adloom.sync.providers.protocol import (
     CredentialsExpiredError,
@@ -286,13 +286,15 @@ async def test_an_old_range_does_not_make_a_seller_fresh(pool: Pool) -> None:
 def test_the_next_attempt_comes_after_one_and_five_minutes() -> None:
     error = ProviderUnavailableError("away")
 
-    assert [backoff(attempt, error) for attempt in (1, 2, 3)] == [timedelta(minutes=n) for n in (1, 5, 15)]
+    assert [choose_backoff(attempt, error) for attempt in (1, 2, 3)] == [
+        timedelta(minutes=n) for n in (1, 5, 15)
+    ]
 
 
 def test_a_platform_that_throttles_is_waited_for() -> None:
     error = ThrottledError("patience", retry_after=timedelta(minutes=19))
 
-    assert backoff(1, error) == timedelta(minutes=19)
+    assert choose_backoff(1, error) == timedelta(minutes=19)
 
 
 @pytest.mark.parametrize(

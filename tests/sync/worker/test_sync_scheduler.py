@@ -11,7 +11,7 @@ from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.worker import JobAttempt
 from adloom.runtime.postgres import Pool
 from adloom.sync.jobs import Origin, SyncJob
-from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, days_to_sync, schedule_job
+from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, build_schedule_job, choose_days
 from adloom.sync.words import Level
 from tests.sync.shop import DAY, NOW, a_job, a_processor, a_seller
 
@@ -91,13 +91,13 @@ async def test_an_advertiser_that_is_deleted_is_left_out(pool: Pool) -> None:
 def test_the_days_are_those_of_the_accounts_own_zones() -> None:
     now = datetime(2026, 2, 19, 23, 30, tzinfo=UTC)
 
-    assert days_to_sync(now, ["Asia/Tokyo"], 1) == (date(2026, 2, 19), date(2026, 2, 20))
-    assert days_to_sync(now, ["America/New_York", "Asia/Tokyo"], 0) == (date(2026, 2, 19), date(2026, 2, 20))
-    assert days_to_sync(now, ["No/Such_Zone"], 0) == (date(2026, 2, 19), date(2026, 2, 19))
+    assert choose_days(now, ["Asia/Tokyo"], 1) == (date(2026, 2, 19), date(2026, 2, 20))
+    assert choose_days(now, ["America/New_York", "Asia/Tokyo"], 0) == (date(2026, 2, 19), date(2026, 2, 20))
+    assert choose_days(now, ["No/Such_Zone"], 0) == (date(2026, 2, 19), date(2026, 2, 19))
 
 
 def test_the_job_of_the_clock_is_known_by_its_moment() -> None:
-    job = schedule_job(Cron("*/5 * * * *"))
+    job = build_schedule_job(Cron("*/5 * * * *"))
 
     assert job.job_id(datetime(2026, 2, 19, 12, 5, tzinfo=UTC)) == "stats-schedule-2026-02-19T12-05"
 

@@ -14,7 +14,7 @@ import pytest
 from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
-from adloom.sync.jobs import Origin, jobs_of
+from adloom.sync.jobs import Origin, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
 from tests.sync.shop import Seller, a_processor, a_seller, tables
@@ -61,7 +61,7 @@ async def test_killed_in_the_middle_of_a_sync_the_next_worker_mends_it(
     # The clock leaves such sellers alone, so that nothing else is synced.
     archived = {"status": "ARCHIVED"}
     seller = await a_seller(pool, campaigns=20, adsets=3, ads=5, pages=4, campaign=archived)
-    jobs = jobs_of(seller.id, FIRST, LAST, Origin.MANUAL)
+    jobs = build_jobs(seller.id, FIRST, LAST, Origin.MANUAL)
     async with open_stats_queue(redis_url) as queue, asyncio.timeout(90):
         await queue.put(jobs)
         with a_worker(database_url, redis_url) as first:

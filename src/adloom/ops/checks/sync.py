@@ -8,7 +8,7 @@ from adloom.core.clock import Clock
 from adloom.ops.checks.finding import Finding, ok, warn
 from adloom.runtime.postgres import Connection
 from adloom.sync.scheduler import STALE_AFTER
-from adloom.sync.scheduler_store import Ages, ExpiredAccount, ages, expired_accounts
+from adloom.sync.scheduler_store import ExpiredAccount, SyncAges, load_ages, load_expired_accounts
 
 NAMED_MAX: Final = 5
 
@@ -16,8 +16,8 @@ NAMED_MAX: Final = 5
 async def check_sync(connection: Connection, clock: Clock) -> list[Finding]:
     """Check the credentials of ad accounts, and the age of their figures."""
     try:
-        expired = await expired_accounts(connection, count_max=NAMED_MAX + 1)
-        found = await ages(connection, stale_before=clock.now() - STALE_AFTER)
+        expired = await load_expired_accounts(connection, count_max=NAMED_MAX + 1)
+        found = await load_ages(connection, stale_before=clock.now() - STALE_AFTER)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return [warn("Stats sync", "there are no ad accounts yet", "run `adloom migrate`")]
     return [judge_accounts(expired), judge_ages(found)]
@@ -38,7 +38,7 @@ def judge_accounts(expired: list[ExpiredAccount]) -> Finding:
     )
 
 
-def judge_ages(found: Ages) -> Finding:
+def judge_ages(found: SyncAges) -> Finding:
     if not found.stale:
         return ok("Stats sync", f"{found.sellers} sellers, all synced within the hour")
     named = ", ".join(str(one) for one in found.stalest[:NAMED_MAX])

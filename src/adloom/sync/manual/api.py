@@ -22,9 +22,9 @@ from adloom.sync.api import (
     SellerReads,
     SellerWrites,
 )
-from adloom.sync.jobs import Origin, belongs_to, job_from, jobs_of
+from adloom.sync.jobs import Origin, belongs_to, build_jobs, parse_job
 from adloom.sync.manual import store
-from adloom.sync.manual.model import DaysAsked, SyncJobNotFailedError, SyncJobNotFoundError
+from adloom.sync.manual.model import RequestedDays, SyncJobNotFailedError, SyncJobNotFoundError
 from adloom.sync.queue import StatsQueue
 from adloom.sync.seller import unknown_seller
 from adloom.sync.words import Level
@@ -70,11 +70,11 @@ class JobsQuery(SellerListQuery):
     state: JobState | None = None
 
 
-def _queue(request: Request) -> StatsQueue:
+def _get_queue(request: Request) -> StatsQueue:
     return request.app.state.stats_queue
 
 
-QueueOfTheApp = Annotated[StatsQueue, Depends(_queue)]
+QueueOfTheApp = Annotated[StatsQueue, Depends(_get_queue)]
 
 router = APIRouter(
     prefix=PREFIX,
@@ -90,14 +90,14 @@ async def sync_by_hand(
 ) -> SyncAnswer:
     """Have the statistics of a seller fetched now, one job a level; a range of days is a backfill."""
     body = body or SyncBody()
-    seller_id = writer.owner_for(body.seller_id)
-    asked = DaysAsked(day=body.day, first=body.date_from, last=body.date_to)
+    seller_id = writer.resolve_owner(body.seller_id)
+    asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
-        timezones = await store.timezones_of(connection, seller_id)
+        timezones = await store.load_timezones(connection, seller_id)
     if timezones is None:
         raise unknown_seller()
-    first, last = asked.checked(timezones, now=now)
-    jobs = jobs_of(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
+    first, last = asked.resolve(timezones, now=now)
+    jobs = build_jobs(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
     return SyncAnswer(enqueued=await queue.put(jobs), job_ids=[job.id for job in jobs])
 
 
@@ -114,7 +114,7 @@ async def list_sync_jobs(
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
     begin = (query.page - 1) * query.page_size
     return Page[JobAnswer](
-        items=[_answer(job) for job in jobs[begin : begin + query.page_size]],
+        items=[_encode_job(job) for job in jobs[begin : begin + query.page_size]],
         total_count=len(jobs),
         page=query.page,
         page_size=query.page_size,
@@ -125,19 +125,19 @@ async def list_sync_jobs(
 @router.get("/jobs/{job_id}")
 async def read_sync_job(job_id: str, scope: SellerReads, queue: QueueOfTheApp) -> JobAnswer:
     """Look at a job."""
-    return _answer(await _found(queue, scope, job_id))
+    return _encode_job(await _find_job(queue, scope, job_id))
 
 
 @router.post("/jobs/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED)
 async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -> JobAnswer:
     """Try a job again that has failed, with all its attempts."""
-    job = await _found(queue, scope, job_id)
+    job = await _find_job(queue, scope, job_id)
     if job.state is not JobState.FAILED or not await queue.retry(job_id):
         raise SyncJobNotFailedError(f"The job has not failed: it is {job.state}. There is nothing to retry.")
-    return _answer(await _found(queue, scope, job_id))
+    return _encode_job(await _find_job(queue, scope, job_id))
 
 
-async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
+async def _find_job(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     assert scope.account_id is not None, "a scope of a seller has its account"
     job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
     if job is None:
@@ -147,8 +147,8 @@ async def _found(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     return job
 
 
-def _answer(job: ListedJob) -> JobAnswer:
-    sync = job_from(job.data)
+def _encode_job(job: ListedJob) -> JobAnswer:
+    sync = parse_job(job.data)
     return JobAnswer(
         id=job.id,
         seller_id=sync.seller_id,

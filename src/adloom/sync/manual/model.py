@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.errors import ConflictError, FieldProblem, NotFoundError, ValidationFailedError
-from adloom.sync.scheduler import days_to_sync
+from adloom.sync.scheduler import choose_days
 
 UTC_NAME: Final = "UTC"
 # Somewhere it is tomorrow already.
@@ -29,7 +29,7 @@ class SyncJobNotFailedError(ConflictError):
     code = "SYNC_JOB_NOT_FAILED"
 
 
-class DaysAsked(msgspec.Struct, frozen=True, kw_only=True):
+class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
     """The days that a request names: one, a range, or none."""
 
     day: date | None = None
@@ -41,16 +41,16 @@ class DaysAsked(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a range is named."""
         return self.first is not None or self.last is not None
 
-    def checked(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
+    def resolve(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
         """Tell the first and the last day that are meant; without any it is today, wherever the accounts are."""
         if self.is_range:
-            return self._checked_range(now)
+            return self._resolve_range(now)
         if self.day is None:
-            return days_to_sync(now, list(timezones) or [UTC_NAME], 0)
+            return choose_days(now, list(timezones) or [UTC_NAME], 0)
         _check_reach("date", self.day, now)
         return self.day, self.day
 
-    def _checked_range(self, now: datetime) -> tuple[date, date]:
+    def _resolve_range(self, now: datetime) -> tuple[date, date]:
         if self.day is not None:
             raise _wrong("date", "cannot be given together with dateFrom and dateTo")
         if self.first is None:

@@ -14,6 +14,6 @@ TIMEZONES: Final = """
 """
 
 
-async def timezones_of(connection: Connection, seller_id: UUID) -> list[str] | None:
+async def load_timezones(connection: Connection, seller_id: UUID) -> list[str] | None:
     """Tell in which zones the accounts of a seller keep their days; None where there is no such seller."""
     return await connection.fetchval(TIMEZONES, seller_id)

@@ -62,7 +62,7 @@ UNMARK_EXPIRED: Final = """
 """
 
 
-class FoundAccount(msgspec.Struct, frozen=True, kw_only=True):
+class SyncAccount(msgspec.Struct, frozen=True, kw_only=True):
     """An ad account that can be asked, its credentials still sealed."""
 
     id: UUID
@@ -74,14 +74,14 @@ class FoundAccount(msgspec.Struct, frozen=True, kw_only=True):
     credentials_expired_at: datetime | None
 
 
-async def accounts_of(pool: Pool, seller_id: UUID) -> list[FoundAccount]:
+async def load_accounts(pool: Pool, seller_id: UUID) -> list[SyncAccount]:
     """Find the active accounts of a seller."""
     async with pool.acquire() as connection:
         rows = await connection.fetch(ACCOUNTS, seller_id)
-    return [msgspec.convert(dict(row), FoundAccount) for row in rows]
+    return [msgspec.convert(dict(row), SyncAccount) for row in rows]
 
 
-async def entities_of(pool: Pool, account_id: UUID, level: Level) -> list[Entity]:
+async def load_entities(pool: Pool, account_id: UUID, level: Level) -> list[Entity]:
     """Find what an account consists of on a level."""
     async with pool.acquire() as connection:
         rows = await connection.fetch(ENTITIES[level], account_id)
@@ -98,13 +98,13 @@ async def entities_of(pool: Pool, account_id: UUID, level: Level) -> list[Entity
     ]
 
 
-async def mark_expired(pool: Pool, account: FoundAccount, problem: str, *, now: datetime) -> None:
+async def mark_expired(pool: Pool, account: SyncAccount, problem: str, *, now: datetime) -> None:
     """Note since when the credentials of an account are no longer taken, and what was said."""
     async with pool.acquire() as connection:
         await connection.execute(MARK_EXPIRED, account.id, now, problem, account.credentials)
 
 
-async def unmark_expired(pool: Pool, account: FoundAccount, *, now: datetime) -> None:
+async def unmark_expired(pool: Pool, account: SyncAccount, *, now: datetime) -> None:
     """Note that the credentials of an account are taken again."""
     async with pool.acquire() as connection:
         await connection.execute(UNMARK_EXPIRED, account.id, now)

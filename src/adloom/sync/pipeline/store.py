@@ -37,29 +37,29 @@ TABLES: Final = {Level.CAMPAIGN: "sync.campaigns", Level.ADSET: "sync.adsets", L
 
 ENSURE_MONTHS: Final = "SELECT sync.ensure_month(day) FROM unnest($1::date[]) AS day"
 # One a day, always in the order of the days, so that nobody waits for somebody who waits for them.
-TAKE_TURN: Final = """
+LOCK_DAYS: Final = """
     SELECT pg_advisory_xact_lock(hashtextextended(format('sync:%s:%s:%s', $1::uuid, $2::text, day::date), 0))
       FROM generate_series($3::date, $4::date, interval '1 day') AS day
 """
 
 
-def _ratio(of: str, to: str) -> str:
+def _write_ratio(of: str, to: str) -> str:
     """Write a ratio: half up on the fourth place, of nothing 0. PostgreSQL rounds a half away from zero."""
     return f"coalesce(round(({of})::numeric / nullif({to}, 0), 4), 0)"
 
 
-def _columns(names: Sequence[str], prefix: str = "") -> str:
+def _join_columns(names: Sequence[str], prefix: str = "") -> str:
     return ", ".join(f"{prefix}{name}" for name in names)
 
 
 _DAILY_FIGURES: Final = (*COUNTED, *RATIOS)
 _DAILY_RATIOS: Final = ", ".join(
     (
-        _ratio("spend * 1000", "impressions"),
-        _ratio("link_clicks", "impressions"),
-        _ratio("spend", "link_clicks"),
-        _ratio("spend", "purchases"),
-        _ratio("purchase_value", "spend"),
+        _write_ratio("spend * 1000", "impressions"),
+        _write_ratio("link_clicks", "impressions"),
+        _write_ratio("spend", "link_clicks"),
+        _write_ratio("spend", "purchases"),
+        _write_ratio("purchase_value", "spend"),
     )
 )
 # The last row of an entity and a day says which kind counts: a snapshot alone, or of each part its last delta.
@@ -68,26 +68,26 @@ _DAILY_RATIOS: Final = ", ".join(
 ADD_UP_DAYS: Final = {
     level: f"""
         INSERT INTO sync.ad_stats_daily AS it (
-            seller_id, entity_type, entity_id, stat_date, {_columns(_DAILY_FIGURES)}, created_at, updated_at
+            seller_id, entity_type, entity_id, stat_date, {_join_columns(_DAILY_FIGURES)}, created_at, updated_at
         )
-        SELECT $1, $2, entity_id, stat_date, {_columns(COUNTED)}, {_DAILY_RATIOS}, $5, $5
+        SELECT $1, $2, entity_id, stat_date, {_join_columns(COUNTED)}, {_DAILY_RATIOS}, $5, $5
           FROM (
             SELECT entity.public_id AS entity_id, day::date AS stat_date, figures.*
               FROM {table} AS entity
               JOIN advertisers AS seller ON seller.id = entity.advertiser_id AND seller.public_id = $1
              CROSS JOIN generate_series($3::date, $4::date, interval '1 day') AS day
              CROSS JOIN LATERAL (
-                SELECT semantics, {_columns(COUNTED)} FROM sync.ad_stats_raw
+                SELECT semantics, {_join_columns(COUNTED)} FROM sync.ad_stats_raw
                  WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id AND date_start = day::date
                  ORDER BY fetched_at DESC, id DESC
                  LIMIT 1
              ) AS last
              CROSS JOIN LATERAL (
-                SELECT {_columns(COUNTED, "last.")} WHERE last.semantics = 'snapshot'
+                SELECT {_join_columns(COUNTED, "last.")} WHERE last.semantics = 'snapshot'
                 UNION ALL
                 SELECT {", ".join(f"sum({name})" for name in COUNTED)}
                   FROM (
-                    SELECT DISTINCT ON (part) {_columns(COUNTED)} FROM sync.ad_stats_raw
+                    SELECT DISTINCT ON (part) {_join_columns(COUNTED)} FROM sync.ad_stats_raw
                      WHERE seller_id = $1 AND entity_type = $2 AND entity_id = entity.public_id
                        AND date_start = day::date AND semantics = 'delta'
                      ORDER BY part, fetched_at DESC, id DESC
@@ -98,7 +98,7 @@ ADD_UP_DAYS: Final = {
           ) AS summed
         ON CONFLICT (seller_id, entity_type, entity_id, stat_date) DO UPDATE
            SET {", ".join(f"{name} = EXCLUDED.{name}" for name in _DAILY_FIGURES)}, updated_at = EXCLUDED.updated_at
-         WHERE ({_columns(_DAILY_FIGURES, "it.")}) IS DISTINCT FROM ({_columns(_DAILY_FIGURES, "EXCLUDED.")})
+         WHERE ({_join_columns(_DAILY_FIGURES, "it.")}) IS DISTINCT FROM ({_join_columns(_DAILY_FIGURES, "EXCLUDED.")})
     """  # noqa: S608 - our own names
     for level, table in TABLES.items()
 }
@@ -110,13 +110,13 @@ _PAGE_FIGURES: Final = (
 )
 _PAGE_RATIOS: Final = ", ".join(
     (
-        _ratio("ad_spend * 1000", "impressions"),
-        _ratio("link_clicks", "impressions"),
-        _ratio("ad_spend", "purchases"),
-        _ratio("purchase_value", "ad_spend"),
-        _ratio("link_clicks", "impressions"),
-        _ratio("purchases", "link_clicks"),
-        _ratio("purchases", "content_views"),
+        _write_ratio("ad_spend * 1000", "impressions"),
+        _write_ratio("link_clicks", "impressions"),
+        _write_ratio("ad_spend", "purchases"),
+        _write_ratio("purchase_value", "ad_spend"),
+        _write_ratio("link_clicks", "impressions"),
+        _write_ratio("purchases", "link_clicks"),
+        _write_ratio("purchases", "content_views"),
     )
 )
 # A campaign may move to another page: what no campaign has led to any more is removed.
@@ -140,16 +140,16 @@ ADD_UP_SELLPAGES: Final = f"""
          )
     )
     INSERT INTO sync.sellpage_stats_daily AS it (
-        seller_id, sellpage_id, stat_date, ad_source, {_columns(_PAGE_FIGURES)}, created_at, updated_at
+        seller_id, sellpage_id, stat_date, ad_source, {_join_columns(_PAGE_FIGURES)}, created_at, updated_at
     )
-    SELECT $1, sellpage_id, stat_date, ad_source, ad_spend, {_columns(_PAGE_SUMS)}, purchases, purchase_value,
+    SELECT $1, sellpage_id, stat_date, ad_source, ad_spend, {_join_columns(_PAGE_SUMS)}, purchases, purchase_value,
            {_PAGE_RATIOS}, $4, $4
       FROM summed
     ON CONFLICT (seller_id, sellpage_id, stat_date, ad_source) DO UPDATE
        SET {", ".join(f"{name} = EXCLUDED.{name}" for name in _PAGE_FIGURES)}, updated_at = EXCLUDED.updated_at
-     WHERE ({_columns(_PAGE_FIGURES, "it.")}) IS DISTINCT FROM ({_columns(_PAGE_FIGURES, "EXCLUDED.")})
+     WHERE ({_join_columns(_PAGE_FIGURES, "it.")}) IS DISTINCT FROM ({_join_columns(_PAGE_FIGURES, "EXCLUDED.")})
 """  # noqa: S608 - our own names
-NOTE_FRESH: Final = """
+RECORD_FRESHNESS: Final = """
     INSERT INTO sync.freshness AS it (seller_id, level, newest_day, synced_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (seller_id, level) DO UPDATE
        SET newest_day = greatest(it.newest_day, EXCLUDED.newest_day),
@@ -167,7 +167,7 @@ class SyncKey(msgspec.Struct, frozen=True, kw_only=True):
     last: date
 
 
-class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+class FetchSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where rows come from, what they say, and when they were asked for."""
 
     provider: Platform
@@ -182,7 +182,7 @@ async def ensure_months(pool: Pool, days: Collection[date]) -> None:
         await connection.execute(ENSURE_MONTHS, firsts)
 
 
-async def append_raw(pool: Pool, key: SyncKey, fetched: Fetched, rows: Sequence[StatRow]) -> int:
+async def append_raw(pool: Pool, key: SyncKey, fetched: FetchSource, rows: Sequence[StatRow]) -> int:
     """Append rows as they were fetched, all or none, and tell how many."""
     records = [
         (
@@ -193,7 +193,7 @@ async def append_raw(pool: Pool, key: SyncKey, fetched: Fetched, rows: Sequence[
         )
         for row in rows
     ]
-    async with _turn(pool, key) as connection:
+    async with _lock_days(pool, key) as connection:
         await connection.copy_records_to_table(
             "ad_stats_raw",
             schema_name="sync",
@@ -206,10 +206,10 @@ async def append_raw(pool: Pool, key: SyncKey, fetched: Fetched, rows: Sequence[
 
 async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
     """Make the daily figures say what the raw rows say, and tell how many have changed."""
-    async with _turn(pool, key) as connection:
+    async with _lock_days(pool, key) as connection:
         values = (key.seller_id, key.level.value, key.first, key.last, now)
         done = await connection.execute(ADD_UP_DAYS[key.level], *values, timeout=STATEMENT_SECONDS_MAX)
-    return _count(done)
+    return _parse_count(done)
 
 
 async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
@@ -217,26 +217,26 @@ async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
     assert key.level is Level.CAMPAIGN, "campaigns lead to sell pages"
     platforms = [platform.value for platform in AD_SOURCES]
     sources = [source.value for source in AD_SOURCES.values()]
-    async with _turn(pool, key) as connection:
+    async with _lock_days(pool, key) as connection:
         values = (key.seller_id, key.first, key.last, now, platforms, sources)
         done = await connection.execute(ADD_UP_SELLPAGES, *values, timeout=STATEMENT_SECONDS_MAX)
-    return _count(done)
+    return _parse_count(done)
 
 
-async def note_fresh(pool: Pool, key: SyncKey, *, now: datetime) -> None:
+async def record_freshness(pool: Pool, key: SyncKey, *, now: datetime) -> None:
     """Note up to which day, and when, the figures of a seller were brought up to date."""
     async with pool.acquire() as connection:
-        await connection.execute(NOTE_FRESH, key.seller_id, key.level.value, key.last, now)
+        await connection.execute(RECORD_FRESHNESS, key.seller_id, key.level.value, key.last, now)
 
 
 @asynccontextmanager
-async def _turn(pool: Pool, key: SyncKey) -> AsyncGenerator[Connection]:
+async def _lock_days(pool: Pool, key: SyncKey) -> AsyncGenerator[Connection]:
     """Open a transaction after all others about the same seller, level and days."""
     async with pool.acquire() as connection, connection.transaction():
         values = (key.seller_id, key.level.value, key.first, key.last)
-        await connection.execute(TAKE_TURN, *values, timeout=STATEMENT_SECONDS_MAX)
+        await connection.execute(LOCK_DAYS, *values, timeout=STATEMENT_SECONDS_MAX)
         yield connection
 
 
-def _count(status: str) -> int:
+def _parse_count(status: str) -> int:
     return int(status.rpartition(" ")[2])

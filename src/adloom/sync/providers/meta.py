@@ -7,10 +7,10 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from adloom.runtime.settings import Secret
-from adloom.sync.providers.meta_errors import TooMuchDataError, error_of
-from adloom.sync.providers.meta_rows import LEVEL_NAMES, InsightPage, fields_of, stat_rows
-from adloom.sync.providers.meta_usage import usage_of
-from adloom.sync.providers.pace import Pace
+from adloom.sync.providers.meta_errors import TooMuchDataError, parse_error
+from adloom.sync.providers.meta_rows import LEVEL_NAMES, InsightPage, list_fields, parse_rows
+from adloom.sync.providers.meta_usage import parse_usage
+from adloom.sync.providers.pace import RequestPace
 from adloom.sync.providers.protocol import (
     AccountLink,
     CredentialsExpiredError,
@@ -39,7 +39,7 @@ class MetaAnswer(NamedTuple):
     body: bytes
 
 
-class AsksOverHttp(Protocol):
+class HttpGetter(Protocol):
     """Who can ask a platform."""
 
     async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
@@ -55,12 +55,12 @@ class MetaProvider:
 
     def __init__(
         self,
-        http: AsksOverHttp,
+        http: HttpGetter,
         *,
         url: str = META_URL,
         requests_per_second: float = REQUESTS_PER_SECOND,
         pages_max: int = PAGES_MAX,
-        pace: Callable[[float], Pace] = Pace,
+        pace: Callable[[float], RequestPace] = RequestPace,
     ) -> None:
         self.requests_per_second = requests_per_second
         self._http = http
@@ -74,12 +74,12 @@ class MetaProvider:
         entities = {entity.external_id: entity for entity in request.entities if entity.external_id}
         if not entities:
             return
-        asked = _Asked(request, account, token)
+        asked = _InsightQuery(request, account, token)
         after: str | None = None
         for _ in range(self._pages_max):
-            page = await self._page(asked, after)
+            page = await self._fetch_page(asked, after)
             _check_currency(page, request.account)
-            yield stat_rows(page.data, request.level, entities)
+            yield parse_rows(page.data, request.level, entities)
             if page.after is None:
                 return
             if page.after == after:
@@ -87,24 +87,24 @@ class MetaProvider:
             after = page.after
         raise ProviderRefusedError(f"Meta has more than {self._pages_max} pages; sync fewer days at once.")
 
-    async def _page(self, asked: "_Asked", after: str | None) -> InsightPage:
+    async def _fetch_page(self, asked: "_InsightQuery", after: str | None) -> InsightPage:
         """Fetch a page, and a smaller one where Meta finds it too large."""
         while True:
             try:
-                return await self._ask(asked, after)
+                return await self._request_page(asked, after)
             except TooMuchDataError:
                 if asked.page_rows <= PAGE_ROWS_MIN:
                     raise
                 asked.page_rows = max(PAGE_ROWS_MIN, asked.page_rows // 2)
 
-    async def _ask(self, asked: "_Asked", after: str | None) -> InsightPage:
-        await self._pace.turn(asked.account)
+    async def _request_page(self, asked: "_InsightQuery", after: str | None) -> InsightPage:
+        await self._pace.wait(asked.account)
         url = f"{self._url}/{asked.account}/insights"
-        answer = await self._http.get(url, asked.parameters(after), asked.token)
-        usage = usage_of(answer.headers)
+        answer = await self._http.get(url, asked.build_parameters(after), asked.token)
+        usage = parse_usage(answer.headers)
         if answer.status != HTTPStatus.OK:
-            raise error_of(answer.status, answer.body, usage)
-        self._pace.rest(asked.account, usage.rest)
+            raise parse_error(answer.status, answer.body, usage)
+        self._pace.delay_next(asked.account, usage.rest)
         page = _decode(answer.body)
         if page.after is not None and usage.is_full:
             raise ThrottledError(
@@ -113,7 +113,7 @@ class MetaProvider:
         return page
 
 
-class _Asked:
+class _InsightQuery:
     """One question, and how many rows a page of its answer may have."""
 
     def __init__(self, request: StatsRequest, account: str, token: Secret) -> None:
@@ -122,14 +122,14 @@ class _Asked:
         self.page_rows = PAGE_ROWS
         self._request = request
 
-    def parameters(self, after: str | None) -> dict[str, str]:
+    def build_parameters(self, after: str | None) -> dict[str, str]:
         """Write the question."""
         days = {"since": self._request.first.isoformat(), "until": self._request.last.isoformat()}
         parameters = {
             "level": LEVEL_NAMES[self._request.level],
             "time_increment": "1",
             "time_range": msgspec.json.encode(days).decode(),
-            "fields": fields_of(self._request.level),
+            "fields": list_fields(self._request.level),
             "limit": str(self.page_rows),
         }
         return parameters if after is None else parameters | {"after": after}

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.sync.providers.meta_usage import Usage
+from adloom.sync.providers.meta_usage import MetaUsage
 from adloom.sync.providers.protocol import (
     CredentialsExpiredError,
     ProviderError,
@@ -44,7 +44,7 @@ class TooMuchDataError(ProviderUnavailableError):
     """A page is too large for Meta; a smaller one may do."""
 
 
-def error_of(status: int, body: bytes, usage: Usage) -> ProviderError:
+def parse_error(status: int, body: bytes, usage: MetaUsage) -> ProviderError:
     """Tell what an answer means that is no page. Meta's own words are left out: they may repeat what we sent."""
     try:
         fault = msgspec.json.decode(body, type=MetaErrorBody).error

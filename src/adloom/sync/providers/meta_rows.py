@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.sync.figures import ZERO, Figures, money, ratios_of
+from adloom.sync.figures import ZERO, Figures, compute_ratios, round_money
 from adloom.sync.providers.protocol import Entity, ProviderUnavailableError, StatRow
 from adloom.sync.words import Level
 
@@ -29,7 +29,7 @@ CHECKOUTS: Final = (
 PURCHASES: Final = ("omni_purchase", "purchase", "offsite_conversion.fb_pixel_purchase")
 
 
-class Action(msgspec.Struct, frozen=True):
+class MetaAction(msgspec.Struct, frozen=True):
     """How often somebody did something, or what it was worth."""
 
     action_type: str
@@ -48,20 +48,20 @@ class Insight(msgspec.Struct, frozen=True, kw_only=True):
     spend: str = "0"
     impressions: str = "0"
     inline_link_clicks: str = "0"
-    actions: Sequence[Action] = ()
-    action_values: Sequence[Action] = ()
+    actions: Sequence[MetaAction] = ()
+    action_values: Sequence[MetaAction] = ()
 
 
-class Cursors(msgspec.Struct, frozen=True):
+class MetaCursors(msgspec.Struct, frozen=True):
     """Where a page ends."""
 
     after: str | None = None
 
 
-class Paging(msgspec.Struct, frozen=True):
+class MetaPaging(msgspec.Struct, frozen=True):
     """How to go on; without `next` there is nothing more. That address has the token in it, so it is never used."""
 
-    cursors: Cursors | None = None
+    cursors: MetaCursors | None = None
     next: str | None = None
 
 
@@ -69,7 +69,7 @@ class InsightPage(msgspec.Struct, frozen=True):
     """A page of rows."""
 
     data: Sequence[Insight]
-    paging: Paging | None = None
+    paging: MetaPaging | None = None
 
     @property
     def after(self) -> str | None:
@@ -79,20 +79,20 @@ class InsightPage(msgspec.Struct, frozen=True):
         return self.paging.cursors.after
 
 
-def fields_of(level: Level) -> str:
+def list_fields(level: Level) -> str:
     """Name the fields to ask for."""
     return ",".join((ID_FIELDS[level], *FIGURE_FIELDS))
 
 
-def stat_rows(page: Sequence[Insight], level: Level, entities: Mapping[str, Entity]) -> list[StatRow]:
+def parse_rows(page: Sequence[Insight], level: Level, entities: Mapping[str, Entity]) -> list[StatRow]:
     """Read rows of entities that we know; Meta also tells of those that nobody has entered here."""
     rows: list[StatRow] = []
     for insight in page:
-        external_id = external_id_of(insight, level)
+        external_id = find_external_id(insight, level)
         entity = entities.get(external_id)
         if entity is None:
             continue
-        figures = figures_of(insight)
+        figures = parse_figures(insight)
         rows.append(
             StatRow(
                 entity_id=entity.id,
@@ -100,13 +100,13 @@ def stat_rows(page: Sequence[Insight], level: Level, entities: Mapping[str, Enti
                 date_start=insight.date_start,
                 date_stop=insight.date_stop,
                 figures=figures,
-                ratios=ratios_of(figures),
+                ratios=compute_ratios(figures),
             )
         )
     return rows
 
 
-def external_id_of(insight: Insight, level: Level) -> str:
+def find_external_id(insight: Insight, level: Level) -> str:
     """Tell which entity a row is about."""
     external_id: str | None = getattr(insight, ID_FIELDS[level])
     if external_id is None:
@@ -114,21 +114,21 @@ def external_id_of(insight: Insight, level: Level) -> str:
     return external_id
 
 
-def figures_of(insight: Insight) -> Figures:
+def parse_figures(insight: Insight) -> Figures:
     """Read the figures of a row."""
     return Figures(
-        spend=money(number(insight.spend)),
-        impressions=int(number(insight.impressions)),
-        link_clicks=int(number(insight.inline_link_clicks)),
-        content_views=int(_widest(insight.actions, CONTENT_VIEWS)),
-        add_to_cart=int(_widest(insight.actions, ADD_TO_CART)),
-        checkout_initiated=int(_widest(insight.actions, CHECKOUTS)),
-        purchases=int(_widest(insight.actions, PURCHASES)),
-        purchase_value=money(_widest(insight.action_values, PURCHASES)),
+        spend=round_money(parse_number(insight.spend)),
+        impressions=int(parse_number(insight.impressions)),
+        link_clicks=int(parse_number(insight.inline_link_clicks)),
+        content_views=int(_read_widest(insight.actions, CONTENT_VIEWS)),
+        add_to_cart=int(_read_widest(insight.actions, ADD_TO_CART)),
+        checkout_initiated=int(_read_widest(insight.actions, CHECKOUTS)),
+        purchases=int(_read_widest(insight.actions, PURCHASES)),
+        purchase_value=round_money(_read_widest(insight.action_values, PURCHASES)),
     )
 
 
-def number(text: str) -> Decimal:
+def parse_number(text: str) -> Decimal:
     """Read a figure; one that is none, or below zero, is Meta's mistake and not a figure of 0."""
     try:
         value = Decimal(text)
@@ -139,6 +139,6 @@ def number(text: str) -> Decimal:
     return value
 
 
-def _widest(actions: Sequence[Action], names: Sequence[str]) -> Decimal:
+def _read_widest(actions: Sequence[MetaAction], names: Sequence[str]) -> Decimal:
     values = {action.action_type: action.value for action in actions}
-    return next((number(values[name]) for name in names if name in values), ZERO)
+    return next((parse_number(values[name]) for name in names if name in values), ZERO)

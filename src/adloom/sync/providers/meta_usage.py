@@ -25,7 +25,7 @@ PERCENTAGES: Final = (
 )
 
 
-class Usage(msgspec.Struct, frozen=True):
+class MetaUsage(msgspec.Struct, frozen=True):
     """The share that is used up, in percent, and when there will be room again, where Meta says so."""
 
     percent: float = 0.0
@@ -49,17 +49,17 @@ class Usage(msgspec.Struct, frozen=True):
         return min(self.regain or RETRY_AFTER, RETRY_AFTER_MAX)
 
 
-def usage_of(headers: Mapping[str, str]) -> Usage:
+def parse_usage(headers: Mapping[str, str]) -> MetaUsage:
     """Read the headers of an answer; what cannot be read says nothing."""
     said = [
         _read(headers.get(name), dict[str, Any]) for name in (ACCOUNT_HEADER, INSIGHTS_HEADER, APP_HEADER)
     ]
     for uses in _read(headers.get(BUSINESS_HEADER), dict[str, list[dict[str, Any]]]).values():
         said += uses
-    return Usage(
-        max((_figure(one, name) for one in said for name in PERCENTAGES), default=0.0),
+    return MetaUsage(
+        max((_read_figure(one, name) for one in said for name in PERCENTAGES), default=0.0),
         max(
-            (timedelta(minutes=_figure(one, "estimated_time_to_regain_access")) for one in said),
+            (timedelta(minutes=_read_figure(one, "estimated_time_to_regain_access")) for one in said),
             default=timedelta(),
         ),
     )
@@ -72,6 +72,6 @@ def _read(text: str | None, shape: type[dict[str, T]]) -> dict[str, T]:
         return {}
 
 
-def _figure(said: dict[str, Any], name: str) -> float:
+def _read_figure(said: dict[str, Any], name: str) -> float:
     value = said.get(name, 0)
     return float(value) if isinstance(value, int | float) and value >= 0 else 0.0

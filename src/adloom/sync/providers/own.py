@@ -10,8 +10,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
-from adloom.sync.figures import Figures, ratios_of
-from adloom.sync.providers.own_store import Linked, OwnDaySpan, OwnFigures, own_figures
+from adloom.sync.figures import Figures, compute_ratios
+from adloom.sync.providers.own_store import LinkedEntity, OwnDaySpan, OwnFigures, load_own_figures
 from adloom.sync.providers.protocol import (
     Entity,
     ProviderRefusedError,
@@ -38,28 +38,28 @@ class OwnProvider:
         if not linked:
             return
         try:
-            found = await own_figures(self._pool, request.seller_id, linked, span_of(request))
+            found = await load_own_figures(self._pool, request.seller_id, linked, build_span(request))
         except POSTGRES_AWAY as error:
             raise ProviderUnavailableError(
                 f"The statistics cannot be read: {type(error).__name__}."
             ) from error
         names = {entity.id: entity.external_id or "" for entity in request.entities}
-        yield [_row(one, names[one.entity_id]) for one in found]
+        yield [_build_row(one, names[one.entity_id]) for one in found]
 
 
-def find_linked(entity: Entity) -> Linked | None:
+def find_linked(entity: Entity) -> LinkedEntity | None:
     """Tell what of ours an entity stands for; None where it, or what it belongs to, is not linked."""
-    path = [_uuid(text) for text in (*entity.above, entity.external_id)]
+    path = [_parse_uuid(text) for text in (*entity.above, entity.external_id)]
     if None in path:
         return None
     campaign_id, placement_id, banner_id = (*path, None, None)[:3]
     assert campaign_id is not None
-    return Linked(
+    return LinkedEntity(
         entity_id=entity.id, campaign_id=campaign_id, placement_id=placement_id, banner_id=banner_id
     )
 
 
-def span_of(request: StatsRequest) -> OwnDaySpan:
+def build_span(request: StatsRequest) -> OwnDaySpan:
     """Tell the moments that the days of an account lie between."""
     try:
         zone = ZoneInfo(request.account.timezone)
@@ -72,7 +72,7 @@ def span_of(request: StatsRequest) -> OwnDaySpan:
     )
 
 
-def _row(found: OwnFigures, external_id: str) -> StatRow:
+def _build_row(found: OwnFigures, external_id: str) -> StatRow:
     figures = Figures(spend=found.spend, impressions=found.impressions, link_clicks=found.clicks)
     return StatRow(
         entity_id=found.entity_id,
@@ -80,11 +80,11 @@ def _row(found: OwnFigures, external_id: str) -> StatRow:
         date_start=found.day,
         date_stop=found.day,
         figures=figures,
-        ratios=ratios_of(figures),
+        ratios=compute_ratios(figures),
     )
 
 
-def _uuid(text: str | None) -> UUID | None:
+def _parse_uuid(text: str | None) -> UUID | None:
     try:
         return UUID(text or "")
     except ValueError:

@@ -47,7 +47,7 @@ FIGURES: Final = """
 """
 
 
-class Linked(msgspec.Struct, frozen=True, kw_only=True):
+class LinkedEntity(msgspec.Struct, frozen=True, kw_only=True):
     """An entity, and what of ours it stands for: a campaign, one of its placements, a banner there."""
 
     entity_id: UUID
@@ -76,8 +76,8 @@ class OwnFigures(msgspec.Struct, frozen=True, kw_only=True):
     spend: Decimal
 
 
-async def own_figures(
-    pool: Pool, seller_id: UUID, linked: Sequence[Linked], span: OwnDaySpan
+async def load_own_figures(
+    pool: Pool, seller_id: UUID, linked: Sequence[LinkedEntity], span: OwnDaySpan
 ) -> list[OwnFigures]:
     """Read what was delivered for what is linked, day by day."""
     rows = await pool.fetch(

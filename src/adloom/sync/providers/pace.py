@@ -8,7 +8,7 @@ Sleep = Callable[[float], Awaitable[None]]
 Moment = Callable[[], float]
 
 
-class Pace:
+class RequestPace:
     """Lets requests of an account through one after another, each after its distance from the last.
 
     Time is that of the event loop: it never goes back.
@@ -23,7 +23,7 @@ class Pace:
         self._moment = moment
         self._free_at: dict[str, float] = {}
 
-    async def turn(self, account: str) -> None:
+    async def wait(self, account: str) -> None:
         """Wait for this account's turn."""
         now = self._now()
         free_at = max(now, self._free_at.get(account, now))
@@ -32,7 +32,7 @@ class Pace:
         if free_at > now:
             await self._sleep(free_at - now)
 
-    def rest(self, account: str, length: timedelta) -> None:
+    def delay_next(self, account: str, length: timedelta) -> None:
         """Let the next request of an account wait for a while."""
         until = self._now() + length.total_seconds()
         self._free_at[account] = max(until, self._free_at.get(account, until))

@@ -19,7 +19,7 @@ from adloom.runtime.postgres import Pool
 from adloom.sync.api import PREFIX, Day, SellerId, SellerReads
 from adloom.sync.hierarchy.model import Currency
 from adloom.sync.reports import sellpage_store, store
-from adloom.sync.reports.encode import csv_of, json_of
+from adloom.sync.reports.encode import encode_csv, encode_json
 from adloom.sync.reports.model import (
     FIGURES,
     PAGE_FIGURES,
@@ -29,8 +29,8 @@ from adloom.sync.reports.model import (
     PageQuestion,
     Report,
     ReportQuestion,
-    entity_report,
-    page_report,
+    build_entity_report,
+    build_page_report,
 )
 from adloom.sync.words import AdSource, BudgetType, EntityStatus, Level
 
@@ -39,8 +39,8 @@ CSV: Final = "text/csv"
 ROWS_MAX: Final = 50_000  # Of an answer, which is made in memory: about 40 MB.
 DAYS_MAX: Final = 1_200  # Three years, and a quarter to compare with.
 SELLPAGE: Final = "SELLPAGE"
-PAGE_COLUMNS: Final = (*sellpage_store.COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
-COLUMNS: Final = {level: (*store.columns_of(level), *FIGURES, *RATIOS) for level in Level}
+PAGE_COLUMNS: Final = (*sellpage_store.PAGE_COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
+COLUMNS: Final = {level: (*store.list_columns(level), *FIGURES, *RATIOS) for level in Level}
 
 
 class ReportFormat(StrEnum):
@@ -275,9 +275,9 @@ async def report_sellpages(
         ad_source=query.ad_source,
         search=query.search,
     )
-    rows = await sellpage_store.page_rows(pool, question, rows_max=ROWS_MAX + 1)
+    rows = await sellpage_store.load_page_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
-    return await _encode(query, accept, lambda: page_report(rows, query.order), level=SELLPAGE)
+    return await _encode_report(query, accept, lambda: build_page_report(rows, query.order), level=SELLPAGE)
 
 
 async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept: str) -> Response:
@@ -296,27 +296,31 @@ async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept:
         currency=query.currency,
         search=query.search,
     )
-    rows = await store.entity_rows(pool, question, rows_max=ROWS_MAX + 1)
+    rows = await store.load_entity_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
-    return await _encode(query, accept, lambda: entity_report(rows, query.order), level=query.LEVEL)
+    return await _encode_report(
+        query, accept, lambda: build_entity_report(rows, query.order), level=query.LEVEL
+    )
 
 
-async def _encode(query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str) -> Response:
+async def _encode_report(
+    query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str
+) -> Response:
     """Answer in the way that was asked for; much of it is made beside the loop."""
-    if (query.format or _accepted(accept)) is ReportFormat.JSON:
+    if (query.format or _choose_format(accept)) is ReportFormat.JSON:
         body = await asyncio.to_thread(
-            lambda: json_of(made(), level=level, first=query.date_from, last=query.date_to)
+            lambda: encode_json(made(), level=level, first=query.date_from, last=query.date_to)
         )
         return Response(body, media_type=JSON)
     name = f"adloom-{level.lower()}s-{query.date_from}-to-{query.date_to}.csv"
     return Response(
-        await asyncio.to_thread(lambda: csv_of(made(), query.COLUMNS)),
+        await asyncio.to_thread(lambda: encode_csv(made(), query.COLUMNS)),
         media_type=CSV,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 
-def _accepted(accept: str) -> ReportFormat:
+def _choose_format(accept: str) -> ReportFormat:
     """Read what a client would rather have: a sheet only where it names that and not JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return ReportFormat.CSV if CSV in kinds and JSON not in kinds else ReportFormat.JSON

@@ -12,12 +12,12 @@ from adloom.sync.reports.model import Cells, Report
 
 # A text that a spreadsheet would take for a formula gets an apostrophe before it.
 QUOTE: Final = "'"
-TAKEN_FOR_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
+FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def json_of(report: Report, *, level: str, first: date, last: date) -> bytes:
+def encode_json(report: Report, *, level: str, first: date, last: date) -> bytes:
     """Write rows, what they add up to, and what was asked."""
     return _encode(
         {
@@ -29,26 +29,26 @@ def json_of(report: Report, *, level: str, first: date, last: date) -> bytes:
     )
 
 
-def csv_of(report: Report, columns: Sequence[str]) -> bytes:
+def encode_csv(report: Report, columns: Sequence[str]) -> bytes:
     """Write the rows as a sheet (RFC 4180), without sums: a sheet adds up by itself."""
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
     writer.writerow(columns)
-    writer.writerows(_written(row, columns) for row in report.rows)
+    writer.writerows(_format_row(row, columns) for row in report.rows)
     return sheet.getvalue().encode()
 
 
-def _written(row: Cells, columns: Sequence[str]) -> list[str]:
-    return [_cell(row[column]) for column in columns]
+def _format_row(row: Cells, columns: Sequence[str]) -> list[str]:
+    return [_format_cell(row[column]) for column in columns]
 
 
-def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a report shows
+def _format_cell(value: Any) -> str:  # noqa: ANN401 - whatever a report shows
     match value:
         case None:
             return ""
         case datetime():
             return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         case str():
-            return QUOTE + value if value.startswith(TAKEN_FOR_FORMULAS) else str(value)
+            return QUOTE + value if value.startswith(FORMULA_STARTS) else str(value)
         case _:
             return str(value)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.sync.figures import ZERO, Figures, ratio, ratios_of
+from adloom.sync.figures import ZERO, Figures, compute_ratio, compute_ratios
 from adloom.sync.words import AdSource, EntityStatus, Level
 
 # The names of the figures in a report, whose sums are exact, and of the ratios that follow from them.
@@ -92,48 +92,52 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     summaries: Sequence[Cells]
 
 
-def entity_report(rows: Sequence[ReportRow], order: Order) -> Report:
+def build_entity_report(rows: Sequence[ReportRow], order: Order) -> Report:
     """Report campaigns, ad sets or ads."""
-    return _report(
-        [((row.currency,), row.entity | entity_cells(row.figures)) for row in rows],
+    return _build_report(
+        [((row.currency,), row.entity | build_entity_cells(row.figures)) for row in rows],
         order,
-        lambda cells: entity_cells(_summed(cells, spend="spend")),
+        lambda cells: build_entity_cells(_sum_figures(cells, spend="spend")),
     )
 
 
-def page_report(rows: Sequence[PageRow], order: Order) -> Report:
+def build_page_report(rows: Sequence[PageRow], order: Order) -> Report:
     """Report sell pages."""
-    return _report(
+    return _build_report(
         [
-            (row.currencies, row.entity | page_cells(row.figures, row.orders_count, row.revenue))
+            (row.currencies, row.entity | build_page_cells(row.figures, row.orders_count, row.revenue))
             for row in rows
         ],
         order,
-        lambda cells: page_cells(
-            _summed(cells, spend="adSpend"), _sum(cells, "ordersCount"), _sum(cells, "revenue")
+        lambda cells: build_page_cells(
+            _sum_figures(cells, spend="adSpend"), _sum(cells, "ordersCount"), _sum(cells, "revenue")
         ),
     )
 
 
-def entity_cells(figures: Figures) -> Cells:
+def build_entity_cells(figures: Figures) -> Cells:
     """Name the figures of an entity, and what follows from them."""
-    ratios = msgspec.structs.astuple(ratios_of(figures))
+    ratios = msgspec.structs.astuple(compute_ratios(figures))
     return dict(zip((*FIGURES, *RATIOS), (*msgspec.structs.astuple(figures), *ratios), strict=True))
 
 
-def page_cells(figures: Figures, orders_count: int, revenue: Decimal) -> Cells:
+def build_page_cells(figures: Figures, orders_count: int, revenue: Decimal) -> Cells:
     """Name the figures of a sell page, and what follows from them."""
-    ctr = ratio(figures.link_clicks, figures.impressions)
+    ctr = compute_ratio(figures.link_clicks, figures.impressions)
     values = (
         *(*msgspec.structs.astuple(figures), orders_count, revenue),
-        *(ratio(figures.spend * 1000, figures.impressions), ctr, ratio(figures.spend, figures.purchases)),
-        *(ratio(revenue, figures.spend), ctr, ratio(figures.purchases, figures.link_clicks)),
-        ratio(figures.purchases, figures.content_views),
+        *(
+            compute_ratio(figures.spend * 1000, figures.impressions),
+            ctr,
+            compute_ratio(figures.spend, figures.purchases),
+        ),
+        *(compute_ratio(revenue, figures.spend), ctr, compute_ratio(figures.purchases, figures.link_clicks)),
+        compute_ratio(figures.purchases, figures.content_views),
     )
     return dict(zip((*PAGE_FIGURES, *PAGE_RATIOS), values, strict=True))
 
 
-def in_order(rows: Sequence[Cells], order: Order) -> list[Cells]:
+def sort_rows(rows: Sequence[Cells], order: Order) -> list[Cells]:
     """Sort rows; what is null comes last, whatever the direction, and ids decide between what is alike."""
 
     def place(row: Cells) -> Any:  # noqa: ANN401 - whatever a column holds
@@ -146,16 +150,16 @@ def in_order(rows: Sequence[Cells], order: Order) -> list[Cells]:
     return [*sorted(known, key=place, reverse=order.is_descending), *unknown]
 
 
-def _report(rows: Sequence[tuple[tuple[str, ...], Cells]], order: Order, sum_up: SumUp) -> Report:
+def _build_report(rows: Sequence[tuple[tuple[str, ...], Cells]], order: Order, sum_up: SumUp) -> Report:
     known = sorted({currency for currencies, _ in rows for currency in currencies})
     summary = sum_up([cells for _, cells in rows])
     return Report(
-        rows=in_order(
-            [cells if len(currencies) <= 1 else _without_money(cells) for currencies, cells in rows], order
+        rows=sort_rows(
+            [cells if len(currencies) <= 1 else _hide_money(cells) for currencies, cells in rows], order
         ),
         summary={
             "currency": known[0] if len(known) == 1 else None,
-            **(summary if len(known) <= 1 else _without_money(summary)),
+            **(summary if len(known) <= 1 else _hide_money(summary)),
         },
         summaries=[
             {"currency": currency, **sum_up([cells for own, cells in rows if own == (currency,)])}
@@ -165,11 +169,11 @@ def _report(rows: Sequence[tuple[tuple[str, ...], Cells]], order: Order, sum_up:
     )
 
 
-def _without_money(cells: Cells) -> Cells:
+def _hide_money(cells: Cells) -> Cells:
     return {name: None if name in MONEY else value for name, value in cells.items()}
 
 
-def _summed(rows: Iterable[Cells], *, spend: str) -> Figures:
+def _sum_figures(rows: Iterable[Cells], *, spend: str) -> Figures:
     rows = list(rows)
     return Figures(
         spend=_sum(rows, spend),

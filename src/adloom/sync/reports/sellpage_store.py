@@ -5,10 +5,10 @@ from typing import Final
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Pool, Record
 from adloom.sync.reports.model import PageQuestion, PageRow
-from adloom.sync.reports.store import COUNTED, WITHOUT_COMPILING, figures_of, sums
+from adloom.sync.reports.store import COUNTED, DISABLE_JIT, read_figures, write_sums
 from adloom.sync.words import AD_SOURCES
 
-COLUMNS: Final = ("id", "name", "url", "adSource", "currency")
+PAGE_COLUMNS: Final = ("id", "name", "url", "adSource", "currency")
 # What leads to a page, and in which currencies, is read off its campaigns. Where they have moved on and the figures
 # have stayed, the currencies are those of all accounts of the seller.
 SELLPAGES: Final = """
@@ -41,7 +41,7 @@ SELLPAGES: Final = """
 """
 
 
-async def page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> list[PageRow]:
+async def load_page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> list[PageRow]:
     """Read what a report is about."""
     filters = Filters()
     filters.add("page.advertiser_id = (SELECT id FROM advertisers WHERE public_id = {})", question.seller_id)
@@ -50,7 +50,7 @@ async def page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> lis
     statement = SELLPAGES.format(
         platforms=filters.bind([platform.value for platform in AD_SOURCES]),
         sources=filters.bind([source.value for source in AD_SOURCES.values()]),
-        sums=sums(spend="ad_spend"),
+        sums=write_sums(spend="ad_spend"),
         counted=", ".join(f"coalesce(figures.{name}, 0) AS {name}" for name in COUNTED),
         filters=filters.sql,
         seller=filters.bind(question.seller_id),
@@ -59,12 +59,12 @@ async def page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> lis
         rows_max=filters.bind(rows_max),
     )
     async with pool.acquire() as connection, connection.transaction(readonly=True):
-        await connection.execute(WITHOUT_COMPILING)
+        await connection.execute(DISABLE_JIT)
         rows = await connection.fetch(statement, *filters.values)
-    return [_row(row) for row in rows]
+    return [_build_page_row(row) for row in rows]
 
 
-def _row(row: Record) -> PageRow:
+def _build_page_row(row: Record) -> PageRow:
     currencies = tuple(row["currencies"] or ())
     shown = (
         row["id"],
@@ -74,9 +74,9 @@ def _row(row: Record) -> PageRow:
         currencies[0] if len(currencies) == 1 else None,
     )
     return PageRow(
-        entity=dict(zip(COLUMNS, shown, strict=True)),
+        entity=dict(zip(PAGE_COLUMNS, shown, strict=True)),
         currencies=currencies,
-        figures=figures_of(row),
+        figures=read_figures(row),
         orders_count=row["orders_count"],
         revenue=row["revenue"],
     )

@@ -27,7 +27,7 @@ from adloom.sync.words import Level
 
 COUNTED: Final = Figures.__struct_fields__
 MONEY: Final = frozenset({"spend", "purchase_value"})
-NOTHING: Final = Figures()
+NO_FIGURES: Final = Figures()
 _STATE: Final = ("created_at", "updated_at", "deleted_at")
 
 
@@ -41,7 +41,7 @@ class LevelSource(msgspec.Struct, frozen=True, kw_only=True):
     of_adset: str = "adset.public_id = {}"
 
 
-def _own(alias: str, *names: str) -> dict[str, str]:
+def _qualify(alias: str, *names: str) -> dict[str, str]:
     return {name: f"{alias}.{name}" for name in names}
 
 
@@ -54,7 +54,9 @@ LEVELS: Final = {
             "seller_id": "seller.public_id",
             "ad_account_id": "account.public_id",
             "sellpage_id": "(SELECT public_id FROM sync.sellpages WHERE id = campaign.sellpage_id)",
-            **_own("campaign", "name", "status", "budget", "budget_type", "external_campaign_id", *_STATE),
+            **_qualify(
+                "campaign", "name", "status", "budget", "budget_type", "external_campaign_id", *_STATE
+            ),
         },
         external_id="external_campaign_id",
         of_adset="campaign.id = (SELECT campaign_id FROM sync.adsets WHERE public_id = {})",
@@ -66,7 +68,7 @@ LEVELS: Final = {
             "id": "adset.public_id",
             "seller_id": "seller.public_id",
             "campaign_id": "campaign.public_id",
-            **_own("adset", "name", "status", "external_adset_id", *_STATE),
+            **_qualify("adset", "name", "status", "external_adset_id", *_STATE),
         },
         external_id="external_adset_id",
     ),
@@ -81,7 +83,7 @@ LEVELS: Final = {
             "seller_id": "seller.public_id",
             "campaign_id": "campaign.public_id",
             "adset_id": "adset.public_id",
-            **_own("ad", "name", "status", "external_ad_id", *_STATE),
+            **_qualify("ad", "name", "status", "external_ad_id", *_STATE),
         },
         external_id="external_ad_id",
     ),
@@ -108,7 +110,7 @@ SUMS_OF_SOME: Final = """
 """
 SOME_MAX: Final = 100
 # Compiling a statement takes longer than most reports.
-WITHOUT_COMPILING: Final = "SELECT set_config('jit', 'off', true)"
+DISABLE_JIT: Final = "SELECT set_config('jit', 'off', true)"
 # What is deleted may still be asked about.
 IS_OWN: Final = """
     SELECT EXISTS (
@@ -124,37 +126,37 @@ NAMED: Final[Mapping[str, tuple[str, str, type[NotFoundError]]]] = {
 }
 
 
-def columns_of(level: Level) -> tuple[str, ...]:
+def list_columns(level: Level) -> tuple[str, ...]:
     """Name what is shown of the entities of a level."""
     return (*map(to_camel, LEVELS[level].columns), "currency", "timezone")
 
 
-async def entity_rows(pool: Pool, question: ReportQuestion, *, rows_max: int) -> list[ReportRow]:
+async def load_entity_rows(pool: Pool, question: ReportQuestion, *, rows_max: int) -> list[ReportRow]:
     """Read what a report is about; raises where it names what is not the seller's."""
     # In one snapshot: who has figures is there.
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
-        await connection.execute(WITHOUT_COMPILING)
+        await connection.execute(DISABLE_JIT)
         await _check_named(connection, question)
-        entities = await _entities(connection, question, rows_max)
-        figures = await _figures(connection, question, [row["id"] for row in entities])
-    names = columns_of(question.level)
+        entities = await _load_entities(connection, question, rows_max)
+        figures = await _load_figures(connection, question, [row["id"] for row in entities])
+    names = list_columns(question.level)
     return [
         ReportRow(
             entity=dict(zip(names, row.values(), strict=True)),
             currency=row["currency"],
-            figures=figures.get(row["id"], NOTHING),
+            figures=figures.get(row["id"], NO_FIGURES),
         )
         for row in entities
         if row["deleted_at"] is None or row["id"] in figures
     ]
 
 
-async def _entities(connection: Connection, question: ReportQuestion, rows_max: int) -> list[Record]:
+async def _load_entities(connection: Connection, question: ReportQuestion, rows_max: int) -> list[Record]:
     source = LEVELS[question.level]
-    filters = _filters(source, question)
+    filters = _build_filters(source, question)
     statement = ENTITIES.format(
         columns=", ".join(f"{expression} AS {name}" for name, expression in source.columns.items()),
         tables=source.tables,
@@ -165,29 +167,29 @@ async def _entities(connection: Connection, question: ReportQuestion, rows_max: 
     return await connection.fetch(statement, *filters.values)
 
 
-async def _figures(
+async def _load_figures(
     connection: Connection, question: ReportQuestion, entity_ids: Sequence[UUID]
 ) -> dict[UUID, Figures]:
     values = (question.seller_id, question.level.value, question.first, question.last)
     if len(entity_ids) <= SOME_MAX:
-        rows = await connection.fetch(SUMS_OF_SOME.format(sums=sums()), *values, entity_ids)
+        rows = await connection.fetch(SUMS_OF_SOME.format(sums=write_sums()), *values, entity_ids)
     else:
-        rows = await connection.fetch(SUMS.format(sums=sums()), *values)
-    return {row["entity_id"]: figures_of(row) for row in rows}
+        rows = await connection.fetch(SUMS.format(sums=write_sums()), *values)
+    return {row["entity_id"]: read_figures(row) for row in rows}
 
 
-def sums(spend: str = "spend") -> str:
+def write_sums(spend: str = "spend") -> str:
     """Write the sums of the figures, under the names that they have here."""
     counts = ", ".join(f"sum({name})::bigint AS {name}" for name in COUNTED if name not in MONEY)
     return f"sum({spend}) AS spend, {counts}, sum(purchase_value) AS purchase_value"
 
 
-def figures_of(row: Record) -> Figures:
+def read_figures(row: Record) -> Figures:
     """Read the figures of a row."""
     return Figures(**{name: row[name] for name in COUNTED})
 
 
-def _filters(source: LevelSource, question: ReportQuestion) -> Filters:
+def _build_filters(source: LevelSource, question: ReportQuestion) -> Filters:
     filters = Filters()
     filters.add("seller.public_id = {}", question.seller_id)
     filters.add_given("campaign.public_id = {}", question.campaign_id)

@@ -1,4 +1,4 @@
-"""A delivery process with a made-up catalog: `… auction.counter PORT REDIS_URL CAMPAIGNS [no-frequency]`.
+"""A delivery process with a made-up catalog: `… auction.delivery_process PORT REDIS_URL CAMPAIGNS [no-frequency]`.
 
 Routes, index, leases, look-ups and ledger are the product's; only what the worker would grant is granted here.
 """
@@ -52,7 +52,7 @@ from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
-from bench.auction.catalog import an_auction_catalog, half_of_them
+from bench.auction.catalog import build_auction_catalog, choose_half
 from bench.load import USER_BEGINS, USERS
 from bench.scale.catalog import SEED
 
@@ -60,7 +60,7 @@ NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"s
 NO_OP_PATH: Final = "/health/live"
 SESSION: Final = 1
 SHOWN_BANNERS: Final = 3
-TURNS_A_SECOND: Final = 50
+CHANGES_A_SECOND: Final = 50
 OUT_MAX: Final = 100
 LEASE_MICROS: Final = Micros(10**15)
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
@@ -69,7 +69,7 @@ SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - o
 async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
     """Serve until told to stop."""
     clock = SystemClock()
-    index = compile_index(an_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
+    index = compile_index(build_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
     states, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
     _grant(leases, index.by_key.values(), clock)
     caps.update(
@@ -78,7 +78,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         second=int(clock.now().timestamp()),
     )
     states.mark_changed(leases.take_changes())
-    states.exclude(Exclusions(campaigns=half_of_them(campaigns)), source="bench")
+    states.exclude(Exclusions(campaigns=choose_half(campaigns)), source="bench")
     states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
     markets = Markets(states)
     markets.install(run_steps(markets.prepare(index, now=clock.now())))
@@ -90,9 +90,11 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         AuctionAppender(AuctionSideStream(valkey), appender.enqueue_all, None) as recording,
     ):
         if has_frequency_caps:
-            await _show(valkey, index.by_key.values(), clock)
-        auctions = _routes(index, markets, Reserver(states, caps, leases), states, line, appender, recording)
-        coming_and_going = asyncio.ensure_future(_come_and_go(states, campaigns))
+            await _record_views(valkey, index.by_key.values(), clock)
+        auctions = _build_routes(
+            index, markets, Reserver(states, caps, leases), states, line, appender, recording
+        )
+        coming_and_going = asyncio.ensure_future(_toggle_budgets(states, campaigns))
         no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:
             await serve(
@@ -104,7 +106,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
         coming_and_going.cancel()
 
 
-async def _show(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
+async def _record_views(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
     """Let every user have seen some capped banners, few of them often enough."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     banners = [
@@ -124,19 +126,19 @@ async def _show(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: S
     await pipeline.execute()
 
 
-async def _come_and_go(states: PlacementStates, campaigns: int) -> None:
+async def _toggle_budgets(states: PlacementStates, campaigns: int) -> None:
     """Let campaigns run out of budget and get some again, as on a busy day."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     out: deque[int] = deque()
     while True:
-        await asyncio.sleep(1 / TURNS_A_SECOND)
+        await asyncio.sleep(1 / CHANGES_A_SECOND)
         out.append(chance.randrange(campaigns))
         states.mark_changed({out[-1]: "budget"})
         if len(out) > OUT_MAX:
             states.mark_changed({out.popleft(): None})
 
 
-def _routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
+def _build_routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
     index: Index,
     markets: Markets,
     reserver: Reserver,
