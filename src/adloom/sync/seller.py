@@ -19,7 +19,7 @@ class SellerWriter(msgspec.Struct, frozen=True):
     scope: Scope
     named: UUID | None
 
-    def resolve_scope(self, named: UUID | None = None) -> Scope:
+    def scope_for(self, named: UUID | None = None) -> Scope:
         """Return the scope of one seller; `named` is the one that the body names."""
         names = {name for name in (self.named, named) if name is not None}
         if len(names) > 1:
@@ -30,9 +30,9 @@ class SellerWriter(msgspec.Struct, frozen=True):
             raise _wrong("must be your own account, or left out")
         return Scope(self.scope.account_id or names.pop())
 
-    def resolve_owner(self, named: UUID | None = None) -> AdvertiserId:
+    def owner_for(self, named: UUID | None = None) -> AdvertiserId:
         """Return the seller."""
-        seller_id = self.resolve_scope(named).account_id
+        seller_id = self.scope_for(named).account_id
         assert seller_id is not None, "a scope of a seller has its account"
         return AdvertiserId(seller_id)
 

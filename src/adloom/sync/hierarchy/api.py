@@ -70,7 +70,7 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the cipher
     now: Now,
 ) -> Answer:
     """Change an ad account, field by field; other credentials end what was wrong with those before."""
-    scope = writer.resolve_scope(find_named_owner(ad_accounts, body))
+    scope = writer.scope_for(find_named_owner(ad_accounts, body))
     async with catalog.write() as write:
         after = await ad_accounts.change(
             write, scope, account_id, lambda before: ad_accounts.apply(body, before, now)
@@ -85,7 +85,7 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the cipher
 @accounts_router.delete("/{account_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_account(account_id: UUID, writer: SellerWrites, catalog: CurrentCatalog, now: Now) -> None:
     """Delete an ad account that has no campaigns any more, and its credentials."""
-    scope = writer.resolve_scope(None)
+    scope = writer.scope_for(None)
     async with catalog.write() as write:
         account = await ad_accounts.lock(write, scope, account_id)
         await ad_accounts.remove(write, scope, account_id, now=now)

@@ -90,7 +90,7 @@ async def sync_by_hand(
 ) -> SyncAnswer:
     """Have the statistics of a seller fetched now, one job a level; a range of days is a backfill."""
     body = body or SyncBody()
-    seller_id = writer.resolve_owner(body.seller_id)
+    seller_id = writer.owner_for(body.seller_id)
     asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
         timezones = await store.load_timezones(connection, seller_id)
