@@ -55,7 +55,7 @@ class CatalogRoute(GuardedRoute):
         """Read the state off the answer itself, so that no handler has to set the header."""
         handle = super().get_route_handler()
 
-        async def tagged(request: Request) -> Response:
+        async def answer_with_etag(request: Request) -> Response:
             response = await handle(request)
             is_thing = response.media_type == "application/json" and bytes(response.body[:1]) == b"{"
             updated_at = _decode_stamp(response.body).updated_at if is_thing else None
@@ -63,7 +63,7 @@ class CatalogRoute(GuardedRoute):
                 response.headers["ETag"] = format_etag(updated_at)
             return response
 
-        return tagged
+        return answer_with_etag
 
 
 def _catalog(request: Request, actor: CurrentActor) -> Catalog:
@@ -169,13 +169,14 @@ def build_router(
     routes = _Routes(resource, access or access_by_role(resource.owner))
     a_thing, one = f"{resource.article} {resource.words}", f"/{{{resource.name}_id}}"
     also = ", also one that is deleted" if resource.is_soft_deleted else ""
+    restorable = "; it can be restored" if resource.is_soft_deleted else ""
     many = resource.plural_name.replace("_", " ")
     plans = (
         ("create", "POST", "", f"Make {a_thing}.", resource.answer),
         ("list", "GET", "", f"List {many}.", Page[resource.answer]),
         ("read", "GET", one, f"Read {a_thing}{also}.", resource.answer),
         ("change", "PATCH", one, f"Change {a_thing}, field by field.", resource.answer),
-        ("delete", "DELETE", one, f"Delete {a_thing}; it can be restored.", None),
+        ("delete", "DELETE", one, f"Delete {a_thing}{restorable}.", None),
         ("restore", "POST", f"{one}/restore", f"Bring a deleted {resource.words} back.", resource.answer),
     )
     for action, method, path, sentence, answer in plans:
@@ -238,7 +239,7 @@ class _Routes:
                 thing = await create_in(write, resource, writer, body, ids, now)
             return resource.answer.model_validate(thing)
 
-        return self._typed(create, body=resource.body)
+        return self._set_types(create, body=resource.body)
 
     def list(self) -> Callable[..., Any]:
         resource = self._resource
@@ -249,7 +250,7 @@ class _Routes:
                 listed = await resource.table.page(connection, scope, filters, query.page_request)
             return page_of(resource.answer, listed, query)
 
-        return self._typed(list_page, query=Annotated[resource.query, Query()])
+        return self._set_types(list_page, query=Annotated[resource.query, Query()])
 
     def read(self) -> Callable[..., Any]:
         resource = self._resource
@@ -258,7 +259,7 @@ class _Routes:
             async with catalog.read() as connection:
                 return resource.answer.model_validate(await resource.table.find(connection, scope, thing_id))
 
-        return self._typed(read)
+        return self._set_types(read)
 
     def change(self) -> Callable[..., Any]:
         resource = self._resource
@@ -273,7 +274,7 @@ class _Routes:
                 )
             return resource.answer.model_validate(after)
 
-        return self._typed(change, body=resource.patch)
+        return self._set_types(change, body=resource.patch)
 
     def apply_rule(
         self,
@@ -302,11 +303,11 @@ class _Routes:
             return await apply(thing_id, writer, catalog, now)
 
         if body_type is None:
-            return self._typed(apply_alone)
+            return self._set_types(apply_alone)
         return (
-            self._typed(apply, body=body_type | None)
+            self._set_types(apply, body=body_type | None)
             if is_body_optional
-            else self._typed(apply_body, body=body_type)
+            else self._set_types(apply_body, body=body_type)
         )
 
     def delete(self) -> Callable[..., Any]:
@@ -316,7 +317,7 @@ class _Routes:
             async with catalog.write() as write:
                 await resource.remove(write, writer.scope_for(None), thing_id, now=now)
 
-        return self._typed(delete)
+        return self._set_types(delete)
 
     def restore(self) -> Callable[..., Any]:
         resource = self._resource
@@ -328,9 +329,9 @@ class _Routes:
                 )
             return resource.answer.model_validate(after)
 
-        return self._typed(restore)
+        return self._set_types(restore)
 
-    def _typed(self, handler: Callable[..., Any], **types: object) -> Callable[..., Any]:
+    def _set_types(self, handler: Callable[..., Any], **types: object) -> Callable[..., Any]:
         for name, annotation in {**self._types, **types}.items():
             if name in handler.__annotations__:
                 handler.__annotations__[name] = annotation

@@ -88,7 +88,7 @@ def _refuse_while_used(words: str, table: str, by: str, column: str, children: s
     return check
 
 
-def _taken(words: str, field: str) -> Callable[[object], ExternalIdTakenError]:
+def _make_taken_error(words: str, field: str) -> Callable[[object], ExternalIdTakenError]:
     def make_error(_thing: object) -> ExternalIdTakenError:
         return ExternalIdTakenError(
             f"Another {words} has this external id: its statistics would be counted twice.",
@@ -156,7 +156,7 @@ ad_accounts = Resource(
     before_delete=_refuse_while_used(
         "ad account", "sync.ad_accounts", "sync.campaigns", "ad_account_id", "campaigns"
     ),
-    taken=_taken("ad account", "externalId"),
+    taken=_make_taken_error("ad account", "externalId"),
 )
 sellpages = Resource(
     struct=Sellpage,
@@ -200,7 +200,7 @@ synced_campaigns = Resource(
     before_delete=_refuse_while_used(
         "synced campaign", "sync.campaigns", "sync.adsets", "campaign_id", "ad sets"
     ),
-    taken=_taken("synced campaign", "externalCampaignId"),
+    taken=_make_taken_error("synced campaign", "externalCampaignId"),
 )
 adsets = Resource(
     struct=Adset,
@@ -223,7 +223,7 @@ adsets = Resource(
     search=("name", "external_adset_id"),
     sort=("name", "status"),
     before_delete=_refuse_while_used("adset", "sync.adsets", "sync.ads", "adset_id", "ads"),
-    taken=_taken("adset", "externalAdsetId"),
+    taken=_make_taken_error("adset", "externalAdsetId"),
 )
 ads = Resource(
     struct=Ad,
@@ -245,5 +245,5 @@ ads = Resource(
     filters=("status", "adset_id"),
     search=("name", "external_ad_id"),
     sort=("name", "status"),
-    taken=_taken("ad", "externalAdId"),
+    taken=_make_taken_error("ad", "externalAdId"),
 )
