@@ -178,7 +178,7 @@ def test_the_guide_ends_with_an_ad_on_a_page(
     expect(page.get_by_text("at no cost")).to_be_visible()
     page.get_by_role("button", name="Put it on the page").click()
     expect(page.get_by_text('<div data-adloom="my-very-own-corner"></div>')).to_be_visible()
-    expect(page.get_by_text("Nobody has seen it yet")).to_be_visible()
+    expect(page.get_by_text("Not seen yet")).to_be_visible()
 
     with a_visit(chromium, viewport={"width": 1200, "height": 900}) as reader:
         reader.page.goto(f"{product.delivery_url}/serve/my-very-own-corner.html")

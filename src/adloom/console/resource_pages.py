@@ -110,7 +110,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         page(self.home, title=self.title, roles=self.roles)(self.show_list)
         creators = ADMINS if self.is_admins_only else self.roles
         page(self.new, title=f"New {self.noun}", roles=creators)(self.show_new)
-        page(f"{self.home}/{{item_id}}", title=self.noun.capitalize(), roles=self.roles)(self.show_detail)
+        page(f"{self.home}/{{{self.noun}_id}}", title=self.noun.capitalize(), roles=self.roles)(
+            self.show_detail
+        )
         return self
 
     def may_write(self, visit: PageVisit) -> bool:
@@ -181,7 +183,8 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     async def show_detail(self, visit: PageVisit) -> None:
         @ui.refreshable
         async def body() -> None:
-            item = await visit.api.get(f"{self.api}/{visit.parts['item_id']}")
+            item_id = visit.parts[f"{self.noun}_id"]
+            item = await visit.api.get(f"{self.api}/{item_id}")
             await self._show_item(visit, item, reload)
 
         async def reload() -> None:
