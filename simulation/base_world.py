@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from simulation.chance import SeededIds, Trace, seeded
-from simulation.clocks import VirtualClock, WallClock
-from simulation.faults import FaultRates, Faults, Host
+from simulation.faults import FaultRates, Faults, Host, VirtualClock, WallClock
 
 KILLED: Final = 0.75  # The share of lives that end by a kill; the others are asked to stop.
 RESTART_SECONDS_MEAN: Final = 1.0

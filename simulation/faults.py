@@ -1,9 +1,10 @@
-"""What may go wrong, how often, and a count of what did."""
+"""What may go wrong, how often, and a count of what did; and the clocks, which may be wrong."""
 
 import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from random import Random  # noqa: TID251 - for its type
 from typing import Final, TypeVar
 
@@ -245,3 +246,34 @@ async def wait_unless(ending: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return True
     return False
+
+
+class VirtualClock:
+    """The time of the run."""
+
+    def __init__(self, starts_at: datetime) -> None:
+        self._starts_at = starts_at
+
+    def now(self) -> datetime:
+        return self._starts_at + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+class WallClock:
+    """The clock of one process, which may jump back and ahead."""
+
+    def __init__(self, true_clock: VirtualClock, faults: Faults) -> None:
+        self._true_clock = true_clock
+        self._faults = faults
+        self._wrong_by = timedelta()
+
+    def now(self) -> datetime:
+        return self._true_clock.now() + self._wrong_by
+
+    async def jump(self, ending: asyncio.Event) -> None:
+        """Be set wrong, and right again, until the end."""
+        faults = self._faults
+        while await wait_unless(ending, faults.seconds(faults.rates.clock_seconds_between)):
+            faults.injected["clock jumped"] += 1
+            hours = faults.chance.choice([0.0, faults.rates.clock_hours_max])
+            self._wrong_by = timedelta(hours=faults.chance.uniform(-hours, hours))
+        self._wrong_by = timedelta()

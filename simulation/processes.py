@@ -26,8 +26,7 @@ from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection
 from simulation.faults import Host, wait_unless
 from simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
-from simulation.tables import TablesConnection, TablesServer
-from simulation.topic import TopicConnection, TopicServer
+from simulation.tables import TablesConnection, TablesServer, TopicConnection, TopicServer
 
 SECRET: Final = "a secret that only the simulation knows"  # noqa: S105 - as it says
 RETENTION: Final = timedelta()  # Only the cursors keep an entry from being trimmed.

@@ -28,8 +28,7 @@ from simulation.processes import (
     WorkerProcess,
 )
 from simulation.readers import Readers
-from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer
-from simulation.topic import TopicServer
+from simulation.tables import SURPRISING, UNFOLDABLE, TablesServer, TopicServer
 
 START: Final = datetime(2026, 11, 15, tzinfo=UTC)
 DAY_SECONDS: Final = 86_400.0

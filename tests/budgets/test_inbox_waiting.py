@@ -14,8 +14,7 @@ from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
 from simulation.budgets.valkey import ValkeyServer, valkey_of
 from simulation.chance import Trace, seeded
-from simulation.clocks import VirtualClock
-from simulation.faults import NO_FAULTS, Faults, Host
+from simulation.faults import NO_FAULTS, Faults, Host, VirtualClock
 from tests.support.actors import START
 
 

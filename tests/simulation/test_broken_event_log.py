@@ -15,8 +15,7 @@ from simulation.faults import ROUGH
 from simulation.laws import EventKey
 from simulation.ledger import LedgerServer
 from simulation.swarm import MOMENTS
-from simulation.tables import TablesServer
-from simulation.topic import TopicServer
+from simulation.tables import TablesServer, TopicServer
 from simulation.world import Plan, simulate
 
 SEEDS = range(8)

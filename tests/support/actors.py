@@ -28,7 +28,7 @@ from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
-from simulation.clocks import VirtualClock
+from simulation.faults import VirtualClock
 
 P = ParamSpec("P")
 

@@ -15,7 +15,7 @@ from adloom.runtime.actors.alarms import STALE_MIN, Alarms
 from adloom.runtime.actors.host import LOOK_SECONDS
 from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
-from simulation.clocks import VirtualClock
+from simulation.faults import VirtualClock
 from tests.support.actors import START, Add, MemoryStates, Nap, Stage, Tally, a_tally, on_virtual_time
 
 

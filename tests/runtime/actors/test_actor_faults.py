@@ -17,7 +17,7 @@ from adloom.runtime.actors.mailboxes import Mailboxes
 from adloom.runtime.actors.ports import FencedOutError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
-from simulation.clocks import VirtualClock
+from simulation.faults import VirtualClock
 from tests.support.accounts import ACCOUNT, Account, Changed, Note, Pay, an_account
 from tests.support.actors import START, Catalog, MemoryStates
 

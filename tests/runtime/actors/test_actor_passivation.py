@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, StepResult, Tell
 from adloom.runtime.actors.host import LOOK_SECONDS
-from simulation.clocks import VirtualClock
+from simulation.faults import VirtualClock
 from tests.support.actors import (
     START,
     Add,
