@@ -1,1 +1,1 @@
-"""The benchmarks behind `adloom bench`: what a request costs, as ratios in one run."""
+"""Benchmarks: the cost of requests, as ratios within one run."""

@@ -1,4 +1,4 @@
-"""`adloom bench`, also as `python -m bench`. What the hot routes cost, as ratios in one run."""
+"""`adloom bench`, also as `python -m bench`: the cost of the hot routes, as ratios within one run."""
 
 import typer
 

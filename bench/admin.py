@@ -1,4 +1,4 @@
-"""The one campaign that is measured, made the way an operator makes it: over the admin API."""
+"""The campaign to measure, created over the admin API."""
 
 import json
 import time
@@ -30,29 +30,26 @@ BANNER: Final = {
 
 
 class SeededCampaign(msgspec.Struct, frozen=True, kw_only=True):
-    """What delivery can be asked now."""
+    """How to request and report the seeded campaign's banner."""
 
     serve_path: str
     impression: str
 
 
 class AdminClient:
-    """The admin API, as far as we need it."""
+    """A small client of the admin API."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url
         self._token = token
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Make something."""
         return self._send("POST", path, body)
 
     def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Change something."""
         return self._send("PATCH", path, body)
 
     def count_impressions(self, day: date) -> int:
-        """Tell how many impressions the statistics of a day have."""
         found = self._send("GET", f"/admin/stats/banners?from={day}&to={day}", None)
         return found["totals"]["impressions"]
 
@@ -67,7 +64,7 @@ class AdminClient:
 
 
 def seed_campaign(admin: AdminClient, delivery_url: str) -> SeededCampaign:
-    """Make a placement, a banner and a campaign that shows it there, and wait until it is served."""
+    """Create a placement, a banner and a campaign that links them, and wait until the banner is served."""
     placement = admin.post("/admin/placements", PLACEMENT)
     banner = admin.post("/admin/banners", BANNER)
     campaign = admin.post("/admin/campaigns", {"name": "Autumn"})
@@ -81,7 +78,7 @@ def seed_campaign(admin: AdminClient, delivery_url: str) -> SeededCampaign:
 
 
 def encode_impression(served: dict[str, Any], placement_id: str) -> str:
-    """Write what a browser would report, with a hole for the serial of each report."""
+    """Encode a browser's report, with a placeholder for its serial number."""
     return json.dumps(
         {
             "correlationId": SERIAL,
@@ -97,7 +94,6 @@ def encode_impression(served: dict[str, Any], placement_id: str) -> str:
 
 
 def send_request(request: urllib.request.Request) -> dict[str, Any]:
-    """Send a request and read its answer."""
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
             return json.loads(answer.read())

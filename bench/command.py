@@ -1,4 +1,4 @@
-"""`adloom bench`: what the hot routes cost, as ratios in one run."""
+"""`adloom bench`: the cost of the hot routes, as ratios within one run."""
 
 import sys
 from pathlib import Path

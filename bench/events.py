@@ -1,6 +1,6 @@
-"""`python -m bench.events`: how many events a second are accepted for good, and how soon they are counted.
+"""`python -m bench.events`: how many events per second are durably accepted, and how soon they are counted.
 
-All on one machine: the load generator, delivery, Valkey with its file written always, the worker and PostgreSQL.
+All on one machine: the load generator, delivery, Valkey with `appendfsync always`, the worker and PostgreSQL.
 """
 
 import json
@@ -23,12 +23,12 @@ BATCH: Final = "batch"
 EVENTS_A_BATCH: Final = 50
 CATCH_UP_SECONDS_MAX: Final = 120.0
 LOOK_SECONDS: Final = 0.1
-# Who else works while events come in, by a word of its command line.
+# Other processes that work on events, by a word of their command lines.
 OTHERS: Final = {"worker": "adloom.app.worker", "Valkey": "valkey-server", "PostgreSQL": "postgres"}
 
 
 class EventsOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one load."""
+    """The result of one load."""
 
     target: str
     load: Load
@@ -44,7 +44,7 @@ def main(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Delivery processes.")] = 2,
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="Open connections.")] = 64,
 ) -> None:
-    """Send no-ops, single events and batches to a product that is thrown away, and wait until all are counted."""
+    """Send no-ops, single events and batches to a temporary product, and wait until all are counted."""
     console = Console()
     with console.status("starting the product") as status, run_product(workers=workers) as product:
         outcomes: list[EventsOutcome] = []
@@ -60,7 +60,7 @@ def main(
 
 
 def _build_targets(product: Product) -> list[tuple[Target, int]]:
-    """List what is asked, and how many events each request has."""
+    """Return the targets, each with its number of events per request."""
     event = {"type": "impression", **json.loads(product.impression)}
     events = [{**event, "correlationId": f"{SERIAL}-{number}"} for number in range(EVENTS_A_BATCH)]
     return [
@@ -92,7 +92,7 @@ def _measure(product: Product, target: Target, events: int, effort: Effort) -> E
     if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
         raise LoadError(f"{target.name}: {load.errors} errors in {load.requests} requests.")
     delivery = measure_usage(product.delivery_pids).cpu_seconds - delivery_before
-    # What was answered after the generator had stopped to listen is counted too, so there may be more.
+    # Answers after the generator stopped listening are counted too, so there may be more.
     least = counted_before + (load.requests - load.errors) * events
     caught_up = _wait_until_counted(product, least, ended) if events else None
     return EventsOutcome(
@@ -116,9 +116,9 @@ def _find_pids(product: Product, word: str) -> list[int]:
 
 
 def _wait_until_counted(product: Product, least: int, ended: float) -> float:
-    """Wait until the statistics have it all; tell how long that took since the load ended."""
+    """Wait until all events are counted; return the seconds since the load ended."""
     while time.monotonic() < ended + CATCH_UP_SECONDS_MAX:
-        # Midnight may pass meanwhile; whoever benchmarks then does it again.
+        # Midnight may pass meanwhile: then run the bench again.
         if product.admin.count_impressions(SystemClock().now().date()) >= least:
             return time.monotonic() - ended
         time.sleep(LOOK_SECONDS)

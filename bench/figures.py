@@ -1,4 +1,4 @@
-"""From samples to figures: medians over the rounds, ratios to the no-op, goals met or not."""
+"""Turns samples into figures: medians over the rounds, ratios to the no-op, goals met or not."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -15,7 +15,7 @@ NGINX: Final = "nginx static"
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One round of one target: what the client saw, and what the server used for it."""
+    """One round of one target: the client's view, and the server's usage."""
 
     target: str
     load: Load
@@ -36,7 +36,7 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """How much server CPU one target may need, as a multiple of another's."""
+    """The most server CPU a target may use, as a multiple of another's."""
 
     target: str
     of: str
@@ -44,7 +44,7 @@ class CpuGoal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a goal."""
+    """Whether a goal is met."""
 
     goal: CpuGoal
     ratio: float
@@ -58,7 +58,7 @@ GOALS: Final = (
 
 
 def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
-    """Sum up the rounds of each target, in the order in which the targets first appear."""
+    """Summarize the rounds of each target, in order of first appearance."""
     names = list(dict.fromkeys(sample.target for sample in samples))
     rounds = {name: [sample for sample in samples if sample.target == name] for name in names}
     no_op_micros = median(map(_compute_cpu_micros, rounds[NO_OP]))
@@ -66,7 +66,7 @@ def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
 
 
 def compute_share(samples: Sequence[Sample], target: str, of: str) -> float:
-    """Tell which share of one target's throughput another has: that of each round, since machines change their pace."""
+    """Return a target's throughput as a share of another's: the median over rounds, since machine speed varies."""
     rates = {
         name: [sample.load.requests / sample.load.seconds for sample in samples if sample.target == name]
         for name in (target, of)
@@ -75,7 +75,7 @@ def compute_share(samples: Sequence[Sample], target: str, of: str) -> float:
 
 
 def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOALS) -> list[CpuVerdict]:
-    """Judge the goals whose targets were both measured."""
+    """Judge the goals if both of their targets were measured."""
     micros = {each.target: each.cpu_micros for each in figures}
     return [
         CpuVerdict(goal=goal, ratio=ratio, is_met=ratio <= goal.at_most)

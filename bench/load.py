@@ -1,4 +1,4 @@
-"""Load on one kind of request, made by wrk, and what it measured."""
+"""Load on one kind of request, generated and measured by wrk."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ import msgspec
 
 from bench.processes import pin_to_last_cpu
 
-# What a browser sends; every target gets the same, since parsing headers is part of the price.
+# The headers of a browser, for every target: parsing them is part of the cost.
 BROWSER_HEADERS: Final = {
     "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0 Safari/537.36",
     "Accept": "*/*",
@@ -27,18 +27,18 @@ BROWSER_HEADERS: Final = {
     "Sec-Fetch-Mode": "cors",
     "Sec-Fetch-Site": "cross-site",
 }
-SERIAL: Final = "@serial@"  # Placeholder in a body for what differs from one request to the next.
-USER: Final = "@user@"  # Placeholder for a user id, another one each time.
+SERIAL: Final = "@serial@"  # Placeholder in a body for a value that differs in each request.
+USER: Final = "@user@"  # Placeholder for a user id, a different one each time.
 USERS: Final = 10_000
 KIND: Final = (
     '"@kind@"'  # Placeholder, quotes included, for one of the target's `kinds` of visitors, as JSON.
 )
-USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user's id is a number of twelve digits.
+USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user id is a number of twelve digits.
 
 _PLACEHOLDER: Final = re.compile(f"({SERIAL}|{USER}|{KIND})")
 GRACE_SECONDS = 15.0
 REPORT_MARK = "adloom-bench "
-# wrk's own report rounds; its `done` hook knows the figures themselves.
+# wrk's own report rounds; its `done` hook has the exact figures.
 REPORT = """
 done = function(summary, latency, requests)
   local errors = summary.errors
@@ -48,7 +48,7 @@ done = function(summary, latency, requests)
     summary.duration / 1e6, latency:percentile(50), latency:percentile(99)))
 end
 """
-# Bodies of one length have the same head: to format one for each took wrk a fifth more CPU.
+# Bodies of one length share a head: formatting each took wrk a fifth more CPU.
 POSTS = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
@@ -75,7 +75,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
-    """How hard and how long to ask."""
+    """How much load, and how long."""
 
     connections: int
     seconds: float
@@ -83,7 +83,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What a load generator saw."""
+    """What the load generator measured."""
 
     requests: int
     errors: int
@@ -93,7 +93,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadError(Exception):
-    """The load generator did not do its work, or the server did not answer it well."""
+    """The load generator failed, or the server did not answer well."""
 
 
 def find_wrk() -> str:
@@ -146,7 +146,7 @@ def parse_report(output: str) -> Load:
 
 
 def _quote(text: str) -> str:
-    # A JSON string is a Lua string too, as long as it needs no escape by number.
+    # A JSON string is a Lua string too, unless it needs a numeric escape.
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -163,7 +163,7 @@ def _wait_for_report(process: subprocess.Popen[str], seconds: float) -> Load:
 
 def _wait_for_output(process: subprocess.Popen[str], seconds: float) -> str:
     if not seconds.is_integer():
-        # wrk takes whole seconds only, but ends and reports when it is interrupted.
+        # wrk takes whole seconds only, but stops and reports when interrupted.
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=seconds)[0]
         process.send_signal(signal.SIGINT)

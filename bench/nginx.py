@@ -1,4 +1,4 @@
-"""nginx with one worker and one file of 500 bytes: the measure that everybody knows."""
+"""nginx with one worker and one file of 500 bytes, a well-known reference."""
 
 import contextlib
 import getpass
@@ -46,20 +46,20 @@ http {{
 
 
 class Nginx(msgspec.Struct, frozen=True, kw_only=True):
-    """A running nginx: what to ask, and who answers."""
+    """A running nginx: its target and processes."""
 
     target: Target
     pids: list[int]
 
 
 def find_nginx() -> str | None:
-    """Look for nginx on the path, and where Debian puts it outside the path of ordinary users."""
+    """Look for nginx on the path, and in Debian's directories that are not on a user's path."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 
 @contextlib.contextmanager
 def run_nginx(program: str) -> Generator[Nginx]:
-    """Run nginx on loopback from a folder of its own, as the current user."""
+    """Run nginx on loopback from a temporary folder, as the current user."""
     with tempfile.TemporaryDirectory(prefix="adloom-nginx-") as name:
         folder, port = Path(name), free_port()
         (folder / "files").mkdir()
@@ -76,7 +76,7 @@ def run_nginx(program: str) -> Generator[Nginx]:
 
 
 def build_configuration(folder: Path, port: int) -> str:
-    """Write nginx's configuration; only root may, and must, name the user of the worker."""
+    """Build nginx's configuration; only root may, and must, name the worker's user."""
     user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
     return CONFIGURATION.format(folder=folder, port=port, user=user)
 

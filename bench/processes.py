@@ -1,4 +1,4 @@
-"""The processes that are measured: CPU time and memory, cores of their own, and stopping them."""
+"""The measured processes: CPU time and memory, pinning to cores, and stopping them."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ import psutil
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What some processes used since they started, and hold now."""
+    """The CPU time of some processes since they started, and their memory now."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
 def measure_usage(pids: Iterable[int]) -> ProcessUsage:
-    """Sum over processes, all of which have to be there."""
+    """Sum over processes, all of which must be running."""
     each = [psutil.Process(pid) for pid in pids]
     times = [process.cpu_times() for process in each]
     return ProcessUsage(
@@ -32,7 +32,7 @@ def list_descendants(pid: int) -> list[int]:
 
 
 def read_command_line(pid: int) -> list[str]:
-    """Return the arguments of a process; nothing for one that is gone."""
+    """Return the arguments of a process; none if it has ended."""
     try:
         return psutil.Process(pid).cmdline()
     except psutil.Error:
@@ -40,9 +40,9 @@ def read_command_line(pid: int) -> list[str]:
 
 
 def pin_to_last_cpu(pid: int) -> None:
-    """Bind a load generator to the last core.
+    """Pin a load generator to the last core.
 
-    Left alone, the system often puts a server beside the client that it wakes, and another core idles.
+    Otherwise the system often runs a server on the core of the client that wakes it, while another core idles.
     """
     allowed = os.sched_getaffinity(0)
     if len(allowed) > 1:
@@ -65,6 +65,6 @@ def stop(process: subprocess.Popen[bytes], *, seconds_max: float) -> None:
 
 
 def _bind(pid: int, cpus: AbstractSet[int]) -> None:
-    # The process may be gone already, if it failed to start.
+    # The process may have ended already, if it failed to start.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(pid, cpus)

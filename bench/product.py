@@ -1,4 +1,4 @@
-"""The product under test: a real `adloom up`, with one campaign made over the admin API."""
+"""The product under test: a real `adloom up`, with one campaign created over the admin API."""
 
 import contextlib
 import os
@@ -19,12 +19,12 @@ from bench.processes import list_descendants, read_command_line, stop
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 15.0
 DELIVERY_MODULE = "adloom.app.delivery"
-# A bench measures the product as it comes, not an installation that happens to be set up here.
+# A bench measures the default product, not an installation configured in this environment.
 OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True):
-    """A running product: where delivery listens, who answers there, and what to ask for."""
+    """A running product: its port, its processes, and what to request."""
 
     port: int
     pid: int
@@ -36,10 +36,10 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def run_product(*, workers: int) -> Generator[Product]:
-    """Run the product from an empty folder, and seed it."""
+    """Run the product from an empty folder, and create a campaign."""
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         folder = Path(name)
-        # Embedded servers run as another user when we are root, and have to get in.
+        # As root, embedded servers run as another user, who needs access.
         folder.chmod(0o755)
         delivery_port, control_port = free_port(), free_port()
         ports = {"delivery": delivery_port, "control": control_port, "worker": free_port()}
@@ -58,7 +58,7 @@ def run_product(*, workers: int) -> Generator[Product]:
 
 
 def filter_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what would change the product or send it to somebody's servers."""
+    """Remove variables that would configure the product or connect it to other servers."""
     return {
         name: value
         for name, value in variables.items()

@@ -1,4 +1,4 @@
-"""What the figures look like on a terminal, and in a file."""
+"""The figures as a table and as a file."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ MEBIBYTE = 1 << 20
 
 
 class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, with what one has to know to compare it with another."""
+    """One run, with what is needed to compare it with another."""
 
     version: str
     python: str
@@ -32,7 +32,6 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
 def build_report(
     plan: BenchPlan, figures: Sequence[TargetFigures], verdicts: Sequence[CpuVerdict], *, now: datetime
 ) -> BenchReport:
-    """Put a run together with where it was made."""
     return BenchReport(
         version=VERSION,
         python=platform.python_version(),
@@ -45,7 +44,7 @@ def build_report(
 
 
 def render_report(report: BenchReport) -> RenderableType:
-    """Draw the table, which fits into 80 columns, and a line for each goal; CPU is the server's, per request."""
+    """Render a table within 80 columns, and a line per goal; CPU is the server's, per request."""
     plan = report.plan
     title = (
         f"medians of {plan.rounds} × {plan.seconds:g} s by wrk, "  # noqa: RUF001 - times

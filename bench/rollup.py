@@ -1,4 +1,4 @@
-"""`python -m bench.rollup`: what rolling up a day costs, as a ratio to counting its rows."""
+"""`python -m bench.rollup`: the cost of rolling up a day, as a ratio to counting its rows."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ def main(
     banners: Annotated[int, typer.Option(min=1, help="Banners that they are of.")] = 10_000,
     places: Annotated[int, typer.Option(min=1, help="Placements, campaigns and advertisers, each.")] = 1_000,
 ) -> None:
-    """Roll a day up on a database that is thrown away, and compare it with counting its rows."""
+    """Roll up a day in a temporary database, and compare with counting its rows."""
     asyncio.run(_measure(events, DatabaseSize(banners=banners, places=places)))
 
 
@@ -51,7 +51,7 @@ async def _measure(events: int, size: DatabaseSize) -> None:
 
 
 async def _measure_figures(pool: Pool) -> dict[str, float]:
-    """Measure each, with the counting before and after, since other work may run beside us."""
+    """Measure each step, and counting both before and after, since other work may run on the machine."""
     rollup = Rollup(pool, SystemClock())
 
     async def count() -> None:

@@ -1,4 +1,4 @@
-"""A database that is thrown away: an embedded PostgreSQL as `adloom up` runs it, filled by SQL."""
+"""A temporary database: an embedded PostgreSQL as `adloom up` runs it, filled by SQL."""
 
 import contextlib
 import tempfile
@@ -20,7 +20,7 @@ STATEMENT_SECONDS_MAX: Final = 3_600.0
 CHUNK_EVENTS: Final = 500_000
 DAY_SECONDS: Final = 24 * 3600
 POOL_SIZE_MAX: Final = 4
-# One click in fifty impressions, and one event in fifty that is not billed.
+# One click in fifty impressions, and one invalid event in fifty.
 CLICK_SHARE: Final = 50
 INVALID_SHARE: Final = 50
 
@@ -36,7 +36,7 @@ CATALOG = """
       FROM generate_series(1, $2::int) AS n;
     ANALYZE placements, advertisers, campaigns, banners
 """
-# Few banners are shown often and most seldom; each is of one campaign, and shown on a few placements.
+# Few banners are shown often and most rarely; each is in one campaign, and on a few placements.
 EVENTS = """
     INSERT INTO events.banner_{name} (
         id, correlation_id, banner_id, placement_id, campaign_id, session_id, device_type, country_code, page_url,
@@ -52,7 +52,7 @@ EVENTS = """
             FROM generate_series($6::bigint, $7::bigint) AS n
       ) AS it
 """
-# As `ensure_event_day` makes it, but with its indexes after its rows: that is ten times as fast.
+# As `ensure_event_day` creates it, but with indexes after the rows: ten times as fast.
 MAKE_PARTITION = "CREATE TABLE events.banner_{name} (LIKE events.banner_{kind} INCLUDING DEFAULTS)"
 INDEX_PARTITION = "CREATE UNIQUE INDEX ON events.banner_{name} (correlation_id)"
 ATTACH_PARTITION = """
@@ -62,16 +62,16 @@ NOTE_DAY = "INSERT INTO events.event_days (day, events) VALUES ($1, $2)"
 
 
 class DatabaseSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is in the database."""
+    """The size of the catalog."""
 
     banners: int
-    # So many placements, and so many campaigns of as many advertisers.
+    # The number of placements, of campaigns and of advertisers.
     places: int
 
 
 @contextlib.asynccontextmanager
 async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
-    """Run a server with a catalog in it, and leave nothing of it behind."""
+    """Run a server with a catalog, and remove it at the end."""
     with _open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
         await postgres.prepare()
@@ -91,12 +91,11 @@ async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
 def _open_folder() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # As root, the server runs as another user, who has to get in.
+        folder.chmod(0o755)  # As root, the server runs as another user, who needs access.
         yield folder
 
 
 async def fill_catalog(pool: Pool, size: DatabaseSize) -> None:
-    """Make banners, campaigns and placements."""
     for statement in CATALOG.replace("$1", str(size.places)).replace("$2", str(size.banners)).split(";"):
         await pool.execute(statement)
 
@@ -104,7 +103,7 @@ async def fill_catalog(pool: Pool, size: DatabaseSize) -> None:
 async def fill_day(
     pool: Pool, day: date, events: int, size: DatabaseSize, on_progress: Callable[[float], None]
 ) -> None:
-    """Make the rows of a day, in the order of time, as the ledger does."""
+    """Insert the events of a day in order of time, as the event log does."""
     clicks = events // CLICK_SHARE
     done = 0
     for kind, count in (("impressions", events - clicks), ("clicks", clicks)):
@@ -131,7 +130,7 @@ async def fill_day(
                 statement.format(name=name, kind=kind, **bounds), timeout=STATEMENT_SECONDS_MAX
             )
     await pool.execute(NOTE_DAY, day, events)
-    # What autovacuum has done by the night.
+    # In production autovacuum has done this by night.
     await pool.execute(
         "VACUUM ANALYZE events.banner_impressions, events.banner_clicks", timeout=STATEMENT_SECONDS_MAX
     )

@@ -1,4 +1,4 @@
-"""`python -m bench.rollup_questions`: how long statistics over many days and banners take."""
+"""`python -m bench.rollup_questions`: the time of statistics queries over many days and banners."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ FILL_DAYS = """
     )
     INSERT INTO rollup_days (day, events, rolled_at) SELECT day, events, now() FROM days
 """
-# Of the last hours: the counts of every banner by place, country and device.
+# The last hours: counts of every banner by placement, country and device.
 FILL_COUNTS = """
     INSERT INTO events.event_counts (
         hour, banner_id, placement_id, campaign_id, country_code, device_type, impressions, clicks, invalid_clicks
@@ -50,7 +50,7 @@ FILL_COUNTS = """
            unnest(ARRAY['DE', 'FR']) AS country, unnest(ARRAY['mobile', 'desktop']) AS device
 """
 ROWS = "SELECT (SELECT count(*) FROM banner_stats), (SELECT count(*) FROM events.event_counts)"
-# Some of each, neither the first nor the last.
+# Any ids but the first and the last.
 IDS = """
     SELECT banners.public_id AS banner, campaigns.public_id AS campaign, advertisers.public_id AS advertiser
       FROM banners JOIN campaigns USING (id) JOIN advertisers USING (id) ORDER BY id LIMIT 1 OFFSET 7
@@ -64,7 +64,7 @@ def main(
     places: Annotated[int, typer.Option(min=1, help="Placements, campaigns and advertisers, each.")] = 1_000,
     hours: Annotated[int, typer.Option(min=1, help="Hours of live counts, until noon today.")] = 60,
 ) -> None:
-    """Ask for statistics on a database that is thrown away, and tell the best of five times."""
+    """Query statistics in a temporary database, and show the best of five times."""
     asyncio.run(_measure(days, hours, DatabaseSize(banners=banners, places=places)))
 
 

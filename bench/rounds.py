@@ -1,4 +1,4 @@
-"""The measurement itself: short rounds of all targets in turn, so that noise hits all alike."""
+"""Measures in short rounds of all targets in rotation, so that noise affects all alike."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ from bench.processes import measure_usage
 from bench.product import run_product
 
 WARM_UP_SECONDS_MAX = 1.0
-ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server refuses.
+ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server rejects requests.
 
 LoadBy = Callable[[Target, Effort], Load]
 ShowStatus = Callable[[str], None]
@@ -29,14 +29,13 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BenchSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """A target, and the processes that answer it."""
+    """A target, and the processes that serve it."""
 
     target: Target
     pids: list[int]
 
 
 def measure(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
-    """Start everything, measure, and stop everything."""
     find_wrk()
     with run_subjects(plan, report) as subjects:
         return take_samples(subjects, plan, report)
@@ -44,7 +43,7 @@ def measure(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
 
 @contextlib.contextmanager
 def run_subjects(plan: BenchPlan, report: ShowStatus) -> Generator[list[BenchSubject]]:
-    """Start the product, and nginx beside it where it is installed."""
+    """Start the product, and nginx if it is installed."""
     with contextlib.ExitStack() as stack:
         report("starting the product")
         product = stack.enter_context(run_product(workers=plan.workers))
@@ -64,7 +63,7 @@ def run_subjects(plan: BenchPlan, report: ShowStatus) -> Generator[list[BenchSub
 def take_samples(
     subjects: Sequence[BenchSubject], plan: BenchPlan, report: ShowStatus, *, load_by: LoadBy = run_wrk
 ) -> list[Sample]:
-    """Warm each up, then measure all in turn, round by round."""
+    """Warm up each target, then measure all in rotation, round by round."""
     serials = itertools.count()
 
     def effort(seconds: float) -> Effort:
@@ -83,7 +82,6 @@ def take_samples(
 
 
 def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy) -> Sample:
-    """Measure one target once."""
     before = measure_usage(subject.pids)
     load = load_by(subject.target, effort)
     after = measure_usage(subject.pids)

@@ -1,7 +1,7 @@
-"""`python -m bench.sync`: what a sync of many sellers costs, as a ratio to copying its rows.
+"""`python -m bench.sync`: the cost of syncing many sellers, as a ratio to copying the rows.
 
-As the worker does it: the clock's job puts a job a seller and level, five of them run at a time, the mock provider
-makes the figures up. The database and Valkey are thrown away.
+As in the worker: the scheduler enqueues a job per seller and level, five run concurrently, and the mock provider makes up
+the figures. The database and Valkey are temporary.
 """
 
 import asyncio
@@ -82,8 +82,8 @@ def main(
     ] = 10_000,
     lookback: Annotated[int, typer.Option(min=0, help="Days before today.")] = 3,
 ) -> None:
-    """Sync all sellers twice on servers that are thrown away, and compare it with copying the rows."""
-    # A line a job is for operators.
+    """Sync all sellers twice on temporary servers, and compare with copying the rows."""
+    # One log line per job is for operators.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     asyncio.run(_measure(sellers, entities, lookback))
 
@@ -112,7 +112,7 @@ async def _measure_figures(pool: Pool, redis_url: str, lookback: int) -> dict[st
 
 
 async def _sync(parts: SyncParts) -> None:
-    """Put the jobs of all sellers, and wait until they are done."""
+    """Enqueue the jobs of all sellers, and wait until they are done."""
     before = parts.worker.done
     put = parts.scheduler.put
     await parts.scheduler.handle(TICK)

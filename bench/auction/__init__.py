@@ -1,1 +1,1 @@
-"""What an auction costs, and whether it is right: `python -m bench.auction`."""
+"""The cost of auctions, and a check that they are right: `python -m bench.auction`."""

@@ -1,4 +1,4 @@
-"""`python -m bench.auction`: a table of what auctions cost; `--check N` compares N of them instead."""
+"""`python -m bench.auction`: the cost of auctions; `--check N` compares N auctions with the reference instead."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ MEMORY: Final = "--memory"
 
 
 def main() -> None:
-    """Measure all sizes, and in children what they occupy; or compare with the plain auction."""
+    """Measure all sizes, with their memory in child processes; or compare with the reference auction."""
     match sys.argv[1:]:
         case []:
             memory = [_measure_memory(size) for size in SIZES]
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _check(wanted: int, *, first_seed: int) -> None:
-    """Compare with the plain auction, one market after the other; the first disagreement ends it."""
+    """Compare with the reference auction, market by market; stop at the first difference."""
     started_at, done = time.monotonic(), 0
     for seed in count(first_seed):
         done += compare_auctions(seed)

@@ -1,4 +1,4 @@
-"""Catalogs whose placements are auctioned: half of the campaigns are paced out or capped, as on a late evening."""
+"""Catalogs of auctioned placements; half of the campaigns are paced out or capped, as late in the day."""
 
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
 from typing import Final
@@ -31,7 +31,7 @@ _FREQUENCY: Final = (FrequencyLimit(Window.DAY, 3), FrequencyLimit(Window.LIFETI
 
 
 def build_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
-    """Make a catalog; a campaign has one banner on one placement, and half of the banners have frequency caps."""
+    """Each campaign has one banner on one placement; half of the banners have frequency caps."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     snapshot = build_catalog(CatalogSize(campaigns, PLACEMENTS, campaigns))
     return msgspec.structs.replace(
@@ -44,14 +44,14 @@ def build_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) ->
 
 
 def choose_half(campaigns: int) -> dict[str, frozenset[int]]:
-    """Choose who is paced out and who has reached a cap: every other campaign, whatever it bids."""
+    """Choose campaigns that are paced out or capped: half of all, independent of their bids."""
     chance = Random(SEED + 1)  # noqa: S311 - not a secret
     out = chance.sample(range(campaigns), campaigns // 2)
     return {PACED_OUT: frozenset(out[::2]), CAPPED: frozenset(out[1::2])}
 
 
 def build_requests(count: int) -> list[tuple[Context, Signals]]:
-    """Make visitors; every tenth wants to buy."""
+    """Build requests of visitors; one in ten has high intent."""
     chance = Random(SEED + 2)  # noqa: S311 - not a secret
     return [(context, _build_signals(context, chance)) for context in build_contexts(count)]
 
@@ -66,7 +66,7 @@ def _add_auction(row: PlacementRow) -> PlacementRow:
 
 
 def _add_bid(row: AssignmentRow, chance: Random, *, has_frequency_caps: bool) -> AssignmentRow:
-    """Bid between 0.10 and some units a thousand impressions; most bid little, and in whole cents."""
+    """Add a bid from 0.10 units per thousand impressions, in whole cents; most bids are low."""
     cents = 10 + int(chance.expovariate(1 / 150))
     bid_type = chance.choice(list(BidType))
     # At a CTR of 2 % a click is worth as much as 50 impressions.

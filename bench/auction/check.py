@@ -1,4 +1,4 @@
-"""Whether the fast auction is the plain one: both over the same random markets."""
+"""Compares the fast auction with the reference auction over random markets."""
 
 from random import Random  # noqa: TID251 - seeded
 from typing import Final
@@ -43,7 +43,7 @@ POLICIES: Final[dict[str, Scoring]] = {
 
 
 class CheckedAd(msgspec.Struct, frozen=True):
-    """An ad, as policies see it."""
+    """An ad as policies see it."""
 
     campaign_key: int
     banner_key: int
@@ -52,11 +52,11 @@ class CheckedAd(msgspec.Struct, frozen=True):
 
 
 class Disagreement(Exception):  # noqa: N818 - it is what is looked for
-    """The fast auction is wrong, or the plain one."""
+    """The fast auction differs from the reference auction."""
 
 
 def compare_auctions(seed: int) -> int:
-    """Compare over one random market; tell how often."""
+    """Compare over one random market; return the number of auctions."""
     chance = Random(seed)  # noqa: S311 - not a secret
     snapshot = build_market(chance)
     index = _split_blocks(
@@ -82,7 +82,7 @@ def compare_auctions(seed: int) -> int:
 
 
 def _split_blocks(index: Index, *, first_max: int, block_max: int) -> Index:
-    """Cut books into more blocks than so few bids would fill."""
+    """Split the bids into more blocks than so few bids would fill."""
     placements = [
         msgspec.structs.replace(
             placement,
@@ -125,7 +125,7 @@ def _exclude(chance: Random, states: PlacementStates, excluded: set[int], snapsh
 
 
 class ComparedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What an auction came to, in words that both have."""
+    """The result of an auction, in a form that both implementations have."""
 
     winner: tuple[int, int, int] | None = None
     ecpm: int = 0
@@ -232,7 +232,7 @@ def _build_bid(row: AssignmentRow, placement: PlacementRow, scorer: Scorer) -> B
 
 
 def _shift_to_zone(context: Context, zone: ZoneInfo) -> Context:
-    """Move a context whose hour is of UTC; days do not matter here."""
+    """Convert the hour of a context from UTC; days do not matter here."""
     offset = zone.utcoffset(NOW)
     assert offset is not None
     return msgspec.structs.replace(context, hour=(context.hour + int(offset.total_seconds()) // 3_600) % 24)

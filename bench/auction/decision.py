@@ -1,4 +1,4 @@
-"""What an auction costs in this process, from the request's context to the winner and its price."""
+"""The cost of an auction in this process, from the request's context to the winner and its price."""
 
 import gc
 import time
@@ -30,27 +30,27 @@ from bench.processes import measure_usage
 from bench.scale.catalog import SEED
 
 REQUESTS: Final = 2_000
-LISTED: Final = 200  # Of the requests; who took part is listed for them.
+LISTED: Final = 200  # For so many requests all bids are listed.
 REPEATS: Final = 15  # The best time of each request counts: the rest is noise of other processes.
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """What requests took, in µs."""
+    """The time per request, in µs."""
 
     mean: float
     p99: float
 
 
 class AuctionCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of one size."""
+    """The costs of one size."""
 
     campaigns: int
     compile_seconds: float
-    head_millis: float  # To put the highest bids of all markets together.
-    ranking_seconds: float  # To rank all bids by what was learned.
+    head_millis: float  # To merge the highest bids of all markets.
+    ranking_seconds: float  # To rank all bids by learned CTRs.
     won_share: float
-    bids_mean: float  # That took part.
-    by_type: Spread  # Over all placements of a type, as the API is asked as a rule.
+    bids_mean: float  # Bids that took part.
+    by_type: Spread  # Over all placements of a type, the usual request.
     by_slug: Spread  # On one placement.
     learned_by_type: Spread  # With CTRs that differ by ad.
     learned_by_slug: Spread
@@ -58,7 +58,7 @@ class AuctionCost(msgspec.Struct, frozen=True, kw_only=True):
     listed_by_slug: Spread
 
 
-# As in `benchmark.scoring` after 300,000 impressions of 800 banners.
+# As in `bench.scoring` after 300,000 impressions of 800 banners.
 WEIGHTS_SPREAD: Final = 0.15
 HIGHEST: Final = 2.4
 CROSSING: Final = 0.8
@@ -68,7 +68,7 @@ Work = Callable[[Market, Context, Signals], object]
 
 
 def measure_costs(sizes: Sequence[int]) -> list[AuctionCost]:
-    """Measure all sizes in turns, so that what else the machine does falls on all of them."""
+    """Measure all sizes in rotation, so that other load on the machine affects all alike."""
     benches = [AuctionBench(size) for size in sizes]
     gc.collect()
     gc.freeze()
@@ -106,7 +106,7 @@ def measure_resident_mebibytes(campaigns: int, pid: int) -> float:
 
 
 class AuctionBench:
-    """Auctions of many visitors on many placements, no two in a row on the same."""
+    """Auctions of many visitors on many placements, never twice in a row on the same."""
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = campaigns
@@ -139,23 +139,21 @@ class AuctionBench:
         return index
 
     def run_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
-        """Hold an auction."""
         win, _ = self._markets.decide(market, (context,), self._markets.build_scorers(market, signals))
         return win
 
     def run_learned_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
-        """Hold an auction in which the CTR of each ad is another."""
+        """Run an auction in which CTRs differ by ad."""
         win, _ = self._markets.decide(market, (context,), [self._learned.build_scorer(signals)])
         return win
 
     def count_bids(self, market: Market, context: Context, signals: Signals) -> int:
-        """List who took part."""
         scorers = self._markets.build_scorers(market, signals)
         return build_funnel(market.plan_scan(scorers), (context,), scorers).bid_count
 
 
 def _build_model() -> Model:
-    """Make a model as uneven as those that learn from the traffic of `benchmark.scoring`."""
+    """Build a model as uneven as those trained on the traffic of `bench.scoring`."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, WEIGHTS_SPREAD) for _ in range(SLOTS)])
     return Model(version=1, weights=weights, highest=HIGHEST, crossing=CROSSING)

@@ -1,6 +1,6 @@
-"""A delivery process with a made-up catalog: `… auction.delivery_process PORT REDIS_URL CAMPAIGNS [no-frequency]`.
+"""A delivery process with a generated catalog: `… auction.delivery_process PORT REDIS_URL CAMPAIGNS [no-frequency]`.
 
-Routes, index, leases, look-ups and ledger are the product's; only what the worker would grant is granted here.
+Routes, index, leases, look-ups and event log are the product's; only the worker's lease grants are simulated.
 """
 
 import asyncio
@@ -67,7 +67,6 @@ SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - o
 
 
 async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
-    """Serve until told to stop."""
     clock = SystemClock()
     index = compile_index(build_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
     states, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
@@ -107,7 +106,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
 
 
 async def _record_views(valkey: Valkey, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
-    """Let every user have seen some capped banners, few of them often enough."""
+    """Record earlier views of capped banners for every user; few of them reach their cap."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     banners = [
         str(UUID(bytes=one.pair[:16]))
@@ -193,5 +192,5 @@ def _grant(leases: LocalLeases, placements: Iterable[IndexedPlacement], clock: S
 
 if __name__ == "__main__":
     _, port, redis_url, campaigns, *without = sys.argv
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As a delivery process has it.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As in a delivery process.
         runner.run(main(int(port), redis_url, int(campaigns), has_frequency_caps=without != ["no-frequency"]))

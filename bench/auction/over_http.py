@@ -1,4 +1,4 @@
-"""What auctions cost over HTTP: `python -m bench.auction.over_http [CAMPAIGNS]`, as ratios to a no-op."""
+"""The cost of auctions over HTTP, as ratios to a no-op: `python -m bench.auction.over_http [CAMPAIGNS]`."""
 
 import asyncio
 import os
@@ -38,13 +38,12 @@ ANY_VISITOR: Final = "auction, any visitor"
 CPU_MAX: Final = 4.0
 GROWTH_MAX: Final = 2.0
 THROUGHPUT_MIN: Final = 0.3
-# So many that the process has something to do while half of them wait for Valkey: of 128 it leaves up to a
-# tenth of its core unused.
+# Enough connections to keep the process busy while half of them wait for Valkey: with 128 it leaves up to a
+# tenth of its core idle.
 PLAN: Final = BenchPlan(seconds=2.0, rounds=7, connections=256, workers=1)
 
 
 def main() -> None:
-    """Start servers of our own, measure, and print a table."""
     campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else CAMPAIGNS
     console = Console(width=110)
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
@@ -107,7 +106,7 @@ def _find_ratio(figures: list[TargetFigures], target: str) -> float:
 
 
 def _build_targets(port: int) -> list[Target]:
-    """Ask for a type and for one placement, for visitors of many kinds; and for a new kind each time."""
+    """Build requests by type and by placement for 100 kinds of visitors, and by type for a new kind each time."""
     path = "/api/v1/ads/serve"
     kinds = tuple(
         msgspec.json.encode(describe_context(context)).decode() for context, _ in build_requests(KINDS)

@@ -1,4 +1,4 @@
-"""Random markets, over values so few that ties, floors, own bids and absences meet often."""
+"""Random markets with so few different values that ties, floors, own bids and exclusions coincide often."""
 
 from array import array
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class UnevenPolicy:
 
 
 class UnevenScorer(NamedTuple):
-    """As much as the bound, or some parts of it."""
+    """Predicts the bound, or a fraction of it."""
 
     ctr_max: Ctr
     is_uniform: bool = False
@@ -99,7 +99,7 @@ class RareClickPolicy:
 
 
 def build_learned_policy() -> LearnedScoring:
-    """Make a policy that ranks ads, whose bounds some of them exceed."""
+    """Build a policy that ranks ads; some of them exceed its bounds."""
     chance = Random(1)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
     model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
@@ -107,7 +107,7 @@ def build_learned_policy() -> LearnedScoring:
 
 
 class RandomRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request."""
+    """A request to a random market."""
 
     placement_type: str
     slug: bytes | None
@@ -118,7 +118,6 @@ class RandomRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_market(chance: Random) -> Snapshot:
-    """Make a catalog."""
     placements = [_build_placement(chance, key) for key in range(1, chance.randint(1, 4) + 1)]
     # Few different bids make many ties, also by rounding.
     amounts = chance.sample(AMOUNTS, chance.randint(1, 4))
@@ -138,7 +137,6 @@ def build_market(chance: Random) -> Snapshot:
 
 
 def build_request(chance: Random, placements: Sequence[PlacementRow]) -> RandomRequest:
-    """Make a request."""
     placement = chance.choice(placements)
     segment = chance.choice([None, "high-intent", "others"])
     return RandomRequest(

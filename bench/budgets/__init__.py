@@ -1,1 +1,1 @@
-"""What budgets cost: serving with them, charging, and holding a hundred thousand of them that nobody uses."""
+"""The cost of budgets: serving with them, charging, and 100,000 idle ones."""

@@ -1,4 +1,4 @@
-"""`python -m bench.budgets`: what budgets cost, as ratios to the same without them in one run."""
+"""`python -m bench.budgets`: the cost of budgets, as ratios to the same work without them."""
 
 import asyncio
 import sys
@@ -20,7 +20,7 @@ CAMPAIGNS_MAX = 1_000_000
 
 
 class BudgetPart(StrEnum):
-    """What can be measured alone."""
+    """A part that can be measured alone."""
 
     SERVE = "serve"
     CHARGES = "charges"
@@ -50,7 +50,7 @@ def main(  # noqa: PLR0913 - one an option
     idle_sessions: Annotated[int, typer.Option(min=1, max=64, help="idle: delivery processes.")] = 1,
     idle_seconds: Annotated[float, typer.Option(min=0.1, max=600, help="idle: how long.")] = 20.0,
 ) -> None:
-    """Measure serving, charging and holding budgets, on servers that are thrown away."""
+    """Measure serving, charging and idle budgets, on temporary servers."""
     plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
     pairs = [serve.PlacementPair(campaigns=1, slots=1), serve.PlacementPair(campaigns=many, slots=MANY_SLOTS)]
     _show_all(
@@ -76,7 +76,7 @@ def _show_all(
     for part, measured in parts.items():
         if only in (None, part):
             with console.status("") as status:
-                # Tasks say it in groups.
+                # Task groups raise exception groups.
                 try:
                     outcome = measured(status.update)
                 except* LoadError as errors:

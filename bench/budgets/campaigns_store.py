@@ -1,4 +1,4 @@
-"""Campaigns with budgets by the hundred thousand, made by SQL, and what became of them."""
+"""SQL that creates up to 100,000 campaigns with budgets, and reads what was counted and charged."""
 
 from typing import Final
 
@@ -47,7 +47,7 @@ IMPRESSIONS: Final = "SELECT coalesce(sum(impressions), 0)::bigint FROM events.e
 
 
 class BudgetCampaign(msgspec.Struct, frozen=True):
-    """A campaign, where it lives, and what of it is shown where."""
+    """A campaign, its actor's address, and its banner and placement."""
 
     id: CampaignId
     address: Address
@@ -56,7 +56,7 @@ class BudgetCampaign(msgspec.Struct, frozen=True):
 
 
 async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: int) -> list[BudgetCampaign]:
-    """Make campaigns that have budgets and run now; one in so many is of an advertiser with a budget of its own."""
+    """Create running campaigns with budgets; one in `paid_every` belongs to an advertiser with its own budget."""
     advertisers = max(1, count // paid_every // CAMPAIGNS_AN_ADVERTISER)
     await pool.execute(ADD_ADVERTISERS, advertisers)
     await pool.execute(
@@ -81,17 +81,15 @@ async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: 
 
 
 async def read_cursor(pool: Pool, projection: str) -> str | None:
-    """Tell how far a projection is."""
     return await pool.fetchval(CURSOR, projection)
 
 
 async def count_impressions(pool: Pool) -> int:
-    """Tell how many impressions are counted."""
     return await pool.fetchval(IMPRESSIONS)
 
 
 async def sum_charges(pool: Pool) -> tuple[int, int]:
-    """Tell how many charges the money ledger has, and what they come to."""
+    """Return the number of charges in the money ledger, and their sum."""
     row = await pool.fetchrow(CHARGED)
     assert row is not None
     return row[0], row[1]

@@ -1,6 +1,6 @@
-"""Charging: impressions whose offers cost something, by a real worker with all that it does in production.
+"""The cost of charging impressions, in a real worker with all its tasks.
 
-The reference are as many impressions that cost nothing: those are counted, published and looked at all the same.
+The reference is the same number of impressions at no cost, which are counted and published all the same.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ COUNTED, CHARGED = "counted", "and charged"
 
 
 class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
-    """One load of events: how long until the last was done, and what it took."""
+    """One round: the time until the last event was processed, and the CPU used."""
 
     name: str
     events: int
@@ -60,7 +60,7 @@ class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BudgetOutcome:
-    """Let a worker count and charge, on servers that are thrown away."""
+    """Count and charge with a worker on temporary servers."""
     say("starting servers and a worker")
     async with run_servers() as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
@@ -75,7 +75,6 @@ async def measure_charges(*, events: int, campaigns: int, rounds: int, say: Show
 
 
 def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BudgetOutcome:
-    """Compare charging with counting alone."""
     by_name = {name: [work for work in works if work.name == name] for name in (COUNTED, CHARGED)}
     counting = median(map(_compute_worker_micros, by_name[COUNTED])) or 1.0
     rate = median(work.events / work.seconds for work in by_name[CHARGED])
@@ -104,7 +103,7 @@ def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BudgetOutco
 
 
 class _ChargeBench:
-    """A worker that is running, and a delivery process that has leases from it."""
+    """A running worker, and a delivery process with leases from it."""
 
     def __init__(
         self,
@@ -126,12 +125,12 @@ class _ChargeBench:
         self._charged = 0
 
     async def warm_up(self, events: int) -> None:
-        """Let the worker do all of it once; offers of later seconds it knows to be new without asking."""
+        """Run every path once, then wait until the worker knows later offers to be new without a look-up."""
         await self.charge(events)
         await asyncio.sleep(WARM_SECONDS)
 
     async def count(self, events: int) -> ChargeRound:
-        """Let impressions be counted that cost nothing."""
+        """Process impressions that cost nothing."""
         self._say(f"{events:,} impressions that cost nothing")
         self._counted += events
         return await self._process(
@@ -139,7 +138,7 @@ class _ChargeBench:
         )
 
     async def charge(self, events: int) -> ChargeRound:
-        """Let impressions be counted and charged, whose offers were given out of leases."""
+        """Process impressions that are paid from leases."""
         self._say(f"{events:,} impressions that are charged")
         each = -(-events // len(self._shown))
         leases = await self._holder.report_usage(self._addresses, want=Micros(each * COST), cost=COST)
@@ -152,7 +151,7 @@ class _ChargeBench:
         return await self._process(CHARGED, made)
 
     async def check(self) -> None:
-        """See that everything was counted, and charged, once."""
+        """Check that everything was counted and charged once."""
         found, (charges, micros) = (
             await count_impressions(self._servers.pool),
             await sum_charges(self._servers.pool),
@@ -183,7 +182,7 @@ class _ChargeBench:
         )
 
     async def _wait_until_done(self, *, ends_at: float) -> None:
-        """Wait until charges have come to the end of the ledger: they follow whoever counts."""
+        """Wait until the charges projection is at the end of the log; it runs after counting."""
         rows = cast("list[tuple[bytes, object]]", await self._servers.valkey.xrevrange(STREAM, count=1))
         last = rows[0][0].decode()
         while await read_cursor(self._servers.pool, CHARGES) != last:

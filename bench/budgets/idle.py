@@ -1,4 +1,4 @@
-"""Budgets that nobody uses: many campaigns with standing leases, in a worker that has nothing to do."""
+"""The cost of unused budgets: many campaigns with leases in an idle worker."""
 
 import asyncio
 import contextlib
@@ -22,12 +22,12 @@ BEFORE_SECONDS_MAX: Final = 10.0
 QUIET_SECONDS_MAX: Final = 30.0
 MEGABYTE: Final = 1_000_000
 RESIDENT_MEGABYTES_MAX: Final = 1_000
-# A worker without any campaigns looks at this and that too; so much more is none.
+# A worker without campaigns uses some CPU too; up to so much more counts as none.
 MORE_SHARE_MAX: Final = 0.01
 
 
 class IdleState(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker at rest, and what it took to come there."""
+    """An idle worker, and what it took to get there."""
 
     name: str
     resident_bytes: int
@@ -39,7 +39,7 @@ class IdleState(msgspec.Struct, frozen=True, kw_only=True):
 async def measure_idle(
     *, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus
 ) -> BudgetOutcome:
-    """Let delivery processes lease all campaigns, and see what the worker does then."""
+    """Lease all campaigns to delivery processes, and measure the idle worker."""
     say("starting servers and a worker")
     async with run_servers() as servers, contextlib.AsyncExitStack() as stack:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
@@ -67,7 +67,7 @@ async def measure_idle(
 
 
 def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutcome:
-    """Compare a worker that has many campaigns with the same one before it had any."""
+    """Compare the worker with many campaigns with the same worker before."""
     first, last = states[0], states[-1]
     more = last.idle_share - first.idle_share
     megabytes = last.resident_bytes / MEGABYTE
@@ -101,7 +101,7 @@ def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutc
 
 
 async def _measure_at_rest(name: str, pid: int, idle_seconds: float) -> IdleState:
-    """Let a worker come to rest, and look at it for a while."""
+    """Wait until the worker is idle, and measure it for a while."""
     await wait_until_quiet(pid, seconds_max=QUIET_SECONDS_MAX)
     before, began_at = measure_usage([pid]).cpu_seconds, time.perf_counter()
     await asyncio.sleep(idle_seconds)

@@ -1,4 +1,4 @@
-"""A delivery process, as far as budget actors hear of it: it lives, takes leases, and says what it has given."""
+"""A delivery process as budget actors see it: it sends heartbeats, takes leases and reports usage."""
 
 import asyncio
 import contextlib
@@ -23,27 +23,27 @@ from adloom.runtime.valkey import Subscription, Valkey
 from bench.load import LoadError
 
 MESSAGES_AT_ONCE: Final = 1_000
-UNANSWERED_MAX: Final = 5_000  # Real ones ask in the background too, some at a time.
+UNANSWERED_MAX: Final = 5_000  # Real processes also ask in the background, in batches.
 ANSWER_SECONDS_MAX: Final = 30.0
 LOOK_SECONDS: Final = 0.01
 ATTEMPTS_MAX: Final = 100
 AGAIN_SECONDS: Final = 0.1
-REPEAT_SECONDS: Final = 2.0  # Mail may get lost.
+REPEAT_SECONDS: Final = 2.0  # Messages may get lost.
 
 
 class BenchLeaseClient:
-    """One session."""
+    """One session of a delivery process."""
 
     def __init__(self, valkey: Valkey, session: int) -> None:
         self._valkey = valkey
         self._session = session
         self._report = 0
-        self._answers: dict[CampaignId, LeaseAnswer] = {}  # To the last report.
+        self._answers: dict[CampaignId, LeaseAnswer] = {}  # Answers to the last report.
         self._leases: dict[CampaignId, int] = {}
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncGenerator["BenchLeaseClient"]:
-        """Listen, and send a sign of life every other second."""
+        """Listen, and send heartbeats."""
         stop, is_listening = asyncio.Event(), asyncio.Event()
         channel = session_channel(self._session)
         subscription = Subscription(self._valkey, channel, heard=self._on_update, began=is_listening.set)
@@ -65,11 +65,11 @@ class BenchLeaseClient:
         cost: Micros,
         given: Mapping[CampaignId, tuple[int, int]] | None = None,
     ) -> dict[CampaignId, int]:
-        """Tell campaigns what was given, and ask until all have leased so much; give the numbers of the leases."""
+        """Report what was spent, and ask until all campaigns have leased enough; return the lease numbers."""
         asking, told = dict(campaigns), given or {}
         for _ in range(ATTEMPTS_MAX):
             await self._send_reports(asking, want=want, cost=cost, given=told)
-            told = {}  # What was given is told once.
+            told = {}  # Spending is reported once.
             asking = {
                 campaign: address
                 for campaign, address in asking.items()
@@ -77,7 +77,7 @@ class BenchLeaseClient:
             }
             if not asking:
                 return {campaign: self._leases[campaign] for campaign in campaigns}
-            await asyncio.sleep(AGAIN_SECONDS)  # Their advertisers are being asked.
+            await asyncio.sleep(AGAIN_SECONDS)  # The campaigns are asking their advertisers.
         raise LoadError(f"{len(asking)} of {len(campaigns)} campaigns give no lease.")
 
     async def _send_reports(
@@ -88,7 +88,7 @@ class BenchLeaseClient:
         cost: Micros,
         given: Mapping[CampaignId, tuple[int, int]],
     ) -> None:
-        """Send every campaign one report, and wait for the answers to it."""
+        """Send each campaign one report, and wait for the answers."""
         self._report += 1
         self._answers = {}
         letters: dict[CampaignId, tuple[Address, BudgetMessage]] = {
@@ -115,7 +115,7 @@ class BenchLeaseClient:
     async def _wait_for_answers(
         self, letters: Mapping[CampaignId, tuple[Address, BudgetMessage]], count: int
     ) -> None:
-        """Wait until so many have answered; who does not is told again."""
+        """Wait for so many answers; send reports again where none comes."""
         clock = asyncio.get_running_loop().time
         ends_at, repeat_at = clock() + ANSWER_SECONDS_MAX, clock() + REPEAT_SECONDS
         before = len(self._answers)

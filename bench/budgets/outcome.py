@@ -1,4 +1,4 @@
-"""What the parts of the bench have in common: figures as text, and goals that were met or not."""
+"""What the parts of the budget bench share: tables, and goals that are met or not."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ ShowStatus = Callable[[str], None]
 
 
 class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal, what was measured, and whether it is met."""
+    """A goal, the measured value, and whether it is met."""
 
     claim: str
     found: str
@@ -19,7 +19,7 @@ class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one part has found, for a terminal."""
+    """The results of one part, as text."""
 
     title: str
     headings: Sequence[str]
@@ -28,7 +28,7 @@ class BudgetOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_outcome(outcome: BudgetOutcome) -> RenderableType:
-    """Draw a table, which fits into 80 columns, and a line for each goal."""
+    """Render a table within 80 columns, and a line per goal."""
     table = Table(title=outcome.title, title_justify="left", title_style="dim")
     first, *others = outcome.headings
     table.add_column(first, no_wrap=True)

@@ -1,4 +1,4 @@
-"""Serving with budgets and without: the same catalog on the same server, round by round in turn."""
+"""The cost of serving with budgets: the same catalog on the same server with and without, in rotation."""
 
 import threading
 import urllib.request
@@ -17,26 +17,26 @@ from bench.rounds import BenchPlan, BenchSubject, take_samples
 
 MORE_CPU_MAX: Final = 0.2
 LOOK_SECONDS: Final = 0.05
-SEEN_MIN: Final = 0.95  # Where fewer requests are answered with banners, something else is measured.
+SEEN_MIN: Final = 0.95  # With fewer answers that contain banners, something else is measured.
 START_SECONDS_MAX: Final = 20.0
-# An impression costs a thousandth of a unit, and no bench comes to the end of this.
+# An impression costs a thousandth of a unit; no bench spends this budget.
 PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
 
 
 class PlacementPair(msgspec.Struct, frozen=True, kw_only=True):
-    """Two placements whose campaigns differ in having a budget."""
+    """Two placements, one with budgets and one without."""
 
     campaigns: int
     slots: int
 
     @property
     def names(self) -> tuple[str, str]:
-        """Name the placement without budgets, and the one with them."""
+        """The slugs of the placement without budgets, and of the one with them."""
         return f"free-{self.campaigns}", f"budget-{self.campaigns}"
 
 
 def measure_serving(plan: BenchPlan, pairs: Sequence[PlacementPair], say: ShowStatus) -> BudgetOutcome:
-    """Start a product, fill it, and measure all placements in turn."""
+    """Start a product, import catalogs, and measure all placements in rotation."""
     say("starting the product")
     with run_product(workers=plan.workers) as product:
         for pair in pairs:
@@ -58,7 +58,7 @@ def measure_serving(plan: BenchPlan, pairs: Sequence[PlacementPair], say: ShowSt
 
 
 def build_document(name: str, pair: PlacementPair, terms: dict[str, Any]) -> dict[str, Any]:
-    """Write a placement and its campaigns down, for an import."""
+    """Build an import document with a placement and its campaigns."""
     keys = [f"{name}-{number}" for number in range(pair.campaigns)]
     placement = {"slug": name, "label": name, "layoutType": "full_slider", "maxBanners": pair.slots}
     return {
@@ -75,7 +75,7 @@ def build_document(name: str, pair: PlacementPair, terms: dict[str, Any]) -> dic
 def compare_serving(
     pairs: Sequence[PlacementPair], samples: Sequence[Sample], filled: dict[str, float], plan: BenchPlan
 ) -> BudgetOutcome:
-    """Compare each round with budgets with the round without that was next to it."""
+    """Compare each round with budgets with the neighbouring round without."""
     rows: list[list[str]] = []
     judged: list[GoalResult] = []
     for pair in pairs:
@@ -104,14 +104,13 @@ def compare_serving(
 
 
 class WatchedLoad:
-    """A load generator beside which somebody looks whether the answers have banners in them."""
+    """Runs wrk, and meanwhile samples whether the answers contain banners."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._looks: dict[str, list[list[bool]]] = {}  # By target, for every load.
+        self._looks: dict[str, list[list[bool]]] = {}  # By target, a list per load.
 
     def __call__(self, target: Target, effort: Effort) -> Load:
-        """Load a target, and look."""
         stop = threading.Event()
         looking = threading.Thread(target=self._look, args=(target, stop))
         looking.start()
@@ -122,7 +121,7 @@ class WatchedLoad:
             looking.join()
 
     def compute_filled_shares(self) -> dict[str, float]:
-        """Tell which share of the answers of each target had banners, once it was warm: leases follow the demand."""
+        """Return the share of answers with banners by target, without the warm-up: leases follow demand."""
         shares: dict[str, float] = {}
         for name, loads in self._looks.items():
             looks = [is_filled for load in loads[1:] for is_filled in load]
@@ -166,7 +165,7 @@ def _wait_until_filled(product: Product, name: str) -> None:
 
 
 def _is_filled(port: int, path: str) -> bool | None:
-    """Tell whether an answer has banners; None where there is none, since it is not in the index yet, or busy."""
+    """Return whether an answer has banners; None without an answer: not in the index yet, or busy."""
     try:
         return bool(send_request(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))["banners"])
     except (LoadError, OSError):

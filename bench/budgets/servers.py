@@ -1,4 +1,4 @@
-"""A worker on servers of its own, as `adloom up` runs them, that are thrown away."""
+"""A worker with temporary servers, run as `adloom up` runs them."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ QUIET_SHARE_MAX: Final = 0.05  # Of a core.
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """PostgreSQL and Valkey, and where a worker says what it has to say."""
+    """PostgreSQL and Valkey, and the log file of a worker."""
 
     pool: Pool
     valkey: Valkey
@@ -44,7 +44,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.asynccontextmanager
 async def run_servers() -> AsyncGenerator[Servers]:
-    """Run servers with an empty catalog, and leave nothing of them behind."""
+    """Run servers with an empty catalog, and remove them at the end."""
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(_open_folder())
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
@@ -67,7 +67,7 @@ async def run_servers() -> AsyncGenerator[Servers]:
 
 @contextlib.asynccontextmanager
 async def run_worker(servers: Servers) -> AsyncGenerator[int]:
-    """Run a worker with all that it does in production, from the moment that its budget actors take mail; give its pid."""
+    """Run a production worker, wait until its budget actors receive messages, and yield its pid."""
     program = Program(
         name="worker",
         arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
@@ -90,7 +90,7 @@ async def run_worker(servers: Servers) -> AsyncGenerator[int]:
 
 
 async def wait_until_quiet(pid: int, *, seconds_max: float) -> None:
-    """Wait until a process has nothing left to do."""
+    """Wait until a process is idle."""
     for _ in range(int(seconds_max / QUIET_SECONDS)):
         before = measure_usage([pid]).cpu_seconds
         await asyncio.sleep(QUIET_SECONDS)
@@ -99,7 +99,6 @@ async def wait_until_quiet(pid: int, *, seconds_max: float) -> None:
 
 
 def find_database_pids() -> list[int]:
-    """Tell the processes of our PostgreSQL."""
     return [
         pid
         for pid in list_descendants(os.getpid())
@@ -111,7 +110,7 @@ def find_database_pids() -> list[int]:
 def _open_folder() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # As root, PostgreSQL runs as another user, who has to get in.
+        folder.chmod(0o755)  # As root, PostgreSQL runs as another user, who needs access.
         yield folder
 
 

@@ -1,1 +1,1 @@
-"""How the index grows: what a decision, an answer, memory and a change cost, from 1,000 campaigns to 100,000."""
+"""How costs grow with the index: decisions, answers, memory and changes, from 1,000 to 100,000 campaigns."""

@@ -1,4 +1,4 @@
-"""`python -m bench.scale`: one process for each size, and a table of what they cost."""
+"""`python -m bench.scale`: the costs of each size, measured in a process of its own."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ SIZES: Final = (
 
 
 def main() -> None:
-    """Measure all sizes, or in a child the one that was asked for."""
+    """Measure all sizes; in a child process the one in its arguments."""
     if len(sys.argv) > 1:
         size = msgspec.json.decode(sys.argv[1], type=CatalogSize)
         sys.stdout.buffer.write(msgspec.json.encode(measure_cost(size, os.getpid())))

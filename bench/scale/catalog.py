@@ -1,4 +1,4 @@
-"""Catalogs of any size whose campaigns have rules on all nine dimensions, the same in every run."""
+"""Generated catalogs of any size, with rules on all nine dimensions, the same in every run."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
@@ -19,13 +19,13 @@ LANGUAGES: Final = ["de", "en", "fr", "es", "it", "nl", "pl", "pt", "sv", "da"]
 DEVICES: Final = ["mobile", "tablet", "desktop"]
 SITES: Final = 100
 SEGMENTS: Final = 50
-SLOTS: Final = 1  # As many banners in every answer, whatever the size of the catalog.
+SLOTS: Final = 1  # The same number of banners in every answer, whatever the size of the catalog.
 COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class CatalogSize(msgspec.Struct, frozen=True):
-    """How large a catalog is; every campaign has a banner of its own."""
+    """The size of a catalog; every campaign has its own banner."""
 
     campaigns: int
     placements: int
@@ -33,7 +33,6 @@ class CatalogSize(msgspec.Struct, frozen=True):
 
 
 def build_catalog(size: CatalogSize) -> Snapshot:
-    """Make a catalog."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     pools = _build_rule_pools(chance)
     campaigns = [
@@ -54,7 +53,7 @@ def build_catalog(size: CatalogSize) -> Snapshot:
 
 
 def add_budgets(snapshot: Snapshot) -> Snapshot:
-    """Let every offer of a catalog cost something that somebody limits."""
+    """Give every offer a price, and every campaign a budget."""
     priced = [
         msgspec.structs.replace(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments
     ]
@@ -62,7 +61,7 @@ def add_budgets(snapshot: Snapshot) -> Snapshot:
 
 
 def build_contexts(count: int) -> list[Context]:
-    """Make readers."""
+    """Build the contexts of visitors."""
     chance = Random(SEED)  # noqa: S311 - not a secret
     return [
         Context(
@@ -81,17 +80,17 @@ def build_contexts(count: int) -> list[Context]:
 
 
 def build_id(chance: Random) -> UUID:
-    """Make an id like those that the product makes."""
+    """Build an id in the product's format."""
     return UUID(int=(chance.getrandbits(48) << 80) | (0x7 << 76) | (0b10 << 62) | chance.getrandbits(62))
 
 
 def build_assignment(chance: Random, number: int) -> AssignmentRow:
-    """Make an assignment of a campaign without rules."""
+    """Build an assignment of a campaign without rules."""
     return _build_assignment(0, 0, (CampaignId(build_id(chance)), BannerId(build_id(chance)), ()), number)
 
 
 def _build_rule_pools(chance: Random) -> list[list[Rule]]:
-    """Make rules of every dimension; campaigns choose among them, as people do among few ideas."""
+    """Build rules of every dimension; campaigns choose from them, so many campaigns share rules."""
     return [
         [parse_rule("device", "in", chance.sample(DEVICES, 2)) for _ in range(6)],
         [parse_rule("country", "in", chance.sample(COUNTRIES, chance.randint(5, 25))) for _ in range(300)],
@@ -134,7 +133,7 @@ def _build_assignment(
         campaign_key=banner,
         banner_key=banner,
         starts_at=None,
-        # A third of all campaigns has an end.
+        # A third of all campaigns have an end.
         ends_at=SOON + timedelta(hours=banner) if banner % 3 == 0 else None,
         rules=rules,
         display_order=number % 5,

@@ -1,4 +1,4 @@
-"""What one size of catalog costs in this process: to compile, to hold, to decide over, to answer from."""
+"""The costs of one size of catalog in this process: compiling, memory, decisions and answers."""
 
 import gc
 import time
@@ -28,12 +28,12 @@ from bench.scale.catalog import CatalogSize, add_budgets, build_catalog, build_c
 REQUESTS: Final = 200
 OFFERS: Final = 1_000_000
 LOOK_SECONDS: Final = 100.0
-REPEATS: Final = 100  # The best of them counts: everything else is somebody else's noise.
+REPEATS: Final = 100  # The best one counts: the rest is noise of other processes.
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - as it says
 
 
 class ScaleCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured; micros are of CPU, per request."""
+    """The measured costs; micros are CPU time per request."""
 
     size: CatalogSize
     compile_seconds: float
@@ -42,12 +42,12 @@ class ScaleCost(msgspec.Struct, frozen=True, kw_only=True):
     filled_share: float
     decide_micros: float
     hit_micros: float
-    leased_micros: float  # As `hit_micros`, where every campaign has a budget and a lease of it.
+    leased_micros: float  # As `hit_micros`, with a budget and a lease for every campaign.
     miss_micros: float
 
 
 def measure_cost(size: CatalogSize, pid: int) -> ScaleCost:
-    """Measure one size; a process measures one only, since memory is not given back."""
+    """Measure one size; one per process, since memory is not returned."""
     snapshot = build_catalog(size)
     compile_seconds, longest_step_millis = _measure_compiling(snapshot)
     index = compile_index(snapshot)
@@ -135,7 +135,7 @@ def _build_request(slug: bytes, country: str) -> FastRequest:
     headers = [(name.lower().encode(), value.encode()) for name, value in BROWSER_HEADERS.items()]
     headers.append((b"x-country-code", country.encode()))
     request = FastRequest(b"GET", b"/banners/serve/" + slug, headers=headers)
-    request.first_values = index_headers(headers)  # The protocol has made it by then.
+    request.first_values = index_headers(headers)  # Normally the protocol sets it.
     return request
 
 

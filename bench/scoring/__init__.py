@@ -1,1 +1,1 @@
-"""How good predicted CTRs are, on traffic whose true CTRs are known; and what a prediction costs."""
+"""The quality of predicted CTRs on traffic with known true CTRs, and the cost of a prediction."""

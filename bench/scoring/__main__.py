@@ -1,4 +1,4 @@
-"""`python -m bench.scoring`: how well clicks are predicted, and what a prediction costs."""
+"""`python -m bench.scoring`: how well clicks are predicted, and the cost of a prediction."""
 
 import time
 from collections.abc import Callable, Sequence

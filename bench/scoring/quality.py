@@ -19,7 +19,7 @@ Predict = Callable[[SeenImpression], float]
 
 
 class TrafficSize(msgspec.Struct, frozen=True, kw_only=True):
-    """How much traffic there is: days to learn from, days to be judged by."""
+    """The amount of traffic: days to learn from, and days to judge by."""
 
     seed: int = 1
     learned_days: int = 10
@@ -34,12 +34,12 @@ class PredictionQuality(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     log_loss: float
-    calibration: float  # Clicks that came for each that was predicted.
-    error: float  # How far from the true CTR, as a share of it, on average.
+    calibration: float  # Observed clicks per predicted click.
+    error: float  # Mean distance from the true CTR, as a share of it.
 
 
 class SeenAd(msgspec.Struct, frozen=True):
-    """An ad as the policy wants it."""
+    """An ad as policies see it."""
 
     placement_key: int
     banner_key: int
@@ -61,7 +61,7 @@ def simulate_traffic(size: TrafficSize) -> tuple[list[SeenImpression], list[Seen
 def compare_predictors(
     learned: Sequence[SeenImpression], judged: Sequence[SeenImpression]
 ) -> list[PredictionQuality]:
-    """Judge everybody by the same impressions."""
+    """Judge all predictors by the same impressions."""
     average = sum(seen.example.is_clicked for seen in learned) / len(learned)
     learner = Learner()
     for seen in learned:
@@ -77,7 +77,7 @@ def compare_predictors(
 
 
 def compare_beginners(seen: Sequence[SeenImpression]) -> list[PredictionQuality]:
-    """Judge beginners by their first traffic: one that waits, one that learns clicks as they come."""
+    """Judge untrained learners by their first traffic: one waits, one learns clicks at once."""
     return [
         judge_predictor("heuristic", seen, build_heuristic()),
         judge_online("every example 30 minutes after its impression", Learner(), seen),
@@ -88,7 +88,7 @@ def compare_beginners(seen: Sequence[SeenImpression]) -> list[PredictionQuality]
 def judge_online(
     name: str, learner: Learner, judged: Sequence[SeenImpression], *, are_clicks_first: bool = False
 ) -> PredictionQuality:
-    """Judge a learner that learns on from what it is judged by, as late as it can know the answer."""
+    """Judge a learner that also learns from the judged impressions, as soon as their results are known."""
     predictions: list[float] = []
     policy = LearnedScoring(learner.build_model(version=1, at=0.0))
     published_at = judged[0].second
@@ -121,7 +121,6 @@ def order_answers(
 
 
 def build_heuristic() -> Predict:
-    """Predict as the heuristic does."""
     heuristic = Heuristic()
     return lambda seen: heuristic.build_scorer(seen.example.signals).ctr_max / CTR_ONE
 
@@ -134,14 +133,13 @@ def predict(policy: LearnedScoring, seen: SeenImpression) -> float:
 
 
 def judge_predictor(name: str, judged: Sequence[SeenImpression], predict: Predict) -> PredictionQuality:
-    """Judge a way to predict."""
     return judge_predictions(name, judged, [predict(seen) for seen in judged])
 
 
 def judge_predictions(
     name: str, judged: Sequence[SeenImpression], predictions: Iterable[float]
 ) -> PredictionQuality:
-    """Compare predictions with what happened, and with what is true."""
+    """Compare predictions with clicks and with true CTRs."""
     loss = expected = observed = error = 0.0
     for seen, prediction in zip(judged, predictions, strict=True):
         is_clicked = seen.example.is_clicked

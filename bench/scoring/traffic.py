@@ -35,7 +35,7 @@ _WORN: Final = 0.1
 
 
 class SeenImpression(NamedTuple):
-    """An impression: when, of what, its true CTR, and when its click came."""
+    """An impression: its time, example, true CTR and click time."""
 
     second: float
     example: Example
@@ -59,7 +59,7 @@ class SimulatedMarket:
         self._levels = {kind: _compute_logit(LEVELS[kind] * _predict_heuristic(kind)) for kind in TYPES}
 
     def simulate_day(self, number: int, impressions: int) -> Iterator[SeenImpression]:
-        """Live through a day, whose impressions come in their order."""
+        """Yield the impressions of a day in order of time."""
         chance = self._chance
         for key, wear in enumerate(self._wear):
             self._banners[key] += chance.gauss(0, 0.08) - wear
@@ -83,7 +83,7 @@ class SimulatedMarket:
         if chance.random() < ctr:
             delay = chance.lognormvariate(log(CLICK_SECONDS_MEDIAN), CLICK_SPREAD)
             clicked_at = second + min(delay, CLICK_SECONDS_MAX)
-        # Two banners are of a campaign.
+        # A campaign has two banners.
         example = Example(
             placement + 1, banner + 1, banner // 2 + 1, signals, is_clicked=clicked_at is not None
         )

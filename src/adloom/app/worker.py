@@ -247,7 +247,7 @@ async def open_sync(
             Platform.ADLOOM: OwnProvider(pool),
         }
         cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-        processor = SyncProcessor(pool, providers, clock=clock, sealer=cipher)
+        processor = SyncProcessor(pool, providers, clock=clock, cipher=cipher)
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
         worker = JobWorker(
             QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=choose_backoff

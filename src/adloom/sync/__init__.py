@@ -1,1 +1,1 @@
-"""Stats sync: what ad platforms say that campaigns cost and brought, kept, added up and reported."""
+"""Stats sync: fetch the statistics of ad accounts on other platforms, store them, add them up and report them."""

@@ -1,4 +1,4 @@
-"""The figures of statistics, and the ratios that follow from them; pure."""
+"""The figures of ad statistics, and the ratios computed from them."""
 
 # pure
 
@@ -14,7 +14,7 @@ THOUSAND: Final = 1000
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be added up."""
+    """Figures that can be added up."""
 
     spend: Decimal = ZERO
     impressions: int = 0
@@ -27,7 +27,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ratios(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows from sums, and is never added up or averaged."""
+    """Ratios of sums; never added up or averaged."""
 
     cpm: Decimal
     ctr: Decimal
@@ -37,7 +37,7 @@ class Ratios(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compute_ratios(figures: Figures) -> Ratios:
-    """Derive the ratios of some figures, to 4 places; of nothing they are 0."""
+    """Compute ratios to 4 decimal places; a ratio to zero is 0."""
     return Ratios(
         cpm=compute_ratio(figures.spend * THOUSAND, figures.impressions),
         ctr=compute_ratio(figures.link_clicks, figures.impressions),
@@ -48,12 +48,12 @@ def compute_ratios(figures: Figures) -> Ratios:
 
 
 def compute_ratio(of: Decimal | int, to: Decimal | int) -> Decimal:
-    """Divide, half up on the fourth place; by nothing gives 0."""
+    """Divide and round half up to 4 decimal places; dividing by zero gives 0."""
     if not to:
         return ZERO
     return (Decimal(of) / to).quantize(RATIO_PLACE, rounding=ROUND_HALF_UP)
 
 
 def round_money(amount: Decimal) -> Decimal:
-    """Round an amount to hundredths, half up."""
+    """Round to 2 decimal places, half up."""
     return amount.quantize(CENT, rounding=ROUND_HALF_UP)

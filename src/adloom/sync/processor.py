@@ -1,11 +1,11 @@
-"""Does the jobs of stats sync: fetch what the platforms say, keep it, add it up.
+"""Runs the jobs of stats sync: fetch from the platforms, store, add up.
 
-The accounts of a seller are asked one after another, and one that fails does not keep the others from being added
-up: what was fetched counts, and the job fails at the end, to be tried again if that can help. Nothing is left half
-done that the next run does not mend, because every step is made anew from what is there.
+The accounts of a seller are fetched one after another. If one fails, the others are still fetched and added up; the job
+then fails at the end, and is retried if that can help. A crash loses nothing: the next run recomputes every step.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import bisect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -32,12 +32,40 @@ from adloom.sync.providers.protocol import (
     StatsRequest,
     ThrottledError,
 )
-from adloom.sync.tally import SyncTally
 from adloom.sync.words import Level, Platform
 
-# Progress is told, and memory given back, after each of them.
-STRETCH_DAYS_MAX: Final = 7
-# Accounts lie in zones up to a day apart from ours: a range that ends yesterday is up to date somewhere.
+OUTCOMES: Final[tuple[str, ...]] = ("done", "expired", "throttled", "unavailable", "refused", "failed")
+# Fetches of one account: from the mock in this process to a platform with many pages.
+SECONDS_BOUNDS: Final = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0)
+
+
+class ProviderTally:
+    """Fetches of one provider: results, rows and durations."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
+        self.seconds_sum = 0.0
+        # A histogram: fetches up to each bound, and last those above all bounds.
+        self.within = [0] * (len(SECONDS_BOUNDS) + 1)
+
+    def record_seconds(self, seconds: float) -> None:
+        self.seconds_sum += seconds
+        self.within[bisect.bisect_left(SECONDS_BOUNDS, seconds)] += 1
+
+
+class SyncTally:
+    """Counters of the syncs in this process."""
+
+    def __init__(self, platforms: Iterable[Platform]) -> None:
+        self.providers = {platform: ProviderTally() for platform in platforms}
+        self.daily_changed = 0
+        self.sellpages_changed = 0
+
+
+# After each part the job reports progress and frees memory.
+PART_DAYS_MAX: Final = 7
+# Account time zones differ from ours by up to a day: a range that ends yesterday may be up to date.
 ONE_DAY: Final = timedelta(days=1)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -46,7 +74,7 @@ ReportProgress = Callable[[float], Awaitable[None]]
 
 
 class SyncOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sync has written."""
+    """How many rows a sync has written."""
 
     raw_inserted: int = 0
     daily_upserted: int = 0
@@ -54,7 +82,7 @@ class SyncOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncProcessor:
-    """Syncs sellers, as jobs say."""
+    """Runs sync jobs."""
 
     def __init__(
         self,
@@ -62,31 +90,31 @@ class SyncProcessor:
         providers: Mapping[Platform, StatProvider],
         *,
         clock: Clock,
-        sealer: SecretCipher | None = None,
+        cipher: SecretCipher | None = None,
     ) -> None:
         self._pool = pool
         self._providers = providers
         self._clock = clock
-        self._sealer = sealer
+        self._cipher = cipher
         self.tally = SyncTally(providers)
 
     async def handle(self, job: JobAttempt) -> None:
-        """Do a job, and leave one line about it in the log."""
+        """Run a job, and log one line about it."""
         sync = parse_job(job.data)
         started_at = self._clock.now()
         try:
-            outcome = await self.sync(sync, tell=job.report_progress)
+            outcome = await self.sync(sync, report=job.report_progress)
         except Exception as error:
-            told = _describe(error)
+            reason = _describe(error)
             log.error(  # noqa: TRY400 - one line; the worker leaves the trace of what is buried
                 "stats-sync-failed",
                 jobId=job.id,
                 sellerId=str(sync.seller_id),
                 attempt=job.attempt,
-                error=told,
+                error=reason,
             )
             if isinstance(error, ProviderError) and not error.is_worth_retrying:
-                raise PermanentJobError(told) from None
+                raise PermanentJobError(reason) from None
             raise
         log.info(
             "stats-sync-complete",
@@ -100,13 +128,13 @@ class SyncProcessor:
             durationMs=round((self._clock.now() - started_at).total_seconds() * 1000),
         )
 
-    async def sync(self, job: SyncJob, *, tell: ReportProgress | None = None) -> SyncOutcome:
-        """Fetch and add up what a job names; raise at the end what kept an account from being fetched."""
+    async def sync(self, job: SyncJob, *, report: ReportProgress | None = None) -> SyncOutcome:
+        """Fetch and add up; raise at the end if an account could not be fetched."""
         accounts = await self._load_accounts(job)
         await store.ensure_months(self._pool, list(list_days(job.date_from, job.date_to)))
         errors: dict[UUID, ProviderError] = {}
         raw = daily = sellpages = 0
-        for first, last in split_days(job.date_from, job.date_to, days_max=STRETCH_DAYS_MAX):
+        for first, last in split_days(job.date_from, job.date_to, days_max=PART_DAYS_MAX):
             key = msgspec.structs.replace(build_key(job), first=first, last=last)
             for account in accounts:
                 if account.id not in errors:
@@ -117,8 +145,8 @@ class SyncProcessor:
             daily += await store.add_up_days(self._pool, key, now=self._clock.now())
             if job.level is Level.CAMPAIGN:
                 sellpages += await store.add_up_sellpages(self._pool, key, now=self._clock.now())
-            if tell is not None:
-                await tell((last - job.date_from + ONE_DAY) / (job.date_to - job.date_from + ONE_DAY))
+            if report is not None:
+                await report((last - job.date_from + ONE_DAY) / (job.date_to - job.date_from + ONE_DAY))
         self.tally.daily_changed += daily
         self.tally.sellpages_changed += sellpages
         if errors:
@@ -128,7 +156,7 @@ class SyncProcessor:
         return SyncOutcome(raw_inserted=raw, daily_upserted=daily, sellpage_upserted=sellpages)
 
     async def _load_accounts(self, job: SyncJob) -> list[SyncAccount]:
-        """Find whom to ask; the clock does not ask again and again who has said that it is in vain."""
+        """Return the accounts to fetch; scheduled jobs skip accounts whose credentials have expired."""
         found = await entity_store.load_accounts(self._pool, job.seller_id)
         if job.origin is Origin.SCHEDULE:
             return [account for account in found if account.credentials_expired_at is None]
@@ -190,26 +218,24 @@ class SyncProcessor:
     def _decrypt_credentials(self, account: SyncAccount) -> Secret | None:
         if account.credentials is None:
             return None
-        if self._sealer is None:
+        if self._cipher is None:
             raise ProviderRefusedError("ADLOOM_SECRET is not set, so the credentials cannot be read.")
         try:
-            return Secret(self._sealer.decrypt(account.credentials, belongs_to=str(account.id)))
+            return Secret(self._cipher.decrypt(account.credentials, belongs_to=str(account.id)))
         except DecryptionError as error:
             raise ProviderRefusedError(str(error)) from None
 
 
 def build_key(job: SyncJob) -> SyncKey:
-    """Name what a job is about."""
     return SyncKey(seller_id=job.seller_id, level=job.level, first=job.date_from, last=job.date_to)
 
 
 def choose_backoff(attempt: int, error: Exception) -> timedelta:
-    """Tell how long to wait before the next attempt."""
     return compute_backoff(attempt, error.retry_after if isinstance(error, ThrottledError) else timedelta())
 
 
 def _choose_error(errors: list[ProviderError]) -> ProviderError:
-    """Choose what the job fails with: as long as one of the accounts may come right, it is tried again."""
+    """Choose the error that the job fails with: if any account is worth retrying, the job is."""
     throttled = [error for error in errors if isinstance(error, ThrottledError)]
     if throttled:
         return max(throttled, key=lambda error: error.retry_after)
@@ -221,5 +247,5 @@ def _describe(error: Exception) -> str:
 
 
 def _format_days(job: SyncJob) -> str:
-    """Write the days of a job: one, or the first and the last as ISO 8601 parts them."""
+    """Return one day, or an ISO 8601 interval."""
     return str(job.date_from) if job.date_from == job.date_to else f"{job.date_from}/{job.date_to}"

@@ -1,7 +1,6 @@
-"""Puts the jobs of stats sync by the clock: for each seller that can be synced, one a level.
+"""Enqueues sync jobs on a schedule: for each eligible seller, one per level.
 
-Platforms restate what they have said for some days, so that a job covers today and some days before, each day being
-that of the account's own zone.
+Platforms restate their figures for some days, so a job covers today and some days before, in the account's time zone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,43 +23,41 @@ from adloom.sync.scheduler_store import SyncAges
 SCHEDULE_STATS: Final = "stats.schedule"
 JOB_ID_PREFIX: Final = "stats-schedule-"
 STALE_AFTER: Final = timedelta(hours=1)
-# More than the longest look-back is short: the months that jobs will need are there before them.
+# Longer than any look-back, so that the partitions exist before a job needs them.
 AHEAD: Final = (timedelta(), timedelta(days=31), timedelta(days=62))
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class SyncQueue(Protocol):
-    """Where the jobs of stats sync are put."""
+    """The queue of sync jobs."""
 
     async def put(self, jobs: Sequence[SyncJob]) -> int:
-        """Put the jobs that neither wait nor run, and tell how many those are."""
+        """Enqueue the jobs that are neither waiting nor running; return their number."""
         ...
 
-    async def refresh_counts(self) -> None:
-        """Count the jobs anew."""
-        ...
+    async def refresh_counts(self) -> None: ...
 
 
 def build_schedule_job(cron: Cron) -> CronJob:
-    """Describe the job that the clock starts; its id names the moment, so that one worker of several does it."""
+    """Build the cron job; its id contains the due time, so that only one of several workers runs it."""
     return CronJob(name=SCHEDULE_STATS, cron=cron, job_id=lambda due: f"{JOB_ID_PREFIX}{due:%Y-%m-%dT%H-%M}")
 
 
 class SyncScheduler:
-    """Puts the jobs of all sellers whenever the clock says so."""
+    """Enqueues the jobs of all sellers when the schedule is due."""
 
     def __init__(self, pool: Pool, queue: SyncQueue, clock: Clock, *, lookback_days: int) -> None:
         self._pool = pool
         self._queue = queue
         self._clock = clock
         self._lookback_days = lookback_days
-        # Plain figures, read by a collector, as of the last time.
+        # Metrics as of the last run.
         self.ages = SyncAges()
         self.put = 0
 
     async def handle(self, _job: JobAttempt) -> None:
-        """Put the jobs of this time, all of them before anybody waits for the first."""
+        """Enqueue all jobs of this run at once."""
         now = self._clock.now()
         await store.ensure_months(self._pool, [(now + ahead).date() for ahead in AHEAD])
         sellers = await scheduler_store.load_eligible_sellers(self._pool)
@@ -76,13 +73,13 @@ class SyncScheduler:
 
 
 def choose_days(now: datetime, timezones: Iterable[str], lookback_days: int) -> tuple[date, date]:
-    """Tell the days that cover today and some before, in every zone."""
+    """Return the first and last day that cover today and the look-back in every zone."""
     todays = [find_today(timezone, now) for timezone in timezones]
     return min(todays) - timedelta(days=lookback_days), max(todays)
 
 
 def find_today(timezone: str, now: datetime) -> date:
-    """Tell which day it is somewhere; where a zone is no longer known, in UTC."""
+    """Return the local date; UTC if the zone is no longer known."""
     try:
         zone = ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""SQL about who is synced by the clock, and how old their figures are."""
+"""SQL for scheduled syncs: eligible sellers, and the age of their figures."""
 
 from datetime import datetime
 from typing import Final
@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.runtime.postgres import Connection, Pool
 
-# An active account that can be asked, with a campaign that runs or may run again.
+# An active account with valid credentials and a campaign that is active or paused.
 _ELIGIBLE: Final = """
       FROM sync.ad_accounts AS account
       JOIN advertisers AS seller ON seller.id = account.advertiser_id AND seller.deleted_at IS NULL
@@ -24,7 +24,7 @@ ELIGIBLE: Final = f"""
      GROUP BY seller.public_id
      ORDER BY seller.public_id
 """
-# Who was never synced is as old as the account.
+# A seller that was never synced is as old as its account.
 AGES: Final = f"""
     WITH eligible AS (
         SELECT seller.public_id AS seller_id, min(account.created_at) AS since {_ELIGIBLE} GROUP BY 1
@@ -53,14 +53,14 @@ EXPIRED: Final = """
 
 
 class EligibleSeller(msgspec.Struct, frozen=True):
-    """A seller to sync, and the zones that its accounts keep their days in."""
+    """A seller to sync, and the time zones of its accounts."""
 
     seller_id: UUID
     timezones: tuple[str, ...]
 
 
 class SyncAges(msgspec.Struct, frozen=True, kw_only=True):
-    """When the sellers that the clock syncs were last synced on all levels; those that wait longest by name."""
+    """When eligible sellers were last synced on all levels; `longest` names those synced longest ago."""
 
     sellers: int = 0
     newest: datetime | None = None
@@ -69,17 +69,17 @@ class SyncAges(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def oldest(self) -> datetime | None:
-        """When the seller that waits longest was synced."""
+        """When the seller that has waited longest was synced."""
         return self.longest[0][1] if self.longest else None
 
     @property
     def stalest(self) -> list[UUID]:
-        """Those that wait too long, the worst first."""
+        """The sellers with stale figures, the stalest first."""
         return [seller_id for seller_id, _ in self.longest[: self.stale]]
 
 
 class ExpiredAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An ad account whose credentials are no longer taken."""
+    """An ad account whose credentials the platform rejects."""
 
     account_id: UUID
     name: str
@@ -90,12 +90,10 @@ class ExpiredAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def load_eligible_sellers(pool: Pool) -> list[EligibleSeller]:
-    """Find whom to sync."""
     return [EligibleSeller(row["seller_id"], tuple(row["timezones"])) for row in await pool.fetch(ELIGIBLE)]
 
 
 async def load_ages(connection: "Connection | Pool", *, stale_before: datetime) -> SyncAges:
-    """Tell how old the figures of the sellers are."""
     row = await connection.fetchrow(AGES, stale_before, SELLERS_NAMED_MAX)
     assert row is not None
     return SyncAges(
@@ -107,6 +105,6 @@ async def load_ages(connection: "Connection | Pool", *, stale_before: datetime) 
 
 
 async def load_expired_accounts(connection: "Connection | Pool", *, count_max: int) -> list[ExpiredAccount]:
-    """Find the accounts that somebody must connect again."""
+    """Load the accounts that a user must reconnect."""
     rows = await connection.fetch(EXPIRED, count_max)
     return [msgspec.convert(dict(row), ExpiredAccount) for row in rows]

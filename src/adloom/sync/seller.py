@@ -1,4 +1,4 @@
-"""For which seller a client asks: an advertiser for itself, an admin for the one that it names."""
+"""Which seller a request is for: an advertiser's own account, or the one that an admin names."""
 
 # pure
 
@@ -14,31 +14,29 @@ FIELD = "sellerId"
 
 
 class SellerWriter(msgspec.Struct, frozen=True):
-    """A client that may ask, and the seller that the address of its request names."""
+    """An authorised client, and the seller in the query of its request."""
 
     scope: Scope
     named: UUID | None
 
     def scope_for(self, named: UUID | None = None) -> Scope:
-        """Return the scope of one seller; `named` is the one that the body names."""
+        """Return the scope of one seller; `named` is the seller in the body."""
         names = {name for name in (self.named, named) if name is not None}
         if len(names) > 1:
             raise _wrong("must be the same in the body and in the address")
         if self.scope.account_id is None and not names:
-            raise _wrong("is required: say for which seller you ask")
+            raise _wrong("is required: name the seller")
         if self.scope.account_id is not None and not names <= {self.scope.account_id}:
             raise _wrong("must be your own account, or left out")
         return Scope(self.scope.account_id or names.pop())
 
     def owner_for(self, named: UUID | None = None) -> AdvertiserId:
-        """Return the seller."""
         seller_id = self.scope_for(named).account_id
         assert seller_id is not None, "a scope of a seller has its account"
         return AdvertiserId(seller_id)
 
 
 def unknown_seller() -> ValidationFailedError:
-    """Return the error for a seller that is not there."""
     return _wrong("names no advertiser")
 
 

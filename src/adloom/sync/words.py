@@ -1,4 +1,4 @@
-"""The words of stats sync: levels, platforms, states; as they stand in the API and in the tables."""
+"""The vocabulary of stats sync, as in the API and the tables."""
 
 # pure
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Level(StrEnum):
-    """What statistics are about."""
+    """The level of statistics."""
 
     CAMPAIGN = "CAMPAIGN"
     ADSET = "ADSET"
@@ -15,7 +15,7 @@ class Level(StrEnum):
 
 
 class Platform(StrEnum):
-    """Where an ad account is; each has its provider of statistics."""
+    """The platform of an ad account; each has a provider."""
 
     MOCK = "mock"
     META = "meta"
@@ -23,7 +23,7 @@ class Platform(StrEnum):
 
 
 class EntityStatus(StrEnum):
-    """How a campaign, an ad set or an ad stands on its platform."""
+    """The status of a campaign, an ad set or an ad on its platform."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -31,21 +31,21 @@ class EntityStatus(StrEnum):
 
 
 class BudgetType(StrEnum):
-    """What a campaign's budget is for: each day, or all of them."""
+    """Whether a campaign's budget is per day or for its lifetime."""
 
     DAILY = "DAILY"
     LIFETIME = "LIFETIME"
 
 
 class AdSource(StrEnum):
-    """Who brought readers to a sell page."""
+    """The source of a sell page's visitors."""
 
     META = "META"
     ADLOOM = "ADLOOM"
 
 
 class Semantics(StrEnum):
-    """What a fetched row says: what its day has come to so far, or what a part of the day has added."""
+    """Whether a row is the day's total so far, or adds a part of the day."""
 
     SNAPSHOT = "snapshot"
     DELTA = "delta"

@@ -10,8 +10,13 @@ import msgspec
 import pytest
 
 from adloom.sync.figures import compute_ratios
-from adloom.sync.mulberry import Mulberry32
-from adloom.sync.providers.mock import MockProvider, compute_base_spend, compute_seed, make_figures
+from adloom.sync.providers.mock import (
+    MockProvider,
+    Mulberry32,
+    compute_base_spend,
+    compute_seed,
+    make_figures,
+)
 from adloom.sync.words import BudgetType, Level
 from tests.sync.builders import a_request, an_entity
 

@@ -17,7 +17,7 @@ from adloom.sync.words import Platform
 from tests.sync.providers.meta_server import TOKEN, MetaServer, running_meta
 from tests.sync.shop import DAY, Seller, a_job, a_processor, a_seller, daily
 
-SEALER = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
+CIPHER = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
 EXPIRED_AT = "SELECT credentials_expired_at FROM sync.ad_accounts"
 
 
@@ -32,11 +32,11 @@ async def house(pool: Pool) -> AsyncIterator[tuple[MetaServer, SyncProcessor]]:
     with running_meta() as meta:
         async with open_http_client() as http:
             provider = MetaProvider(http, url=meta.url, requests_per_second=1_000)
-            yield meta, a_processor(pool, providers={Platform.META: provider}, sealer=SEALER)
+            yield meta, a_processor(pool, providers={Platform.META: provider}, cipher=CIPHER)
 
 
 async def connect(pool: Pool, seller: Seller, token: str) -> None:
-    sealed = SEALER.encrypt(token, belongs_to=str(seller.accounts[0]))
+    sealed = CIPHER.encrypt(token, belongs_to=str(seller.accounts[0]))
     await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
 
 

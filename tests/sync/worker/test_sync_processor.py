@@ -144,7 +144,7 @@ async def test_an_account_that_fails_does_not_hold_up_the_others(pool: Pool) -> 
 
 async def test_expired_credentials_mark_the_account_and_are_not_retried(pool: Pool) -> None:
     seller = await a_seller(pool, account={"platform": "meta"})
-    failing = Failing(CredentialsExpiredError("Meta no longer takes the access token."))
+    failing = Failing(CredentialsExpiredError("Meta rejects the access token."))
     processor = a_processor(pool, providers={Platform.META: failing})
 
     with pytest.raises(PermanentJobError):
@@ -153,7 +153,7 @@ async def test_expired_credentials_mark_the_account_and_are_not_retried(pool: Po
     row = await pool.fetchrow("SELECT * FROM sync.ad_accounts")
     assert row is not None
     assert row["credentials_expired_at"] == NOW
-    assert row["credentials_problem"] == "Meta no longer takes the access token."
+    assert row["credentials_problem"] == "Meta rejects the access token."
 
 
 async def test_the_clock_does_not_ask_again_whose_credentials_have_expired(pool: Pool) -> None:
@@ -195,27 +195,27 @@ async def test_credentials_that_were_replaced_meanwhile_are_not_marked(pool: Poo
 
 
 async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(pool: Pool) -> None:
-    sealer = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
+    cipher = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
     seller = await a_seller(pool, account={"platform": "meta"})
-    sealed = sealer.encrypt(TOKEN, belongs_to=str(seller.accounts[0]))
-    await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
+    encrypted = cipher.encrypt(TOKEN, belongs_to=str(seller.accounts[0]))
+    await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", encrypted)
     failing = Failing(ProviderRefusedError("no"))
-    processor = a_processor(pool, providers={Platform.META: failing}, sealer=sealer)
+    processor = a_processor(pool, providers={Platform.META: failing}, cipher=cipher)
 
     with structlog.testing.capture_logs() as said, pytest.raises(PermanentJobError) as raised:
         await processor.handle(as_attempt(a_job(seller)))
 
     assert failing.asked[0].account.credentials == TOKEN
     assert TOKEN not in repr(failing.asked) + repr(said) + repr(raised.value)
-    assert TOKEN.encode() not in sealed
+    assert TOKEN.encode() not in encrypted
 
 
-@pytest.mark.parametrize("sealer", [None, SecretCipher(["another-secret-of-the-tests-long-enough"])])
+@pytest.mark.parametrize("cipher", [None, SecretCipher(["another-secret-of-the-tests-long-enough"])])
 async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
-    pool: Pool, sealer: SecretCipher | None
+    pool: Pool, cipher: SecretCipher | None
 ) -> None:
     seller = await a_seller(pool, account={"platform": "meta", "credentials": b"\x01" + bytes(80)})
-    processor = a_processor(pool, providers={Platform.META: Failing(None)}, sealer=sealer)
+    processor = a_processor(pool, providers={Platform.META: Failing(None)}, cipher=cipher)
 
     with pytest.raises(PermanentJobError, match="ADLOOM_SECRET"):
         await processor.handle(as_attempt(a_job(seller)))

@@ -10,9 +10,9 @@ from prometheus_client.registry import Collector
 from adloom.core.clock import Clock
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics
+from adloom.sync.processor import SECONDS_BOUNDS, SyncTally
 from adloom.sync.queue import StatsQueue
 from adloom.sync.scheduler import SyncScheduler
-from adloom.sync.tally import SECONDS_BOUNDS, SyncTally
 
 
 def register_sync(  # noqa: PLR0913 - whatever there is to look at

@@ -1,1 +1,1 @@
-"""Syncing by hand: asking for it, and following its jobs."""
+"""Manual sync: start one, and follow its jobs."""

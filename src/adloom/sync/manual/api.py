@@ -1,4 +1,4 @@
-"""Syncing by hand over HTTP: asking for it, following its jobs, trying again."""
+"""Manual sync over HTTP: start a sync, follow its jobs, retry failed ones."""
 
 from datetime import date, datetime
 from typing import Annotated, ClassVar
@@ -39,14 +39,14 @@ class SyncBody(SellerBody):
 
 
 class SyncAnswer(Answer):
-    """The jobs of a sync; `enqueued` are those that did not wait or run already."""
+    """The jobs of a sync; `enqueued` counts those that were not waiting or running already."""
 
     enqueued: int
     job_ids: list[str]
 
 
 class JobAnswer(Answer):
-    """A job; `progress` is the share that is done, `attempts` how often it was begun."""
+    """A job; `progress` is the share that is done, `attempts` the number of attempts started."""
 
     id: str
     seller_id: UUID
@@ -63,7 +63,7 @@ class JobAnswer(Answer):
 
 
 class JobsQuery(SellerListQuery):
-    """What a list of jobs may be narrowed to."""
+    """Filters for the list of jobs."""
 
     SORTABLE: ClassVar = frozenset({"created_at"})
 
@@ -88,7 +88,7 @@ router = APIRouter(
 async def sync_by_hand(
     writer: SellerWrites, pool: Database, queue: QueueOfTheApp, now: Now, body: SyncBody | None = None
 ) -> SyncAnswer:
-    """Have the statistics of a seller fetched now, one job a level; a range of days is a backfill."""
+    """Fetch the statistics of a seller now, one job per level; a range of days is a backfill."""
     body = body or SyncBody()
     seller_id = writer.owner_for(body.seller_id)
     asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
@@ -105,11 +105,11 @@ async def sync_by_hand(
 async def list_sync_jobs(
     query: Annotated[JobsQuery, Query()], scope: SellerReads, queue: QueueOfTheApp
 ) -> Page[JobAnswer]:
-    """List the jobs of a seller: in one state, or in any."""
+    """List the jobs of a seller, in one state or in all."""
     jobs: list[ListedJob] = []
     for state in JobState if query.state is None else (query.state,):
         jobs += await queue.list_jobs(state, seller_id=scope.account_id)
-    # A job may have moved on between two looks.
+    # A job may change its state between two reads and be listed twice.
     jobs = list({job.id: job for job in jobs}.values())
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
     begin = (query.page - 1) * query.page_size
@@ -124,13 +124,13 @@ async def list_sync_jobs(
 
 @router.get("/jobs/{job_id}")
 async def read_sync_job(job_id: str, scope: SellerReads, queue: QueueOfTheApp) -> JobAnswer:
-    """Look at a job."""
+    """Return one job."""
     return _encode_job(await _find_job(queue, scope, job_id))
 
 
 @router.post("/jobs/{job_id}/retry", status_code=status.HTTP_202_ACCEPTED)
 async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -> JobAnswer:
-    """Try a job again that has failed, with all its attempts."""
+    """Retry a failed job, with all its attempts."""
     job = await _find_job(queue, scope, job_id)
     if job.state is not JobState.FAILED or not await queue.retry(job_id):
         raise SyncJobNotFailedError(f"The job has not failed: it is {job.state}. There is nothing to retry.")
@@ -141,9 +141,7 @@ async def _find_job(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     assert scope.account_id is not None, "a scope of a seller has its account"
     job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
     if job is None:
-        raise SyncJobNotFoundError(
-            "There is no job with this id; of those that are done the last 100 are kept."
-        )
+        raise SyncJobNotFoundError("There is no job with this id. Only the last 100 finished jobs are kept.")
     return job
 
 

@@ -1,4 +1,4 @@
-"""Which days somebody may ask to be synced, and what can be wrong with that."""
+"""Which days a manual sync may ask for, and the errors of manual syncs."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
@@ -12,19 +12,19 @@ from adloom.sync.scheduler import choose_days
 UTC_NAME: Final = "UTC"
 # Somewhere it is tomorrow already.
 AHEAD_MAX: Final = timedelta(hours=14)
-# Each month has tables of its own, so nobody makes more of them than there can be statistics for.
+# Each month has its own tables; this bounds how many a client can create.
 BACK_MAX: Final = timedelta(days=5 * 366)
 DAYS_MAX: Final = 400
 
 
 class SyncJobNotFoundError(NotFoundError):
-    """No such job, or it is somebody else's."""
+    """There is no such job, or it belongs to another seller."""
 
     code = "SYNC_JOB_NOT_FOUND"
 
 
 class SyncJobNotFailedError(ConflictError):
-    """Only a job that has failed can be tried again."""
+    """Only a failed job can be retried."""
 
     code = "SYNC_JOB_NOT_FAILED"
 
@@ -38,11 +38,10 @@ class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_range(self) -> bool:
-        """Whether a range is named."""
         return self.first is not None or self.last is not None
 
     def resolve(self, timezones: Iterable[str], *, now: datetime) -> tuple[date, date]:
-        """Tell the first and the last day that are meant; without any it is today, wherever the accounts are."""
+        """Return the first and the last day; without any, today in the zones of the accounts."""
         if self.is_range:
             return self._resolve_range(now)
         if self.day is None:

@@ -1,4 +1,4 @@
-"""SQL about the seller for whom somebody asks."""
+"""SQL for manual syncs."""
 
 from typing import Final
 from uuid import UUID
@@ -15,5 +15,5 @@ TIMEZONES: Final = """
 
 
 async def load_timezones(connection: Connection, seller_id: UUID) -> list[str] | None:
-    """Tell in which zones the accounts of a seller keep their days; None where there is no such seller."""
+    """Return the time zones of a seller's accounts; None if the seller does not exist."""
     return await connection.fetchval(TIMEZONES, seller_id)

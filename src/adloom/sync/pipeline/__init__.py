@@ -1,1 +1,1 @@
-"""From what was fetched to what counts: raw rows, daily figures, figures of sell pages."""
+"""From fetched rows to daily figures and figures of sell pages."""

@@ -1,4 +1,4 @@
-"""SQL about whom to fetch statistics for: the accounts of a seller, and what they consist of."""
+"""SQL for what to fetch: the accounts of a seller, and their campaigns, ad sets and ads."""
 
 from datetime import datetime
 from typing import Final
@@ -17,7 +17,7 @@ ACCOUNTS: Final = """
      WHERE seller.public_id = $1 AND seller.deleted_at IS NULL AND it.is_active AND it.deleted_at IS NULL
      ORDER BY it.id
 """
-# Whatever their status: platforms restate the figures of what was paused or archived since.
+# In any status: platforms restate the figures of entities that were paused or archived since.
 ENTITIES: Final = {
     Level.CAMPAIGN: """
         SELECT it.public_id AS id, it.external_campaign_id AS external_id, it.budget, it.budget_type,
@@ -48,7 +48,7 @@ ENTITIES: Final = {
          ORDER BY it.id
     """,
 }
-# Only of the credentials that were tried: somebody may have entered others meanwhile.
+# Only if the credentials are still those that were tried: a user may have replaced them meanwhile.
 MARK_EXPIRED: Final = """
     UPDATE sync.ad_accounts
        SET credentials_expired_at = coalesce(credentials_expired_at, $2), credentials_problem = $3, updated_at = $2
@@ -63,7 +63,7 @@ UNMARK_EXPIRED: Final = """
 
 
 class SyncAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """An ad account that can be asked, its credentials still sealed."""
+    """An active ad account, with its credentials still encrypted."""
 
     id: UUID
     platform: Platform
@@ -75,14 +75,12 @@ class SyncAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def load_accounts(pool: Pool, seller_id: UUID) -> list[SyncAccount]:
-    """Find the active accounts of a seller."""
     async with pool.acquire() as connection:
         rows = await connection.fetch(ACCOUNTS, seller_id)
     return [msgspec.convert(dict(row), SyncAccount) for row in rows]
 
 
 async def load_entities(pool: Pool, account_id: UUID, level: Level) -> list[Entity]:
-    """Find what an account consists of on a level."""
     async with pool.acquire() as connection:
         rows = await connection.fetch(ENTITIES[level], account_id)
     return [
@@ -99,12 +97,11 @@ async def load_entities(pool: Pool, account_id: UUID, level: Level) -> list[Enti
 
 
 async def mark_expired(pool: Pool, account: SyncAccount, problem: str, *, now: datetime) -> None:
-    """Note since when the credentials of an account are no longer taken, and what was said."""
+    """Record since when the platform rejects the credentials, and the reason."""
     async with pool.acquire() as connection:
         await connection.execute(MARK_EXPIRED, account.id, now, problem, account.credentials)
 
 
 async def unmark_expired(pool: Pool, account: SyncAccount, *, now: datetime) -> None:
-    """Note that the credentials of an account are taken again."""
     async with pool.acquire() as connection:
         await connection.execute(UNMARK_EXPIRED, account.id, now)

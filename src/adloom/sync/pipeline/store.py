@@ -1,7 +1,7 @@
-"""The SQL of the pipeline: what was fetched is appended, then added up by day, then by sell page.
+"""The SQL of the pipeline: append what was fetched, add it up by day, then by sell page.
 
-Each step is one statement over whole days, made anew from what is there, and writes only what differs. So any step
-may run twice, late, or after another one has failed: the tables end up the same.
+Each step is one statement over whole days. It recomputes its result from the stored rows and writes only what differs.
+So any step may run twice, late, or after another one failed: the tables end up the same.
 """
 
 from collections.abc import AsyncGenerator, Collection, Sequence
@@ -36,7 +36,7 @@ RAW_COLUMNS: Final = (
 TABLES: Final = {Level.CAMPAIGN: "sync.campaigns", Level.ADSET: "sync.adsets", Level.AD: "sync.ads"}
 
 ENSURE_MONTHS: Final = "SELECT sync.ensure_month(day) FROM unnest($1::date[]) AS day"
-# One a day, always in the order of the days, so that nobody waits for somebody who waits for them.
+# One lock per day, always taken in the order of the days, so that two syncs cannot deadlock.
 LOCK_DAYS: Final = """
     SELECT pg_advisory_xact_lock(hashtextextended(format('sync:%s:%s:%s', $1::uuid, $2::text, day::date), 0))
       FROM generate_series($3::date, $4::date, interval '1 day') AS day
@@ -44,7 +44,7 @@ LOCK_DAYS: Final = """
 
 
 def _write_ratio(of: str, to: str) -> str:
-    """Write a ratio: half up on the fourth place, of nothing 0. PostgreSQL rounds a half away from zero."""
+    """Round half up to 4 decimal places (PostgreSQL rounds half away from zero); a ratio to zero is 0."""
     return f"coalesce(round(({of})::numeric / nullif({to}, 0), 4), 0)"
 
 
@@ -62,9 +62,9 @@ _DAILY_RATIOS: Final = ", ".join(
         _write_ratio("purchase_value", "spend"),
     )
 )
-# The last row of an entity and a day says which kind counts: a snapshot alone, or of each part its last delta.
-# Entities come from their table, deleted ones too, so that an index is asked for each and no row is read in vain,
-# however many were appended. ids break ties of the clock.
+# The last row of an entity and day decides: a snapshot counts alone, of deltas the last one of each part counts.
+# Entities come from their own table, deleted ones too, so that each is one index look-up and no row is read in vain,
+# however many were appended. Ids break ties of `fetched_at`.
 ADD_UP_DAYS: Final = {
     level: f"""
         INSERT INTO sync.ad_stats_daily AS it (
@@ -119,7 +119,7 @@ _PAGE_RATIOS: Final = ", ".join(
         _write_ratio("purchases", "content_views"),
     )
 )
-# A campaign may move to another page: what no campaign has led to any more is removed.
+# A campaign may move to another page: delete the figures of pages that no campaign leads to any more.
 ADD_UP_SELLPAGES: Final = f"""
     WITH summed AS (
         SELECT page.public_id AS sellpage_id, daily.stat_date, source.ad_source,
@@ -159,7 +159,7 @@ RECORD_FRESHNESS: Final = """
 
 
 class SyncKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose figures on which level and of which days, both included."""
+    """A seller, a level and a range of days (inclusive)."""
 
     seller_id: UUID
     level: Level
@@ -168,7 +168,7 @@ class SyncKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where rows come from, what they say, and when they were asked for."""
+    """The provider of some rows, what the rows mean, and when they were fetched."""
 
     provider: Platform
     semantics: Semantics
@@ -176,14 +176,14 @@ class FetchSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def ensure_months(pool: Pool, days: Collection[date]) -> None:
-    """Make the months of some days, where they are not there yet."""
+    """Create the monthly partitions of some days where they are missing."""
     firsts = sorted({day.replace(day=1) for day in days})
     async with pool.acquire() as connection:
         await connection.execute(ENSURE_MONTHS, firsts)
 
 
 async def append_raw(pool: Pool, key: SyncKey, fetched: FetchSource, rows: Sequence[StatRow]) -> int:
-    """Append rows as they were fetched, all or none, and tell how many."""
+    """Append rows as they were fetched, all or none; return their number."""
     records = [
         (
             *(key.seller_id, key.level.value, row.entity_id, row.external_entity_id, fetched.provider.value),
@@ -205,7 +205,7 @@ async def append_raw(pool: Pool, key: SyncKey, fetched: FetchSource, rows: Seque
 
 
 async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
-    """Make the daily figures say what the raw rows say, and tell how many have changed."""
+    """Recompute the daily figures from the raw rows; return how many rows changed."""
     async with _lock_days(pool, key) as connection:
         values = (key.seller_id, key.level.value, key.first, key.last, now)
         done = await connection.execute(ADD_UP_DAYS[key.level], *values, timeout=STATEMENT_SECONDS_MAX)
@@ -213,7 +213,7 @@ async def add_up_days(pool: Pool, key: SyncKey, *, now: datetime) -> int:
 
 
 async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
-    """Make the figures of sell pages say what those of campaigns say, and tell how many have changed."""
+    """Recompute the figures of sell pages from those of campaigns; return how many rows changed."""
     assert key.level is Level.CAMPAIGN, "campaigns lead to sell pages"
     platforms = [platform.value for platform in AD_SOURCES]
     sources = [source.value for source in AD_SOURCES.values()]
@@ -224,14 +224,14 @@ async def add_up_sellpages(pool: Pool, key: SyncKey, *, now: datetime) -> int:
 
 
 async def record_freshness(pool: Pool, key: SyncKey, *, now: datetime) -> None:
-    """Note up to which day, and when, the figures of a seller were brought up to date."""
+    """Record up to which day, and when, a seller was synced."""
     async with pool.acquire() as connection:
         await connection.execute(RECORD_FRESHNESS, key.seller_id, key.level.value, key.last, now)
 
 
 @asynccontextmanager
 async def _lock_days(pool: Pool, key: SyncKey) -> AsyncGenerator[Connection]:
-    """Open a transaction after all others about the same seller, level and days."""
+    """Open a transaction that excludes all others on the same seller, level and days."""
     async with pool.acquire() as connection, connection.transaction():
         values = (key.seller_id, key.level.value, key.first, key.last)
         await connection.execute(LOCK_DAYS, *values, timeout=STATEMENT_SECONDS_MAX)

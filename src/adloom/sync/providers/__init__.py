@@ -1,1 +1,1 @@
-"""Where statistics come from: one provider a platform, all behind one protocol."""
+"""Providers of statistics: one per platform, behind one protocol."""

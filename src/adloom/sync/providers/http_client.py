@@ -1,4 +1,4 @@
-"""Asking platforms over HTTP: bounded in time and size, and with the token where no log looks."""
+"""The HTTP client for platforms: bounded in time and size; the token goes into a header, which is not logged."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -17,13 +17,13 @@ BODY_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class HttpClient:
-    """Asks with GET, and never follows an answer elsewhere: the token is for one host."""
+    """Sends GET requests, and follows no redirects: the token is for one host."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
     async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
-        """Ask; raises ProviderUnavailableError where there is no answer, or none in time, or too long a one."""
+        """Raise ProviderUnavailableError if there is no answer, or it is too late or too long."""
         headers = {"Authorization": f"Bearer {token}"}
         try:
             async with (
@@ -35,10 +35,10 @@ class HttpClient:
                     body += chunk
                     if len(body) > BODY_BYTES_MAX:
                         raise ProviderUnavailableError("The answer of the platform is too long.")
-                named = {name.lower(): value for name, value in response.headers.items()}
-                return MetaAnswer(response.status_code, named, bytes(body))
+                headers_by_name = {name.lower(): value for name, value in response.headers.items()}
+                return MetaAnswer(response.status_code, headers_by_name, bytes(body))
         except (httpx.HTTPError, TimeoutError) as error:
-            # Not its words: they may name an address, and addresses tell what was asked.
+            # Leave out its message: it may contain the URL, and with it what was asked.
             raise ProviderUnavailableError(
                 f"The platform cannot be reached: {type(error).__name__}."
             ) from None
@@ -46,7 +46,6 @@ class HttpClient:
 
 @asynccontextmanager
 async def open_http_client() -> AsyncGenerator[HttpClient]:
-    """Open a client, and close it at the end."""
     timeout = httpx.Timeout(ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
     agent = {"User-Agent": f"adloom/{VERSION}"}
     async with httpx.AsyncClient(timeout=timeout, headers=agent, follow_redirects=False) as client:

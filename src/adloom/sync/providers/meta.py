@@ -1,4 +1,4 @@
-"""Statistics from Meta's Insights API: one question an account and level, day by day, page by page."""
+"""Statistics from Meta's Insights API: one query per account and level, with daily rows, page by page."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -7,9 +7,15 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from adloom.runtime.settings import Secret
-from adloom.sync.providers.meta_errors import TooMuchDataError, parse_error
-from adloom.sync.providers.meta_rows import LEVEL_NAMES, InsightPage, list_fields, parse_rows
-from adloom.sync.providers.meta_usage import parse_usage
+from adloom.sync.providers.meta_answers import (
+    LEVEL_NAMES,
+    InsightPage,
+    TooMuchDataError,
+    list_fields,
+    parse_error,
+    parse_rows,
+    parse_usage,
+)
 from adloom.sync.providers.pace import RequestPace
 from adloom.sync.providers.protocol import (
     AccountLink,
@@ -26,13 +32,13 @@ META_URL: Final = "https://graph.facebook.com/v23.0"
 REQUESTS_PER_SECOND: Final = 5.0
 PAGE_ROWS: Final = 500
 PAGE_ROWS_MIN: Final = 25
-# A week of 50,000 ads; a platform that pages for ever must not keep a job for ever.
+# A week of 50,000 ads. Paging without end must not block a job for ever.
 PAGES_MAX: Final = 1_000
 ACCOUNT_PREFIX: Final = "act_"
 
 
 class MetaAnswer(NamedTuple):
-    """An answer of the platform, whatever it says; the names of headers are in lower case."""
+    """Any HTTP answer of the platform; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -40,10 +46,10 @@ class MetaAnswer(NamedTuple):
 
 
 class HttpGetter(Protocol):
-    """Who can ask a platform."""
+    """An HTTP client that can send GET requests with a token."""
 
     async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
-        """Ask; raises ProviderUnavailableError where there is no answer, or none in time, or too long a one."""
+        """Raise ProviderUnavailableError if there is no answer, or it is too late or too long."""
         ...
 
 
@@ -69,52 +75,52 @@ class MetaProvider:
         self._pace = pace(requests_per_second)
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
-        """Fetch the rows of an account, a page at a time."""
+        """Yield the rows of an account, a page at a time."""
         account, token = _check_connected(request)
         entities = {entity.external_id: entity for entity in request.entities if entity.external_id}
         if not entities:
             return
-        asked = _InsightQuery(request, account, token)
+        query = _InsightQuery(request, account, token)
         after: str | None = None
         for _ in range(self._pages_max):
-            page = await self._fetch_page(asked, after)
+            page = await self._fetch_page(query, after)
             _check_currency(page, request.account)
             yield parse_rows(page.data, request.level, entities)
             if page.after is None:
                 return
             if page.after == after:
-                raise ProviderUnavailableError("Meta gives the same page again and again.")
+                raise ProviderUnavailableError("Meta returns the same page repeatedly.")
             after = page.after
         raise ProviderRefusedError(f"Meta has more than {self._pages_max} pages; sync fewer days at once.")
 
-    async def _fetch_page(self, asked: "_InsightQuery", after: str | None) -> InsightPage:
-        """Fetch a page, and a smaller one where Meta finds it too large."""
+    async def _fetch_page(self, query: "_InsightQuery", after: str | None) -> InsightPage:
+        """Fetch a page; halve the page size while Meta finds it too large."""
         while True:
             try:
-                return await self._request_page(asked, after)
+                return await self._request_page(query, after)
             except TooMuchDataError:
-                if asked.page_rows <= PAGE_ROWS_MIN:
+                if query.page_rows <= PAGE_ROWS_MIN:
                     raise
-                asked.page_rows = max(PAGE_ROWS_MIN, asked.page_rows // 2)
+                query.page_rows = max(PAGE_ROWS_MIN, query.page_rows // 2)
 
-    async def _request_page(self, asked: "_InsightQuery", after: str | None) -> InsightPage:
-        await self._pace.wait(asked.account)
-        url = f"{self._url}/{asked.account}/insights"
-        answer = await self._http.get(url, asked.build_parameters(after), asked.token)
+    async def _request_page(self, query: "_InsightQuery", after: str | None) -> InsightPage:
+        await self._pace.wait(query.account)
+        url = f"{self._url}/{query.account}/insights"
+        answer = await self._http.get(url, query.build_parameters(after), query.token)
         usage = parse_usage(answer.headers)
         if answer.status != HTTPStatus.OK:
             raise parse_error(answer.status, answer.body, usage)
-        self._pace.delay_next(asked.account, usage.rest)
+        self._pace.delay_next(query.account, usage.rest)
         page = _decode(answer.body)
         if page.after is not None and usage.is_full:
             raise ThrottledError(
-                f"{usage.percent:.0f} % of what Meta lets us ask is used up.", retry_after=usage.retry_after
+                f"{usage.percent:.0f} % of Meta's rate limit is used up.", retry_after=usage.retry_after
             )
         return page
 
 
 class _InsightQuery:
-    """One question, and how many rows a page of its answer may have."""
+    """One query, and its current page size."""
 
     def __init__(self, request: StatsRequest, account: str, token: Secret) -> None:
         self.account = account
@@ -123,7 +129,6 @@ class _InsightQuery:
         self._request = request
 
     def build_parameters(self, after: str | None) -> dict[str, str]:
-        """Write the question."""
         days = {"since": self._request.first.isoformat(), "until": self._request.last.isoformat()}
         parameters = {
             "level": LEVEL_NAMES[self._request.level],
@@ -136,23 +141,23 @@ class _InsightQuery:
 
 
 def _check_connected(request: StatsRequest) -> tuple[str, Secret]:
-    """Tell which account to ask, and with what."""
+    """Return Meta's account id and the access token."""
     if request.account.credentials is None:
         raise CredentialsExpiredError("The account has no access token yet. Connect it.")
     if not request.account.external_id:
-        raise ProviderRefusedError("The account has no externalId, so Meta cannot be asked about it.")
+        raise ProviderRefusedError("The account has no externalId, so Meta cannot be queried.")
     return ACCOUNT_PREFIX + request.account.external_id.removeprefix(
         ACCOUNT_PREFIX
     ), request.account.credentials
 
 
 def _check_currency(page: InsightPage, account: AccountLink) -> None:
-    """Refuse figures of another currency than they would be reported in."""
+    """Reject figures in another currency than the account's."""
     told = {insight.account_currency for insight in page.data} - {None, account.currency}
     if told:
         raise ProviderRefusedError(
             f"Meta reports in {min(str(one) for one in told)}, but the account here is in {account.currency}."
-            " Make one with the currency of Meta's."
+            " Create an account with Meta's currency."
         )
 
 
@@ -160,4 +165,4 @@ def _decode(body: bytes) -> InsightPage:
     try:
         return msgspec.json.decode(body, type=InsightPage)
     except msgspec.MsgspecError as error:
-        raise ProviderUnavailableError(f"Meta's answer cannot be read: {error}.") from None
+        raise ProviderUnavailableError(f"Meta's answer cannot be parsed: {error}.") from None

@@ -1,4 +1,4 @@
-"""Statistics that nobody has measured, for trying things out: the same for the same seller, entity and day."""
+"""Made-up statistics for trials: always the same for the same seller, entity and day."""
 
 import hashlib
 import itertools
@@ -11,9 +11,30 @@ from uuid import UUID
 
 from adloom.sync.figures import Figures, compute_ratios
 from adloom.sync.jobs import list_days
-from adloom.sync.mulberry import Mulberry32
 from adloom.sync.providers.protocol import Entity, StatRow, StatsRequest
 from adloom.sync.words import BudgetType, Level, Platform, Semantics
+
+MASK: Final = 0xFFFF_FFFF
+STEP: Final = 0x6D2B_79F5
+RANGE: Final = 2.0**32
+
+
+class Mulberry32:
+    """mulberry32: a small random generator with a 32-bit seed, easy to repeat in any language."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, seed: int) -> None:
+        assert 0 <= seed <= MASK, "a seed has 32 bits"
+        self._state = seed
+
+    def random(self) -> float:
+        """Return a number in [0, 1)."""
+        state = self._state = (self._state + STEP) & MASK
+        mixed = ((state ^ (state >> 15)) * (state | 1)) & MASK
+        mixed ^= (mixed + (((mixed ^ (mixed >> 7)) * (mixed | 61)) & MASK)) & MASK
+        return ((mixed ^ (mixed >> 14)) & MASK) / RANGE
+
 
 PAGE_ROWS: Final = 2_000
 LIFETIME_DAYS: Final = 30
@@ -28,14 +49,13 @@ ORDER_VALUE_RANGE: Final = 115
 
 
 class MockProvider:
-    """Makes statistics up, from a seed that everything about them follows from."""
+    """Makes up statistics from a seed."""
 
     platform = Platform.MOCK
     semantics = Semantics.SNAPSHOT
     requests_per_second = None
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
-        """Make up the rows of each day."""
         rows = (row for day in list_days(request.first, request.last) for row in _make_rows(request, day))
         while page := list(itertools.islice(rows, PAGE_ROWS)):
             yield page
@@ -57,16 +77,16 @@ def _make_rows(request: StatsRequest, day: date) -> Iterator[StatRow]:
 
 
 def compute_base_spend(entity: Entity, level: Level) -> float:
-    """Tell what an entity spends on a day, about; an ad has its share of what its ad set has."""
+    """Return the approximate daily spend; the ads of an ad set share its budget."""
     budget = float(entity.budget)
     daily = budget / LIFETIME_DAYS if entity.budget_type is BudgetType.LIFETIME else budget
     return daily / entity.shares if level is Level.AD else daily
 
 
 def make_figures(seller_id: UUID, entity_id: UUID, day: date, *, base_spend: float) -> Figures:
-    """Make up the figures of an entity on a day.
+    """Make up the figures of an entity and day.
 
-    The order of the draws and of each multiplication is part of the promise: other languages repeat it.
+    The order of draws and multiplications is part of the contract: other languages repeat it.
     """
     draw = Mulberry32(compute_seed(seller_id, entity_id, day)).random
     cents = round_half_up(base_spend * (0.85 + draw() * 0.30) * 100)
@@ -90,12 +110,11 @@ def make_figures(seller_id: UUID, entity_id: UUID, day: date, *, base_spend: flo
 
 
 def compute_seed(seller_id: UUID, entity_id: UUID, day: date) -> int:
-    """Give the seed: the first 4 bytes of a hash, the highest first."""
+    """Return the first 4 bytes of a hash, big endian."""
     return int.from_bytes(hashlib.sha256(f"{seller_id}:{entity_id}:{day}".encode()).digest()[:4], "big")
 
 
 def round_half_up(number: float) -> int:
-    """Round to a whole number, a half up."""
     return math.floor(number + 0.5)
 
 

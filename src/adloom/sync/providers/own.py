@@ -1,7 +1,7 @@
-"""Our own delivery as one more ad platform, so that inside and outside spend stand in one report.
+"""Adloom's own delivery as an ad platform, so that own and external spend appear in one report.
 
-An account of this platform needs no credentials. Its campaigns are linked by their external id to campaigns of the
-same advertiser here; its ad sets to placements, its ads to banners on them.
+An account of this platform needs no credentials. The external ids of its campaigns name campaigns of the same
+advertiser here; those of ad sets name placements, those of ads name banners.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ from adloom.sync.words import Platform, Semantics
 
 
 class OwnProvider:
-    """Reads what Adloom itself has delivered."""
+    """Reads Adloom's own delivery statistics."""
 
     platform = Platform.ADLOOM
     semantics = Semantics.SNAPSHOT
@@ -33,7 +33,6 @@ class OwnProvider:
         self._pool = pool
 
     async def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
-        """Read the rows of all that is linked."""
         linked = [one for entity in request.entities if (one := find_linked(entity)) is not None]
         if not linked:
             return
@@ -48,7 +47,7 @@ class OwnProvider:
 
 
 def find_linked(entity: Entity) -> LinkedEntity | None:
-    """Tell what of ours an entity stands for; None where it, or what it belongs to, is not linked."""
+    """Return what an entity is linked to; None if it or one of its parents is not linked."""
     path = [_parse_uuid(text) for text in (*entity.above, entity.external_id)]
     if None in path:
         return None
@@ -60,7 +59,7 @@ def find_linked(entity: Entity) -> LinkedEntity | None:
 
 
 def build_span(request: StatsRequest) -> OwnDaySpan:
-    """Tell the moments that the days of an account lie between."""
+    """Return the requested days as UTC times, by the account's time zone."""
     try:
         zone = ZoneInfo(request.account.timezone)
     except (KeyError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""SQL of our own delivery statistics, as an ad account outside would tell them: by campaign, placement, banner."""
+"""SQL for Adloom's own delivery statistics by campaign, placement and banner."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -11,9 +11,9 @@ import msgspec
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.runtime.postgres import Pool
 
-# Only campaigns of the seller's own: a link is a word that anybody can write. What is linked and has shown nothing
-# has figures too, of 0, so that a day that was counted anew is told anew. Hours are those of UTC: where a day
-# begins within one, the hour counts for the day that it begins on. Invalid events are neither billed nor told.
+# Only the seller's own campaigns: anybody can enter any external id. Linked entities without events get zeros, so that
+# a recount reaches the report. Hours are UTC: an hour that spans two local days counts for the day it begins on.
+# Invalid events are neither billed nor reported.
 FIGURES: Final = """
     WITH wanted AS (
         SELECT it.entity_id, campaign.id AS campaign_id, placement.id AS placement_id, banner.id AS banner_id
@@ -48,7 +48,7 @@ FIGURES: Final = """
 
 
 class LinkedEntity(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity, and what of ours it stands for: a campaign, one of its placements, a banner there."""
+    """An entity, and the campaign, placement and banner that it is linked to."""
 
     entity_id: UUID
     campaign_id: UUID
@@ -57,7 +57,7 @@ class LinkedEntity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnDaySpan(msgspec.Struct, frozen=True, kw_only=True):
-    """Some days of a zone, both included, and the moments between which their hours begin."""
+    """A range of local days (inclusive), and the UTC times where it begins and ends."""
 
     first: date
     last: date
@@ -79,7 +79,6 @@ class OwnFigures(msgspec.Struct, frozen=True, kw_only=True):
 async def load_own_figures(
     pool: Pool, seller_id: UUID, linked: Sequence[LinkedEntity], span: OwnDaySpan
 ) -> list[OwnFigures]:
-    """Read what was delivered for what is linked, day by day."""
     rows = await pool.fetch(
         FIGURES,
         seller_id,

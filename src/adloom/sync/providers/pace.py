@@ -1,4 +1,4 @@
-"""Not asking a platform more often than it likes: a distance between requests, kept for each account."""
+"""A request rate limit per account."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,31 +9,31 @@ Moment = Callable[[], float]
 
 
 class RequestPace:
-    """Lets requests of an account through one after another, each after its distance from the last.
+    """Keeps a minimum interval between the requests of an account.
 
-    Time is that of the event loop: it never goes back.
+    Time is the event loop's, which never goes back.
     """
 
     def __init__(
         self, requests_per_second: float, *, sleep: Sleep = asyncio.sleep, moment: Moment | None = None
     ) -> None:
-        assert requests_per_second > 0, "whoever may never ask waits for ever"
-        self._distance = 1 / requests_per_second
+        assert requests_per_second > 0, "a rate of zero would wait for ever"
+        self._interval_seconds = 1 / requests_per_second
         self._sleep = sleep
         self._moment = moment
         self._free_at: dict[str, float] = {}
 
     async def wait(self, account: str) -> None:
-        """Wait for this account's turn."""
+        """Wait until this account may send its next request."""
         now = self._now()
         free_at = max(now, self._free_at.get(account, now))
-        # Taken before we wait, so that who comes next waits behind us.
-        self._free_at[account] = free_at + self._distance
+        # Reserve the slot before waiting, so that the next caller queues behind this one.
+        self._free_at[account] = free_at + self._interval_seconds
         if free_at > now:
             await self._sleep(free_at - now)
 
     def delay_next(self, account: str, length: timedelta) -> None:
-        """Let the next request of an account wait for a while."""
+        """Delay the next request of an account."""
         until = self._now() + length.total_seconds()
         self._free_at[account] = max(until, self._free_at.get(account, until))
 

@@ -1,4 +1,4 @@
-"""What a provider of statistics is asked, what it answers, and how it may fail."""
+"""The protocol of statistics providers: requests, rows and errors."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import date, timedelta
@@ -16,29 +16,29 @@ REASON_LENGTH_MAX: Final = 500
 
 
 class ProviderError(Exception):
-    """Statistics could not be fetched; the message may be shown and logged, so it has no credentials in it."""
+    """Statistics could not be fetched. The message is shown and logged, so it must not contain credentials."""
 
     is_worth_retrying: ClassVar[bool] = True
-    # What it is called where fetches are counted.
+    # The metric label of this error.
     outcome: ClassVar[str] = "failed"
 
 
 class CredentialsExpiredError(ProviderError):
-    """The platform no longer takes the credentials: somebody must connect the account again."""
+    """The platform rejects the credentials: a user must reconnect the account."""
 
     is_worth_retrying = False
     outcome = "expired"
 
 
 class ProviderRefusedError(ProviderError):
-    """The platform will not answer this question, however often it is asked."""
+    """The platform rejects this request; a retry cannot help."""
 
     is_worth_retrying = False
     outcome = "refused"
 
 
 class ThrottledError(ProviderError):
-    """We have asked too much; come back later."""
+    """The rate limit is reached; retry later."""
 
     outcome = "throttled"
 
@@ -48,13 +48,13 @@ class ThrottledError(ProviderError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The platform does not answer as it should, for now."""
+    """The platform is temporarily not working."""
 
     outcome = "unavailable"
 
 
 class AccountLink(msgspec.Struct, frozen=True, kw_only=True):
-    """An ad account as a provider needs to know it."""
+    """What a provider needs to know of an ad account."""
 
     id: UUID
     platform: Platform
@@ -65,9 +65,9 @@ class AccountLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign, an ad set or an ad: who it is, here and outside, and the budget that it has a share of.
+    """A campaign, an ad set or an ad, with its ids and the budget that it shares.
 
-    `above` are the external ids of what it belongs to, its campaign first.
+    `above` has the external ids of its parents, the campaign first.
     """
 
     id: UUID
@@ -79,7 +79,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which statistics are wanted: of some entities of an account, for some days, both included."""
+    """Which statistics to fetch: some entities of an account, for a range of days (inclusive)."""
 
     seller_id: UUID
     account: AccountLink
@@ -90,7 +90,7 @@ class StatsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a platform says of an entity and a day; a delta names the part of the day that it adds."""
+    """The figures of one entity and day; a delta names the part of the day that it covers."""
 
     entity_id: UUID
     external_entity_id: str
@@ -105,20 +105,16 @@ class StatProvider(Protocol):
     """Fetches statistics from a platform."""
 
     @property
-    def platform(self) -> Platform:
-        """The platform that it speaks with."""
-        ...
+    def platform(self) -> Platform: ...
 
     @property
-    def semantics(self) -> Semantics:
-        """What its rows say."""
-        ...
+    def semantics(self) -> Semantics: ...
 
     @property
     def requests_per_second(self) -> float | None:
-        """How often it asks an account at most; None where nobody is asked."""
+        """The most requests per account; None if no platform is called."""
         ...
 
     def fetch(self, request: StatsRequest) -> AsyncIterator[Sequence[StatRow]]:
-        """Fetch rows, some at a time; what has no statistics may be left out. Raises ProviderError."""
+        """Yield rows in pages; entities without statistics may be left out. Raises ProviderError."""
         ...

@@ -1,1 +1,1 @@
-"""Reports: what campaigns, ad sets, ads and sell pages cost and brought, over some days."""
+"""Reports: cost and results of campaigns, ad sets, ads and sell pages over a range of days."""

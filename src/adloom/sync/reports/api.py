@@ -18,7 +18,7 @@ from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.postgres import Pool
 from adloom.sync.api import PREFIX, Day, SellerId, SellerReads
 from adloom.sync.hierarchy.model import Currency
-from adloom.sync.reports import sellpage_store, store
+from adloom.sync.reports import store
 from adloom.sync.reports.encode import encode_csv, encode_json
 from adloom.sync.reports.model import (
     FIGURES,
@@ -36,22 +36,22 @@ from adloom.sync.words import AdSource, BudgetType, EntityStatus, Level
 
 JSON: Final = "application/json"
 CSV: Final = "text/csv"
-ROWS_MAX: Final = 50_000  # Of an answer, which is made in memory: about 40 MB.
+ROWS_MAX: Final = 50_000  # An answer is built in memory: this is about 40 MB.
 DAYS_MAX: Final = 1_200  # Three years, and a quarter to compare with.
 SELLPAGE: Final = "SELLPAGE"
-PAGE_COLUMNS: Final = (*sellpage_store.PAGE_COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
+PAGE_COLUMNS: Final = (*store.SELLPAGE_COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
 COLUMNS: Final = {level: (*store.list_columns(level), *FIGURES, *RATIOS) for level in Level}
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """The format of a report."""
 
     JSON = "json"
     CSV = "csv"
 
 
 class RangeQuery(Body):
-    """Which days a report is about, both included: the days of the account's own zone."""
+    """The range of days of a report (inclusive), in the account's time zone."""
 
     COLUMNS: ClassVar[Sequence[str]] = ()
 
@@ -71,12 +71,11 @@ class RangeQuery(Body):
 
     @property
     def order(self) -> Order:
-        """The order of the rows."""
         return Order(self.sort.removeprefix("-"), self.sort.startswith("-"))
 
 
 class ReportQuery(RangeQuery):
-    """Which campaigns, ad sets or ads a report is about."""
+    """Filters of a report on campaigns, ad sets or ads."""
 
     LEVEL: ClassVar[Level]
 
@@ -89,28 +88,28 @@ class ReportQuery(RangeQuery):
 
 
 class CampaignReportQuery(ReportQuery):
-    """Which campaigns a report is about."""
+    """Filters of a report on campaigns."""
 
     LEVEL: ClassVar = Level.CAMPAIGN
     COLUMNS: ClassVar = COLUMNS[Level.CAMPAIGN]
 
 
 class AdsetReportQuery(ReportQuery):
-    """Which ad sets a report is about."""
+    """Filters of a report on ad sets."""
 
     LEVEL: ClassVar = Level.ADSET
     COLUMNS: ClassVar = COLUMNS[Level.ADSET]
 
 
 class AdReportQuery(ReportQuery):
-    """Which ads a report is about."""
+    """Filters of a report on ads."""
 
     LEVEL: ClassVar = Level.AD
     COLUMNS: ClassVar = COLUMNS[Level.AD]
 
 
 class SellpageReportQuery(RangeQuery):
-    """Which sell pages a report is about."""
+    """Filters of a report on sell pages."""
 
     COLUMNS: ClassVar = PAGE_COLUMNS
 
@@ -119,7 +118,7 @@ class SellpageReportQuery(RangeQuery):
 
 
 class ReportFigures(Answer):
-    """Sums over the days, and ratios of the sums; money is null where it is of several currencies."""
+    """Sums over the days, and ratios of the sums; money is null if there are several currencies."""
 
     currency: str | None
     spend: float | None
@@ -138,7 +137,7 @@ class ReportFigures(Answer):
 
 
 class ReportRowAnswer(ReportFigures):
-    """A campaign, an ad set or an ad, with its figures; of its fields those of its level are there."""
+    """A campaign, an ad set or an ad with its figures; it has the fields of its level."""
 
     id: UUID
     seller_id: UUID
@@ -160,7 +159,7 @@ class ReportRowAnswer(ReportFigures):
 
 
 class ReportMeta(Answer):
-    """What was asked, and how much came of it."""
+    """What was requested, and the number of rows."""
 
     date_from: date
     date_to: date
@@ -178,7 +177,7 @@ class ReportAnswer(Answer):
 
 
 class SellpageFigures(Answer):
-    """Sums over the days, and ratios of the sums; money is null where it is of several currencies."""
+    """Sums over the days, and ratios of the sums; money is null if there are several currencies."""
 
     currency: str | None
     ad_spend: float | None
@@ -201,7 +200,7 @@ class SellpageFigures(Answer):
 
 
 class SellpageRowAnswer(SellpageFigures):
-    """A sell page and who brought readers to it; `adSource` is null where no campaign leads to it."""
+    """A sell page and the source of its visitors; `adSource` is null if no campaign leads to it."""
 
     id: UUID
     name: str
@@ -238,7 +237,7 @@ async def report_campaigns(
     pool: Database,
     accept: AcceptHeader = "",
 ) -> Response:
-    """Report what campaigns have cost and brought."""
+    """Report cost and results of campaigns."""
     return await _report_entities(query, scope, pool, accept)
 
 
@@ -246,7 +245,7 @@ async def report_campaigns(
 async def report_adsets(
     query: Annotated[AdsetReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
 ) -> Response:
-    """Report what ad sets have cost and brought."""
+    """Report cost and results of ad sets."""
     return await _report_entities(query, scope, pool, accept)
 
 
@@ -254,7 +253,7 @@ async def report_adsets(
 async def report_ads(
     query: Annotated[AdReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
 ) -> Response:
-    """Report what ads have cost and brought."""
+    """Report cost and results of ads."""
     return await _report_entities(query, scope, pool, accept)
 
 
@@ -265,7 +264,7 @@ async def report_sellpages(
     pool: Database,
     accept: AcceptHeader = "",
 ) -> Response:
-    """Report what has led readers to sell pages, and what they have bought there."""
+    """Report the sources of sell pages' visitors, and what the visitors bought."""
     _check_range(query)
     assert scope.account_id is not None, "a scope of a seller has its account"
     question = PageQuestion(
@@ -275,7 +274,7 @@ async def report_sellpages(
         ad_source=query.ad_source,
         search=query.search,
     )
-    rows = await sellpage_store.load_page_rows(pool, question, rows_max=ROWS_MAX + 1)
+    rows = await store.load_page_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
     return await _encode_report(query, accept, lambda: build_page_report(rows, query.order), level=SELLPAGE)
 
@@ -304,24 +303,24 @@ async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept:
 
 
 async def _encode_report(
-    query: RangeQuery, accept: str, made: Callable[[], Report], *, level: str
+    query: RangeQuery, accept: str, build: Callable[[], Report], *, level: str
 ) -> Response:
-    """Answer in the way that was asked for; much of it is made beside the loop."""
+    """Build and encode the report in a thread: a large one would block the event loop."""
     if (query.format or _choose_format(accept)) is ReportFormat.JSON:
         body = await asyncio.to_thread(
-            lambda: encode_json(made(), level=level, first=query.date_from, last=query.date_to)
+            lambda: encode_json(build(), level=level, first=query.date_from, last=query.date_to)
         )
         return Response(body, media_type=JSON)
     name = f"adloom-{level.lower()}s-{query.date_from}-to-{query.date_to}.csv"
     return Response(
-        await asyncio.to_thread(lambda: encode_csv(made(), query.COLUMNS)),
+        await asyncio.to_thread(lambda: encode_csv(build(), query.COLUMNS)),
         media_type=CSV,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 
 def _choose_format(accept: str) -> ReportFormat:
-    """Read what a client would rather have: a sheet only where it names that and not JSON."""
+    """Return CSV only if the client accepts CSV and not JSON."""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return ReportFormat.CSV if CSV in kinds and JSON not in kinds else ReportFormat.JSON
 
@@ -335,7 +334,9 @@ def _check_range(query: RangeQuery) -> None:
 
 def _check_count(rows: int) -> None:
     if rows > ROWS_MAX:
-        raise _wrong("campaignId", f"is needed, or another filter: these are more than {ROWS_MAX:,} rows")
+        raise _wrong(
+            "campaignId", f"or another filter is required: the report has more than {ROWS_MAX:,} rows"
+        )
 
 
 def _wrong(field: str, message: str) -> ValidationFailedError:

@@ -1,4 +1,4 @@
-"""Reports as JSON or CSV, with the same names in both; money keeps all its digits."""
+"""Reports as JSON or CSV, with the same names in both; decimals keep all digits."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.sync.reports.model import Cells, Report
 
-# A text that a spreadsheet would take for a formula gets an apostrophe before it.
+# A text that a spreadsheet would read as a formula is prefixed with an apostrophe.
 QUOTE: Final = "'"
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
 
@@ -18,7 +18,6 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def encode_json(report: Report, *, level: str, first: date, last: date) -> bytes:
-    """Write rows, what they add up to, and what was asked."""
     return _encode(
         {
             "rows": report.rows,
@@ -30,7 +29,7 @@ def encode_json(report: Report, *, level: str, first: date, last: date) -> bytes
 
 
 def encode_csv(report: Report, columns: Sequence[str]) -> bytes:
-    """Write the rows as a sheet (RFC 4180), without sums: a sheet adds up by itself."""
+    """Encode the rows (RFC 4180), without sums: a spreadsheet can add up."""
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
     writer.writerow(columns)

@@ -1,7 +1,7 @@
-"""What a report is asked for and what it says; pure.
+"""The queries and contents of reports.
 
-Ratios come from sums, never from ratios. Money of several currencies is never added up: the summary of such rows
-has no money, and beside it stands one for each currency.
+Ratios come from sums, never from ratios. Money in several currencies is never added up: the summary of such rows has
+no money, and there is one more summary per currency.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ import msgspec
 from adloom.sync.figures import ZERO, Figures, compute_ratio, compute_ratios
 from adloom.sync.words import AdSource, EntityStatus, Level
 
-# The names of the figures in a report, whose sums are exact, and of the ratios that follow from them.
+# The names of figures, which can be added up, and of the ratios computed from them.
 FIGURES: Final = (
     *("spend", "impressions", "linkClicks", "contentViews", "addToCart", "checkoutInitiated"),
     *("purchases", "purchaseValue"),
@@ -23,18 +23,18 @@ FIGURES: Final = (
 RATIOS: Final = ("cpm", "ctr", "cpc", "costPerPurchase", "roas")
 PAGE_FIGURES: Final = ("adSpend", *FIGURES[1:], "ordersCount", "revenue")
 PAGE_RATIOS: Final = ("cpm", "ctr", "costPerPurchase", "roas", "cr1", "cr2", "cr3")
-# What is in a currency, or follows from what is.
+# Amounts of money, and ratios computed from them.
 MONEY: Final = frozenset(
     {"spend", "adSpend", "purchaseValue", "revenue", "cpm", "cpc", "costPerPurchase", "roas"}
 )
 
-# What is shown, by its name.
+# Column values by name.
 Cells = dict[str, Any]
 SumUp = Callable[[Sequence[Cells]], Cells]
 
 
 class ReportQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Which entities of a seller a report is about, and over which days, both included."""
+    """The seller, entities and days (inclusive) of a report."""
 
     seller_id: UUID
     level: Level
@@ -50,7 +50,7 @@ class ReportQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sell pages of a seller a report is about, and over which days, both included."""
+    """The seller, sell pages and days (inclusive) of a report."""
 
     seller_id: UUID
     first: date
@@ -68,7 +68,7 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A sell page, who has brought readers to it, and what they cost and brought, in which currencies."""
+    """A sell page and one source of visitors, with figures and their currencies."""
 
     entity: Cells
     currencies: tuple[str, ...]
@@ -78,14 +78,14 @@ class PageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The column that rows are sorted by, under the name that it is shown with."""
+    """The column to sort by, under its public name."""
 
     column: str
     is_descending: bool
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows as they are shown, their sums, and those by currency."""
+    """Rows, their sums, and the sums by currency."""
 
     rows: Sequence[Cells]
     summary: Cells
@@ -93,7 +93,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_entity_report(rows: Sequence[ReportRow], order: Order) -> Report:
-    """Report campaigns, ad sets or ads."""
     return _build_report(
         [((row.currency,), row.entity | build_entity_cells(row.figures)) for row in rows],
         order,
@@ -102,7 +101,6 @@ def build_entity_report(rows: Sequence[ReportRow], order: Order) -> Report:
 
 
 def build_page_report(rows: Sequence[PageRow], order: Order) -> Report:
-    """Report sell pages."""
     return _build_report(
         [
             (row.currencies, row.entity | build_page_cells(row.figures, row.orders_count, row.revenue))
@@ -116,13 +114,11 @@ def build_page_report(rows: Sequence[PageRow], order: Order) -> Report:
 
 
 def build_entity_cells(figures: Figures) -> Cells:
-    """Name the figures of an entity, and what follows from them."""
     ratios = msgspec.structs.astuple(compute_ratios(figures))
     return dict(zip((*FIGURES, *RATIOS), (*msgspec.structs.astuple(figures), *ratios), strict=True))
 
 
 def build_page_cells(figures: Figures, orders_count: int, revenue: Decimal) -> Cells:
-    """Name the figures of a sell page, and what follows from them."""
     ctr = compute_ratio(figures.link_clicks, figures.impressions)
     values = (
         *(*msgspec.structs.astuple(figures), orders_count, revenue),
@@ -138,7 +134,7 @@ def build_page_cells(figures: Figures, orders_count: int, revenue: Decimal) -> C
 
 
 def sort_rows(rows: Sequence[Cells], order: Order) -> list[Cells]:
-    """Sort rows; what is null comes last, whatever the direction, and ids decide between what is alike."""
+    """Sort rows; nulls come last in both directions, and ids break ties."""
 
     def place(row: Cells) -> Any:  # noqa: ANN401 - whatever a column holds
         value = row[order.column]
@@ -151,19 +147,19 @@ def sort_rows(rows: Sequence[Cells], order: Order) -> list[Cells]:
 
 
 def _build_report(rows: Sequence[tuple[tuple[str, ...], Cells]], order: Order, sum_up: SumUp) -> Report:
-    known = sorted({currency for currencies, _ in rows for currency in currencies})
+    all_currencies = sorted({currency for currencies, _ in rows for currency in currencies})
     summary = sum_up([cells for _, cells in rows])
     return Report(
         rows=sort_rows(
             [cells if len(currencies) <= 1 else _hide_money(cells) for currencies, cells in rows], order
         ),
         summary={
-            "currency": known[0] if len(known) == 1 else None,
-            **(summary if len(known) <= 1 else _hide_money(summary)),
+            "currency": all_currencies[0] if len(all_currencies) == 1 else None,
+            **(summary if len(all_currencies) <= 1 else _hide_money(summary)),
         },
         summaries=[
             {"currency": currency, **sum_up([cells for own, cells in rows if own == (currency,)])}
-            for currency in known
+            for currency in all_currencies
             if any(own == (currency,) for own, _ in rows)
         ],
     )

@@ -1,8 +1,8 @@
-"""SQL of reports on campaigns, ad sets and ads: what is there, with the sums of its days beside it.
+"""SQL of reports: on campaigns, ad sets and ads, and on sell pages by source of visitors.
 
-Entities and sums are read by a statement each, over one range of an index, and put together here: where the database
-knew little about its tables it has joined them row by row, for minutes. What is deleted is shown where it has figures
-in the range: money that was spent does not vanish.
+Entities and sums are read by one statement each, over one index range, and joined here: with poor table statistics
+PostgreSQL joined them row by row, for minutes. Deleted entities appear if they have figures in the range, because their
+money was spent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ from adloom.sync.hierarchy.model import (
     SellpageNotFoundError,
     SyncedCampaignNotFoundError,
 )
-from adloom.sync.reports.model import ReportQuestion, ReportRow
-from adloom.sync.words import Level
+from adloom.sync.reports.model import PageQuestion, PageRow, ReportQuestion, ReportRow
+from adloom.sync.words import AD_SOURCES, Level
 
 COUNTED: Final = Figures.__struct_fields__
 MONEY: Final = frozenset({"spend", "purchase_value"})
@@ -32,7 +32,7 @@ _STATE: Final = ("created_at", "updated_at", "deleted_at")
 
 
 class LevelSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the entities of a level are: `alias` names them, `columns` what is shown of them."""
+    """The tables of a level; `alias` names the entity's own table, `columns` are the columns to show."""
 
     alias: str
     tables: str
@@ -102,16 +102,16 @@ SUMS: Final = """
      WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4
      GROUP BY entity_id
 """
-# Of few entities it is less to look for each than to read a seller's days.
+# For few entities it is cheaper to look up each than to read all days of the seller.
 SUMS_OF_SOME: Final = """
     SELECT entity_id, {sums} FROM sync.ad_stats_daily
      WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4 AND entity_id = ANY ($5::uuid[])
      GROUP BY entity_id
 """
 SOME_MAX: Final = 100
-# Compiling a statement takes longer than most reports.
+# JIT compilation takes longer than most reports.
 DISABLE_JIT: Final = "SELECT set_config('jit', 'off', true)"
-# What is deleted may still be asked about.
+# Deleted entities can still be filtered by.
 IS_OWN: Final = """
     SELECT EXISTS (
         SELECT FROM {table} AS it JOIN advertisers AS seller ON seller.id = it.advertiser_id
@@ -127,13 +127,13 @@ NAMED: Final[Mapping[str, tuple[str, str, type[NotFoundError]]]] = {
 
 
 def list_columns(level: Level) -> tuple[str, ...]:
-    """Name what is shown of the entities of a level."""
+    """Return the public names of a level's columns."""
     return (*map(to_camel, LEVELS[level].columns), "currency", "timezone")
 
 
 async def load_entity_rows(pool: Pool, question: ReportQuestion, *, rows_max: int) -> list[ReportRow]:
-    """Read what a report is about; raises where it names what is not the seller's."""
-    # In one snapshot: who has figures is there.
+    """Load entities with their figures; raise NotFoundError if a filter names another seller's entity."""
+    # One snapshot, so that entities and figures fit together.
     async with (
         pool.acquire() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
@@ -179,13 +179,12 @@ async def _load_figures(
 
 
 def write_sums(spend: str = "spend") -> str:
-    """Write the sums of the figures, under the names that they have here."""
+    """Return SQL for the sums of all figures."""
     counts = ", ".join(f"sum({name})::bigint AS {name}" for name in COUNTED if name not in MONEY)
     return f"sum({spend}) AS spend, {counts}, sum(purchase_value) AS purchase_value"
 
 
 def read_figures(row: Record) -> Figures:
-    """Read the figures of a row."""
     return Figures(**{name: row[name] for name in COUNTED})
 
 
@@ -211,3 +210,76 @@ async def _check_named(connection: Connection, question: ReportQuestion) -> None
             IS_OWN.format(table=table), named, question.seller_id
         ):
             raise not_found(f"There is no {words} with this id.")
+
+
+SELLPAGE_COLUMNS: Final = ("id", "name", "url", "adSource", "currency")
+# The sources and currencies of a page come from its campaigns. If they have moved to other pages and the figures
+# remain, the currencies are those of all accounts of the seller.
+SELLPAGES: Final = """
+    WITH ways AS (
+        SELECT page.public_id AS sellpage_id, source.ad_source, array_agg(DISTINCT account.currency) AS currencies
+          FROM sync.campaigns AS campaign
+          JOIN sync.sellpages AS page ON page.id = campaign.sellpage_id
+          JOIN sync.ad_accounts AS account ON account.id = campaign.ad_account_id
+          JOIN unnest({platforms}::text[], {sources}::text[]) AS source (platform, ad_source)
+            ON source.platform = account.platform
+         WHERE campaign.advertiser_id = (SELECT id FROM advertisers WHERE public_id = {seller})
+         GROUP BY 1, 2
+    ), summed AS (
+        SELECT sellpage_id, ad_source, {sums}, sum(orders_count)::bigint AS orders_count, sum(revenue) AS revenue
+          FROM sync.sellpage_stats_daily
+         WHERE seller_id = {seller} AND stat_date BETWEEN {first} AND {last}
+         GROUP BY 1, 2
+    ), figures AS MATERIALIZED (
+        SELECT * FROM ways FULL JOIN summed USING (sellpage_id, ad_source)
+    )
+    SELECT page.public_id AS id, page.name, page.url, figures.ad_source, {counted},
+           coalesce(figures.orders_count, 0) AS orders_count, coalesce(figures.revenue, 0) AS revenue,
+           CASE WHEN figures.currencies IS NOT NULL OR figures.spend IS NULL THEN figures.currencies ELSE ARRAY (
+               SELECT DISTINCT currency FROM sync.ad_accounts WHERE advertiser_id = page.advertiser_id
+           ) END AS currencies
+      FROM sync.sellpages AS page LEFT JOIN figures ON figures.sellpage_id = page.public_id
+     WHERE {filters} AND (page.deleted_at IS NULL OR figures.spend IS NOT NULL)
+     ORDER BY page.id, figures.ad_source
+     LIMIT {rows_max}
+"""
+
+
+async def load_page_rows(pool: Pool, question: PageQuestion, *, rows_max: int) -> list[PageRow]:
+    filters = Filters()
+    filters.add("page.advertiser_id = (SELECT id FROM advertisers WHERE public_id = {})", question.seller_id)
+    filters.add_given("figures.ad_source = {}", question.ad_source)
+    filters.add_search(("page.name", "page.url"), question.search)
+    statement = SELLPAGES.format(
+        platforms=filters.bind([platform.value for platform in AD_SOURCES]),
+        sources=filters.bind([source.value for source in AD_SOURCES.values()]),
+        sums=write_sums(spend="ad_spend"),
+        counted=", ".join(f"coalesce(figures.{name}, 0) AS {name}" for name in COUNTED),
+        filters=filters.sql,
+        seller=filters.bind(question.seller_id),
+        first=filters.bind(question.first),
+        last=filters.bind(question.last),
+        rows_max=filters.bind(rows_max),
+    )
+    async with pool.acquire() as connection, connection.transaction(readonly=True):
+        await connection.execute(DISABLE_JIT)
+        rows = await connection.fetch(statement, *filters.values)
+    return [_build_page_row(row) for row in rows]
+
+
+def _build_page_row(row: Record) -> PageRow:
+    currencies = tuple(row["currencies"] or ())
+    shown = (
+        row["id"],
+        row["name"],
+        row["url"],
+        row["ad_source"],
+        currencies[0] if len(currencies) == 1 else None,
+    )
+    return PageRow(
+        entity=dict(zip(SELLPAGE_COLUMNS, shown, strict=True)),
+        currencies=currencies,
+        figures=read_figures(row),
+        orders_count=row["orders_count"],
+        revenue=row["revenue"],
+    )
