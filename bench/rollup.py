@@ -1,19 +1,23 @@
 """`python -m bench.rollup`: the cost of rolling up a day, as a ratio to counting its rows."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
 from datetime import date
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.postgres import Pool
 from adloom.stats.rollup import Rollup
-from bench.rollup_database import STATEMENT_SECONDS_MAX, DatabaseSize, fill_day, run_database
+from bench.database import (
+    STATEMENT_SECONDS_MAX,
+    DatabaseSize,
+    fill_day,
+    measure_seconds,
+    run_database,
+    show_ratios,
+)
 
 DAY: Final = date(2026, 11, 14)
 EVENTS_MAX: Final = 1_000_000_000
@@ -47,7 +51,9 @@ async def _measure(events: int, size: DatabaseSize) -> None:
                 r"^banner_(impressions|clicks)_\d+$",
             )
             rows = await pool.fetchval("SELECT count(*) FROM banner_stats")
-    _show(console, f"{events:,} events ({megabytes:,} MB) into {rows:,} rows", figures)
+    show_ratios(
+        console, f"{events:,} events ({megabytes:,} MB) into {rows:,} rows", figures, heading="to count(*)"
+    )
 
 
 async def _measure_figures(pool: Pool) -> dict[str, float]:
@@ -60,31 +66,14 @@ async def _measure_figures(pool: Pool) -> dict[str, float]:
     async def roll_up() -> None:
         assert await rollup.roll_up(DAY) is not None
 
-    counting = await _measure_seconds(count)
-    first = await _measure_seconds(roll_up)
-    again = await _measure_seconds(roll_up)
+    counting = await measure_seconds(count)
+    first = await measure_seconds(roll_up)
+    again = await measure_seconds(roll_up)
     return {
-        "count(*) of the rows": min(counting, await _measure_seconds(count)),
+        "count(*) of the rows": min(counting, await measure_seconds(count)),
         "roll up, the first time": first,
         "roll up again": again,
     }
-
-
-async def _measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
-    started_at = time.perf_counter()
-    await work()
-    return time.perf_counter() - started_at
-
-
-def _show(console: Console, title: str, figures: dict[str, float]) -> None:
-    yardstick = next(iter(figures.values()))
-    table = Table(title=title, title_justify="left", title_style="dim")
-    table.add_column("")
-    table.add_column("s", justify="right")
-    table.add_column("to count(*)", justify="right")
-    for name, seconds in figures.items():
-        table.add_row(name, f"{seconds:.2f}", f"{seconds / yardstick:.1f}")
-    console.print(table)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.table import Table
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.store import statistics
-from bench.rollup_database import STATEMENT_SECONDS_MAX, DatabaseSize, run_database
+from bench.database import STATEMENT_SECONDS_MAX, DatabaseSize, run_database
 
 TODAY: Final = date(2026, 11, 15)
 NOON: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ import asyncio
 import contextlib
 import logging
 import tempfile
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,7 +16,6 @@ import msgspec
 import structlog
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
@@ -31,7 +29,7 @@ from adloom.sync.providers.mock import MockProvider
 from adloom.sync.queue import open_stats_queue
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
 from adloom.sync.words import Level, Platform
-from bench.rollup_database import PASSWORD, DatabaseSize, run_database
+from bench.database import PASSWORD, DatabaseSize, measure_seconds, run_database, show_ratios
 
 LOOK_SECONDS: Final = 0.01
 LIMIT_SECONDS: Final = 30.0
@@ -97,15 +95,18 @@ async def _measure(sellers: int, entities: int, lookback: int) -> None:
             figures = await _measure_figures(pool, redis_url, lookback)
             rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
             found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
-    _show(console, f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows", figures)
+    title = f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows"
+    show_ratios(console, title, figures, heading="to copying")
+    is_met = max(figures.values()) < LIMIT_SECONDS
+    console.print(f"{'within' if is_met else 'NOT within'} {LIMIT_SECONDS:.0f} s", highlight=False)
 
 
 async def _measure_figures(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
     async with _run_parts(pool, redis_url, lookback) as parts:
-        first = await _measure_seconds(lambda: _sync(parts))
-        again = await _measure_seconds(lambda: _sync(parts))
+        first = await measure_seconds(lambda: _sync(parts))
+        again = await measure_seconds(lambda: _sync(parts))
     return {
-        "copy the raw rows": await _measure_seconds(lambda: _copy(pool)),
+        "copy the raw rows": await measure_seconds(lambda: _copy(pool)),
         "sync": first,
         "sync again": again,
     }
@@ -161,25 +162,6 @@ async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
         await pool.execute(statement, *given)
     for level in Level:
         await pool.execute(f"ANALYZE sync.{level.value.lower()}s")
-
-
-async def _measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
-    started_at = time.perf_counter()
-    await work()
-    return time.perf_counter() - started_at
-
-
-def _show(console: Console, title: str, figures: dict[str, float]) -> None:
-    yardstick = next(iter(figures.values()))
-    table = Table(title=title, title_justify="left", title_style="dim")
-    table.add_column("")
-    table.add_column("s", justify="right")
-    table.add_column("to copying", justify="right")
-    for name, seconds in figures.items():
-        table.add_row(name, f"{seconds:.2f}", f"{seconds / yardstick:.1f}")
-    console.print(table)
-    is_met = max(figures.values()) < LIMIT_SECONDS
-    console.print(f"{'within' if is_met else 'NOT within'} {LIMIT_SECONDS:.0f} s", highlight=False)
 
 
 if __name__ == "__main__":

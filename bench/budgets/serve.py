@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from bench.admin import BANNER, send_request
 from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
 from bench.figures import Sample
 from bench.load import Effort, Load, LoadError, Target, run_wrk
-from bench.product import Product, run_product
+from bench.product import BANNER, Product, run_product, send_request
 from bench.rounds import BenchPlan, BenchSubject, take_samples
 
 MORE_CPU_MAX: Final = 0.2

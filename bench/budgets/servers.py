@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-import tempfile
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +18,11 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
+from bench.database import PASSWORD, POOL_SIZE_MAX, open_folder
 from bench.load import LoadError
 from bench.processes import list_descendants, measure_usage, read_command_line
 from bench.product import filter_environment
 
-PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of servers that are gone in a minute
-POOL_SIZE_MAX: Final = 4
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 15.0
 LOOK_SECONDS: Final = 0.02
@@ -46,7 +44,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 async def run_servers() -> AsyncGenerator[Servers]:
     """Run servers with an empty catalog, and remove them at the end."""
     async with contextlib.AsyncExitStack() as stack:
-        folder = stack.enter_context(_open_folder())
+        folder = stack.enter_context(open_folder())
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
         valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
         for server in (postgres, valkey):
@@ -104,14 +102,6 @@ def find_database_pids() -> list[int]:
         for pid in list_descendants(os.getpid())
         if any("postgres" in word for word in read_command_line(pid)[:1])
     ]
-
-
-@contextlib.contextmanager
-def _open_folder() -> Generator[Path]:
-    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # As root, PostgreSQL runs as another user, who needs access.
-        yield folder
 
 
 @contextlib.asynccontextmanager

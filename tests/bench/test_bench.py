@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench import command as bench
+from bench import __main__ as bench
 from bench.figures import EVENT, NO_OP, SERVE, TargetFigures, compute_figures, judge_goals
 from bench.report import BenchReport, build_report, render_report
 from bench.rounds import BenchPlan

@@ -1,13 +1,16 @@
-"""A temporary database: an embedded PostgreSQL as `adloom up` runs it, filled by SQL."""
+"""A temporary database for benches: an embedded PostgreSQL as `adloom up` runs it, filled by SQL."""
 
 import contextlib
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 import msgspec
+from rich.console import Console
+from rich.table import Table
 
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
@@ -72,7 +75,7 @@ class DatabaseSize(msgspec.Struct, frozen=True, kw_only=True):
 @contextlib.asynccontextmanager
 async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
     """Run a server with a catalog, and remove it at the end."""
-    with _open_folder() as folder:
+    with open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
         await postgres.prepare()
         process = await start(postgres.program)
@@ -88,11 +91,29 @@ async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
 
 
 @contextlib.contextmanager
-def _open_folder() -> Generator[Path]:
+def open_folder() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # As root, the server runs as another user, who needs access.
         yield folder
+
+
+async def measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
+    started_at = perf_counter()
+    await work()
+    return perf_counter() - started_at
+
+
+def show_ratios(console: Console, title: str, figures: dict[str, float], *, heading: str) -> None:
+    """Show seconds, and their ratios to the first figure."""
+    reference = next(iter(figures.values()))
+    table = Table(title=title, title_justify="left", title_style="dim")
+    table.add_column("")
+    for name in ("s", heading):
+        table.add_column(name, justify="right")
+    for name, seconds in figures.items():
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / reference:.1f}")
+    console.print(table)
 
 
 async def fill_catalog(pool: Pool, size: DatabaseSize) -> None:
