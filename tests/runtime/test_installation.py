@@ -31,7 +31,7 @@ with DataDirectory(Path(sys.argv[1])).lock():
 WRITES_WITHOUT_ROOM = """
 import resource, sys
 from pathlib import Path
-from adloom.runtime.installation import DataDirectory, InstallationError, made_secrets
+from adloom.runtime.installation import DataDirectory, InstallationError, make_secrets
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 directory = DataDirectory(Path(sys.argv[1]))
 try:
