@@ -35,7 +35,7 @@ INSERT_PAGE = """
 """
 
 
-class Books:
+class DailyStats:
     """Writes figures straight into the tables, so that a test knows them."""
 
     def __init__(self, pool: Pool, seller: Seller) -> None:
@@ -56,8 +56,8 @@ class Books:
 
 
 @pytest.fixture
-def books(pool: Pool, seller: Seller) -> Books:
-    return Books(pool, seller)
+def daily_stats(pool: Pool, seller: Seller) -> DailyStats:
+    return DailyStats(pool, seller)
 
 
 @pytest.fixture
@@ -68,10 +68,10 @@ async def viewer(control: ControlPlane) -> AsyncGenerator[Client]:
 
 @pytest.mark.parametrize("what", LEVELS)
 async def test_a_row_is_the_entity_with_its_figures_beside_it(
-    what: str, seller: Seller, books: Books
+    what: str, seller: Seller, daily_stats: DailyStats
 ) -> None:
     thing = seller.made[what]
-    await books.write(what, thing, 100.1, 10_000, 200, 140, 16, 8, 3, 350.7)
+    await daily_stats.write(what, thing, 100.1, 10_000, 200, 140, 16, 8, 3, 350.7)
 
     body = await seller.report(what)
 
@@ -91,11 +91,13 @@ async def test_a_row_is_the_entity_with_its_figures_beside_it(
     assert body["meta"] == {"dateFrom": DAY, "dateTo": DAY, "level": LEVELS[what], "totalRows": 1}
 
 
-async def test_days_are_added_up_and_ratios_come_from_the_sums(seller: Seller, books: Books) -> None:
+async def test_days_are_added_up_and_ratios_come_from_the_sums(
+    seller: Seller, daily_stats: DailyStats
+) -> None:
     campaign = seller.made["campaigns"]
-    await books.write("campaigns", campaign, 10, 1_000, 1, day="2026-01-31")
-    await books.write("campaigns", campaign, 20, 1_000, 99, day="2026-02-01")
-    await books.write("campaigns", campaign, 400, 1_000, 1, day="2026-02-02")
+    await daily_stats.write("campaigns", campaign, 10, 1_000, 1, day="2026-01-31")
+    await daily_stats.write("campaigns", campaign, 20, 1_000, 99, day="2026-02-01")
+    await daily_stats.write("campaigns", campaign, 400, 1_000, 1, day="2026-02-02")
 
     two = await seller.report("campaigns", dateFrom="2026-01-31", dateTo="2026-02-01")
     none = await seller.report("campaigns", dateFrom="2025-01-01", dateTo="2025-12-31")
@@ -107,10 +109,10 @@ async def test_days_are_added_up_and_ratios_come_from_the_sums(seller: Seller, b
     assert {row[name] for name in (*FIGURES, *RATIOS)} == {0}
 
 
-async def test_the_summary_adds_up_the_rows(seller: Seller, books: Books) -> None:
+async def test_the_summary_adds_up_the_rows(seller: Seller, daily_stats: DailyStats) -> None:
     other = await seller.make("campaigns")
-    await books.write("campaigns", seller.made["campaigns"], 10, 1_000, 1, 1, 1, 1, 1, 5)
-    await books.write("campaigns", other, 20.5, 3_000, 79, 2, 2, 2, 1, 0.25)
+    await daily_stats.write("campaigns", seller.made["campaigns"], 10, 1_000, 1, 1, 1, 1, 1, 5)
+    await daily_stats.write("campaigns", other, 20.5, 3_000, 79, 2, 2, 2, 1, 0.25)
 
     body = await seller.report("campaigns")
 
@@ -134,11 +136,11 @@ async def test_a_seller_without_anything_has_an_empty_report(stranger: Client) -
         assert {value for name, value in body["summary"].items() if name != "currency"} == {0}
 
 
-async def test_one_drills_down_from_campaign_to_ads(seller: Seller, books: Books) -> None:
+async def test_one_drills_down_from_campaign_to_ads(seller: Seller, daily_stats: DailyStats) -> None:
     campaign = await seller.make("campaigns")
     adsets = [await seller.make("adsets", campaignId=campaign["id"]) for _ in range(2)]
     ads = [await seller.make("ads", adsetId=adset["id"]) for adset in adsets]
-    await books.write("ads", ads[0], 7)
+    await daily_stats.write("ads", ads[0], 7)
 
     def ids(body: Json) -> set[str]:
         return {row["id"] for row in body["rows"]}
@@ -183,12 +185,12 @@ async def test_rows_are_narrowed(seller: Seller) -> None:
     assert (await seller.report("campaigns", status="ARCHIVED"))["rows"] == []
 
 
-async def test_rows_are_sorted_by_any_column(seller: Seller, books: Books) -> None:
+async def test_rows_are_sorted_by_any_column(seller: Seller, daily_stats: DailyStats) -> None:
     dear, cheap = await seller.make("campaigns", name="B"), await seller.make("campaigns", name="A")
     none = seller.made["campaigns"]
     await seller.client.patch(seller.path("campaigns"), json={"name": "C"})
-    await books.write("campaigns", dear, 90, 1_000, 10, 0, 0, 0, 1, 90)
-    await books.write("campaigns", cheap, 10, 1_000, 40, 0, 0, 0, 5, 90)
+    await daily_stats.write("campaigns", dear, 90, 1_000, 10, 0, 0, 0, 1, 90)
+    await daily_stats.write("campaigns", cheap, 10, 1_000, 40, 0, 0, 0, 5, 90)
 
     async def ids(sort: str) -> list[str]:
         return [row["id"] for row in (await seller.report("campaigns", sort=sort))["rows"]]
@@ -206,17 +208,21 @@ async def test_rows_are_sorted_by_any_column(seller: Seller, books: Books) -> No
 
 
 @pytest.mark.parametrize("what", ["adsets", "ads", "sellpages"])
-async def test_every_column_of_every_report_can_be_sorted_by(what: str, seller: Seller, books: Books) -> None:
-    await books.write(what, seller.made[what], 1, 2)
+async def test_every_column_of_every_report_can_be_sorted_by(
+    what: str, seller: Seller, daily_stats: DailyStats
+) -> None:
+    await daily_stats.write(what, seller.made[what], 1, 2)
     [row] = (await seller.report(what))["rows"]
 
     for column in row:
         assert (await seller.report(what, sort=f"-{column}"))["rows"] == [row], column
 
 
-async def test_what_is_deleted_is_shown_where_it_has_cost_something(seller: Seller, books: Books) -> None:
+async def test_what_is_deleted_is_shown_where_it_has_cost_something(
+    seller: Seller, daily_stats: DailyStats
+) -> None:
     ad = seller.made["ads"]
-    await books.write("ads", ad, 3)
+    await daily_stats.write("ads", ad, 3)
     await seller.client.delete(seller.path("ads"))
 
     [row] = (await seller.report("ads", adsetId=seller.id_of("adsets")))["rows"]
@@ -230,11 +236,11 @@ async def test_what_is_deleted_is_shown_where_it_has_cost_something(seller: Sell
 # --- currencies
 
 
-async def test_money_of_several_currencies_is_not_added_up(seller: Seller, books: Books) -> None:
+async def test_money_of_several_currencies_is_not_added_up(seller: Seller, daily_stats: DailyStats) -> None:
     euros = await seller.make("accounts", currency="EUR")
     campaign = await seller.make("campaigns", adAccountId=euros["id"])
-    await books.write("campaigns", seller.made["campaigns"], 10, 1_000, 10, 0, 0, 0, 2, 30)
-    await books.write("campaigns", campaign, 7, 3_000, 90, 0, 0, 0, 1, 7)
+    await daily_stats.write("campaigns", seller.made["campaigns"], 10, 1_000, 10, 0, 0, 0, 2, 30)
+    await daily_stats.write("campaigns", campaign, 7, 3_000, 90, 0, 0, 0, 1, 7)
 
     body = await seller.report("campaigns", sort="-currency")
     narrowed = await seller.report("campaigns", currency="EUR")
@@ -250,13 +256,15 @@ async def test_money_of_several_currencies_is_not_added_up(seller: Seller, books
     assert (narrowed["summary"]["currency"], narrowed["summary"]["spend"]) == ("EUR", 7)
 
 
-async def test_a_page_that_is_paid_for_in_two_currencies_has_no_sum(seller: Seller, books: Books) -> None:
+async def test_a_page_that_is_paid_for_in_two_currencies_has_no_sum(
+    seller: Seller, daily_stats: DailyStats
+) -> None:
     euros = await seller.make("accounts", currency="EUR")
     await seller.make("campaigns", adAccountId=euros["id"])
     dollars = await seller.make("sellpages")
     await seller.make("campaigns", sellpageId=dollars["id"])
-    await books.write("sellpages", seller.made["sellpages"], 17, 1_000, 20, 10, 0, 0, 2, 30)
-    await books.write("sellpages", dollars, 5, 1_000)
+    await daily_stats.write("sellpages", seller.made["sellpages"], 17, 1_000, 20, 10, 0, 0, 2, 30)
+    await daily_stats.write("sellpages", dollars, 5, 1_000)
 
     body = await seller.report("sellpages", sort="-adSpend")
 
@@ -304,11 +312,11 @@ def test_a_summary_is_of_the_sums_and_never_of_two_currencies(given_rows: list[R
 
 
 async def test_a_page_that_nobody_leads_to_has_no_currency_and_spoils_no_sum(
-    seller: Seller, books: Books
+    seller: Seller, daily_stats: DailyStats
 ) -> None:
     await seller.make("accounts", currency="EUR")
     await seller.make("sellpages")
-    await books.write("sellpages", seller.made["sellpages"], 5)
+    await daily_stats.write("sellpages", seller.made["sellpages"], 5)
 
     body = await seller.report("sellpages")
 
@@ -319,10 +327,10 @@ async def test_a_page_that_nobody_leads_to_has_no_currency_and_spoils_no_sum(
 # --- sell pages
 
 
-async def test_a_page_has_a_row_for_who_brings_its_readers(seller: Seller, books: Books) -> None:
+async def test_a_page_has_a_row_for_who_brings_its_readers(seller: Seller, daily_stats: DailyStats) -> None:
     unused = await seller.make("sellpages", name="Unused")
-    await books.write("sellpages", seller.made["sellpages"], 50, 10_000, 200, 100, 0, 0, 4, 120)
-    await books.write(
+    await daily_stats.write("sellpages", seller.made["sellpages"], 50, 10_000, 200, 100, 0, 0, 4, 120)
+    await daily_stats.write(
         "sellpages", seller.made["sellpages"], 50, 10_000, 200, 100, 0, 0, 4, 80, day="2026-02-20"
     )
 
@@ -362,9 +370,9 @@ async def test_a_page_has_a_row_for_who_brings_its_readers(seller: Seller, books
 # --- sheets
 
 
-async def test_a_sheet_has_the_names_and_figures_of_the_json(seller: Seller, books: Books) -> None:
+async def test_a_sheet_has_the_names_and_figures_of_the_json(seller: Seller, daily_stats: DailyStats) -> None:
     await seller.client.patch(seller.path("campaigns"), json={"name": '=HYPERLINK("x"), "y"'})
-    await books.write("campaigns", seller.made["campaigns"], 1234567.89, 3, 1)
+    await daily_stats.write("campaigns", seller.made["campaigns"], 1234567.89, 3, 1)
     [row] = (await seller.report("campaigns"))["rows"]
 
     answer = await seller.asked("campaigns", format="csv")
@@ -426,9 +434,9 @@ async def test_a_report_without_days_is_refused(what: str, seller: Seller) -> No
 
 @pytest.mark.parametrize("what", [*LEVELS, "sellpages"])
 async def test_nobody_sees_the_figures_of_another(
-    what: str, seller: Seller, books: Books, stranger: Client, admin: Client
+    what: str, seller: Seller, daily_stats: DailyStats, stranger: Client, admin: Client
 ) -> None:
-    await books.write(what, seller.made[what], 4711)
+    await daily_stats.write(what, seller.made[what], 4711)
     other, params = Seller(stranger, NOBODY), {"dateFrom": DAY, "dateTo": DAY}
 
     assert (await other.report(what))["rows"] == []

@@ -119,7 +119,7 @@ async def test_days_are_those_of_the_accounts_zone(pool: Pool, delivered: Delive
     ]
 
 
-async def test_a_campaign_of_somebody_else_is_not_told(pool: Pool, delivered: Delivered) -> None:
+async def test_a_campaign_of_another_seller_is_not_reported(pool: Pool, delivered: Delivered) -> None:
     await counted(pool, delivered, impressions=10)
     _, stranger = await insert(pool, "advertisers", name="a stranger")
     entity = an_entity(external_id=delivered.campaign_id)
@@ -127,7 +127,7 @@ async def test_a_campaign_of_somebody_else_is_not_told(pool: Pool, delivered: De
     assert await fetched(pool, delivered, seller_id=stranger, entities=[entity]) == []
 
 
-async def test_a_zone_that_nobody_knows_is_refused(pool: Pool, delivered: Delivered) -> None:
+async def test_an_unknown_time_zone_is_refused(pool: Pool, delivered: Delivered) -> None:
     with pytest.raises(ProviderRefusedError, match="No/Zone"):
         await fetched(
             pool, delivered, timezone="No/Zone", entities=[an_entity(external_id=delivered.campaign_id)]
@@ -135,7 +135,7 @@ async def test_a_zone_that_nobody_knows_is_refused(pool: Pool, delivered: Delive
 
 
 @pytest.mark.parametrize("path", [(None,), ("not an id",), (None, "0199a0b0-0000-7000-8000-000000000000")])
-def test_what_is_not_linked_all_the_way_stands_for_nothing(path: tuple[str | None, ...]) -> None:
+def test_an_entity_with_an_unlinked_parent_is_not_linked(path: tuple[str | None, ...]) -> None:
     *above, external_id = path
 
     assert find_linked(an_entity(external_id=external_id, above=tuple(above))) is None

@@ -28,7 +28,7 @@ async def seller(pool: Pool) -> Seller:
 
 
 @pytest.fixture
-async def house(pool: Pool) -> AsyncIterator[tuple[MetaServer, SyncProcessor]]:
+async def meta_and_processor(pool: Pool) -> AsyncIterator[tuple[MetaServer, SyncProcessor]]:
     with running_meta() as meta:
         async with open_http_client() as http:
             provider = MetaProvider(http, url=meta.url, requests_per_second=1_000)
@@ -41,9 +41,9 @@ async def connect(pool: Pool, seller: Seller, token: str) -> None:
 
 
 async def test_an_account_is_fetched_marked_when_it_expires_and_fetched_again(
-    pool: Pool, seller: Seller, house: tuple[MetaServer, SyncProcessor]
+    pool: Pool, seller: Seller, meta_and_processor: tuple[MetaServer, SyncProcessor]
 ) -> None:
-    meta, processor = house
+    meta, processor = meta_and_processor
     meta.has("campaign", "c1", DAY, spend="12.34", impressions="1000", account_currency="USD")
     job = a_job(seller)
     attempt = JobAttempt(name=SYNC_STATS, id=job.id, data=job.payload, attempt=1)

@@ -60,7 +60,7 @@ def test_an_id_has_the_parts_of_the_specification() -> None:
     assert parse_job(job.payload) == job
 
 
-def test_a_range_is_cut_into_stretches() -> None:
+def test_a_range_is_split_into_parts() -> None:
     last = DAY + timedelta(days=8)
 
     assert list(split_days(DAY, last, days_max=7)) == [

@@ -18,7 +18,7 @@ from tests.sync.shop import DAY, NOW, a_job, a_processor, a_seller
 TICK = JobAttempt(name=SCHEDULE_STATS, id="tick", data={}, attempt=1)
 
 
-class Pile:
+class FakeQueue:
     """Takes every job."""
 
     def __init__(self) -> None:
@@ -32,18 +32,18 @@ class Pile:
         pass
 
 
-def a_scheduler(pool: Pool, pile: Pile, **given: Any) -> SyncScheduler:
-    return SyncScheduler(pool, pile, given.pop("clock", ManualClock(NOW)), **({"lookback_days": 3} | given))
+def a_scheduler(pool: Pool, queue: FakeQueue, **given: Any) -> SyncScheduler:
+    return SyncScheduler(pool, queue, given.pop("clock", ManualClock(NOW)), **({"lookback_days": 3} | given))
 
 
 async def test_an_eligible_seller_has_a_job_a_level_for_today_and_the_days_before(pool: Pool) -> None:
     seller = await a_seller(pool)
-    pile = Pile()
+    queue = FakeQueue()
 
-    await a_scheduler(pool, pile).handle(TICK)
+    await a_scheduler(pool, queue).handle(TICK)
 
     first = DAY - timedelta(days=3)
-    assert pile.jobs == [
+    assert queue.jobs == [
         a_job(seller, level, date_from=first, date_to=DAY, origin=Origin.SCHEDULE) for level in Level
     ]
 
@@ -58,34 +58,34 @@ async def test_an_eligible_seller_has_a_job_a_level_for_today_and_the_days_befor
         ({}, {"deleted_at": NOW}),
     ],
 )
-async def test_who_cannot_be_synced_is_left_out(
+async def test_a_seller_that_is_not_eligible_is_left_out(
     pool: Pool, account: dict[str, Any], campaign: dict[str, Any]
 ) -> None:
     await a_seller(pool, account=account, campaign=campaign)
-    pile = Pile()
+    queue = FakeQueue()
 
-    await a_scheduler(pool, pile).handle(TICK)
+    await a_scheduler(pool, queue).handle(TICK)
 
-    assert pile.jobs == []
+    assert queue.jobs == []
 
 
 async def test_a_seller_whose_campaigns_are_all_paused_is_synced(pool: Pool) -> None:
     await a_seller(pool, campaign={"status": "PAUSED"})
-    pile = Pile()
+    queue = FakeQueue()
 
-    await a_scheduler(pool, pile).handle(TICK)
+    await a_scheduler(pool, queue).handle(TICK)
 
-    assert len(pile.jobs) == 3
+    assert len(queue.jobs) == 3
 
 
 async def test_an_advertiser_that_is_deleted_is_left_out(pool: Pool) -> None:
     await a_seller(pool)
     await pool.execute("UPDATE advertisers SET deleted_at = now()")
-    pile = Pile()
+    queue = FakeQueue()
 
-    await a_scheduler(pool, pile).handle(TICK)
+    await a_scheduler(pool, queue).handle(TICK)
 
-    assert pile.jobs == []
+    assert queue.jobs == []
 
 
 def test_the_days_are_those_of_the_accounts_own_zones() -> None:
@@ -96,14 +96,14 @@ def test_the_days_are_those_of_the_accounts_own_zones() -> None:
     assert choose_days(now, ["No/Such_Zone"], 0) == (date(2026, 2, 19), date(2026, 2, 19))
 
 
-def test_the_job_of_the_clock_is_known_by_its_moment() -> None:
+def test_the_id_of_the_scheduled_job_contains_its_due_time() -> None:
     job = build_schedule_job(Cron("*/5 * * * *"))
 
     assert job.job_id(datetime(2026, 2, 19, 12, 5, tzinfo=UTC)) == "stats-schedule-2026-02-19T12-05"
 
 
 async def test_the_months_to_come_are_made_ahead(pool: Pool) -> None:
-    await a_scheduler(pool, Pile()).handle(TICK)
+    await a_scheduler(pool, FakeQueue()).handle(TICK)
 
     rows = await pool.fetch(
         "SELECT relname FROM pg_class WHERE relname ~ '^ad_stats_raw_2[0-9]{5}$' ORDER BY 1"
@@ -118,7 +118,7 @@ async def test_the_age_of_the_figures_is_that_of_the_seller_who_waits_longest(po
     for level in Level:
         await a_processor(pool, clock=clock).sync(a_job(stale, level))
         await a_processor(pool).sync(a_job(fresh, level))
-    scheduler = a_scheduler(pool, Pile())
+    scheduler = a_scheduler(pool, FakeQueue())
 
     await scheduler.handle(TICK)
 
@@ -128,10 +128,10 @@ async def test_the_age_of_the_figures_is_that_of_the_seller_who_waits_longest(po
     assert (ages.oldest, ages.newest) == (NOW - timedelta(hours=2), NOW)
 
 
-async def test_who_was_never_synced_is_as_old_as_the_account(pool: Pool) -> None:
+async def test_a_seller_never_synced_is_as_old_as_its_account(pool: Pool) -> None:
     seller = await a_seller(pool)
     await pool.execute("UPDATE sync.ad_accounts SET created_at = $1", NOW - timedelta(days=2))
-    scheduler = a_scheduler(pool, Pile())
+    scheduler = a_scheduler(pool, FakeQueue())
 
     await scheduler.handle(TICK)
 
