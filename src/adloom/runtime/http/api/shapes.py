@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticKnownError, PydanticUndefined
 
 from adloom.core.errors import StaleWriteError
 
@@ -71,6 +71,9 @@ def _rfc3339(value: object) -> object:
 
 
 def _usable_moment(moment: datetime) -> datetime:
+    # Not Pydantic's AwareDatetime: `Moment` annotates structs too, and msgspec knows only datetimes.
+    if moment.tzinfo is None:
+        raise PydanticKnownError("timezone_aware")
     if moment.year not in YEARS:
         raise ValueError(f"must be between the years {YEARS.start} and {YEARS.stop - 1}")
     return moment.astimezone(UTC)
@@ -82,7 +85,7 @@ Text100 = Annotated[Text, Field(max_length=100)]
 Text255 = Annotated[Text, Field(max_length=255)]
 Name = Annotated[Text255, AfterValidator(_not_blank)]
 WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_web_address)]
-Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339), AfterValidator(_usable_moment)]
+Moment = Annotated[datetime, BeforeValidator(_rfc3339), AfterValidator(_usable_moment)]
 Flag = Annotated[bool, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0, le=INT4_MAX)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=INT4_MAX)]
