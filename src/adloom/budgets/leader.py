@@ -10,7 +10,7 @@ import structlog
 from adloom.core.errors import UnavailableError
 
 OWNER_KEY: Final = "adloom:brain:owner"
-RENEW_SECONDS: Final = 1.5  # Thrice while a lease lasts.
+RENEW_SECONDS: Final = 1.5  # Three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0
 
 Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]

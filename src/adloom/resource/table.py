@@ -2,7 +2,7 @@
 
 A struct's fields are columns. `id`, the owner and references are public ids outside and integer keys inside.
 Statements are built once from our own names, never from a client's words. Rows are written as one JSON text;
-the types of its columns are asked of the database, so that no list here can be wrong.
+the types of its columns are read from the database, so that no list here can be wrong.
 """
 
 import asyncio

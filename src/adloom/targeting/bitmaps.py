@@ -14,7 +14,7 @@ from adloom.targeting.context import Context
 from adloom.targeting.rules import HOURS_A_DAY, Operator, Rule, RuleType, Value
 from adloom.targeting.values import domain_and_parents
 
-BLOCK_CANDIDATES_MAX: Final = 1_024  # The size at which skipping whole blocks pays most (design, stack).
+BLOCK_CANDIDATES_MAX: Final = 1_024  # The size at which skipping whole blocks pays most.
 
 CANDIDATES_A_STEP: Final = 64
 

@@ -23,7 +23,10 @@ class Headroom(msgspec.Struct, frozen=True):
 def compute_headroom(
     state: CampaignState, now: datetime, *, is_paced: bool = False, is_allotted: bool = True
 ) -> Headroom:
-    """Of all budgets, or of the own ones only (`is_allotted`); by now if it is paced."""
+    """Return what can still be committed.
+
+    Without `is_allotted` the advertiser's budget is left out. With `is_paced` only what may be spent by now counts.
+    """
     config = state.config
     if config is None:
         return Headroom(NOTHING, BudgetVerdict.NOT_RUNNING)
@@ -43,7 +46,7 @@ def compute_headroom(
         return Headroom(None, BudgetVerdict.GRANTED)
     amount, verdict = min(limits, key=lambda limit: limit[0])
     if amount < max(1, state.cost):
-        # Of several that leave too little for an offer, the first named is the one that lasts.
+        # If several limits leave too little for an offer, report the first: it lasts longest.
         verdict = next(why for left, why in limits if left < max(1, state.cost))
     return Headroom(Micros(max(0, amount)), verdict)
 
@@ -59,12 +62,12 @@ def pacing_allowance(state: CampaignState, now: datetime) -> int:
 
 
 def find_exhausted_budget(state: CampaignState) -> BudgetVerdict | None:
-    """Count a rest that pays for no offer as nothing."""
+    """Return the budget that is used up; a remainder smaller than one offer counts as nothing."""
     config = state.config
     assert config is not None
-    dust = max(1, state.cost)
-    if config.total_budget is not None and config.total_budget - state.spent_total < dust:
+    offer_cost = max(1, state.cost)
+    if config.total_budget is not None and config.total_budget - state.spent_total < offer_cost:
         return BudgetVerdict.TOTAL_BUDGET
-    if config.daily_budget is not None and config.daily_budget - state.spent_window < dust:
+    if config.daily_budget is not None and config.daily_budget - state.spent_window < offer_cost:
         return BudgetVerdict.DAILY_BUDGET
     return None

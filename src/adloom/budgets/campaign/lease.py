@@ -7,8 +7,8 @@ gets it. Holds are kept by the second in which their offers were made. That seco
 tokens, so an unconfirmed hold is released to the second.
 
 An offer may be confirmed before its process has reported it. Such charges are `ahead` of the reports,
-and their seconds are below zero until the report comes. What is unassigned covers them. So whatever
-arrives, in whichever order, nothing is spent that was not granted.
+and the amounts of their seconds are negative until the report comes. The unassigned part of the lease
+covers them. So nothing is spent that was not granted, in whatever order messages arrive.
 """
 
 from datetime import date
@@ -35,9 +35,9 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     reported: int = 0  # The last report of the process that was taken.
     active_second: int = 0  # In which it was last granted or reported something.
     closed_second: int | None = None  # Its process is gone: what it may have given counts as given then.
-    # By second, what was given and is neither charged nor expired.
+    # Amount by second that was offered and is neither charged nor expired.
     held: dict[int, int] = {}
-    # Seconds that lay ahead of our clock when we heard of them, and when that was.
+    # Reported seconds that were ahead of our clock, and when they were reported.
     heard: dict[int, int] = {}
 
     @property
@@ -90,7 +90,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         held, heard = dict(self.held), self.heard
         total = ahead = 0
         for at, amount in given:
-            assert amount > 0, "nothing is given for nothing"
+            assert amount > 0, "an offer has a price"
             before = held.get(at, 0)
             held[at] = before + amount
             total += amount

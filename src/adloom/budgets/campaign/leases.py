@@ -24,7 +24,7 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Persist, Publish, RecordRow
 from adloom.schedule.budget_day import build_budget_day
 
-IDLE_SECONDS: Final = 2  # A process with visitors gives every second.
+IDLE_SECONDS: Final = 2  # A process with visitors makes offers every second.
 SESSIONS_OVER_SECONDS: Final = 600  # Longer than a message can be on its way.
 
 _changed = msgspec.structs.replace
@@ -83,7 +83,7 @@ def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | Non
 
 
 def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]) -> CampaignState:
-    """Count what a process that is gone may have given as given."""
+    """Close the leases of a process that is gone: what it may have offered counts as offered."""
     oldest = over.second - SESSIONS_OVER_SECONDS
     known = {session: second for session, second in state.sessions_over.items() if second > oldest}
     state = _changed(state, sessions_over={**known, over.session: over.second})
@@ -253,7 +253,7 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
 def _confirm_ownership(lease: Lease) -> list[Effect]:
     """Persist before a process is told that it may give.
 
-    If another worker owns the campaign by now, that fails, and it may know of less than we do.
+    This fails if another worker owns the campaign by now, whose state may be older than ours.
     """
     return [Persist()] if lease.unassigned else []
 

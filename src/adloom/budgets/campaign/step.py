@@ -159,7 +159,7 @@ def _apply_configuration(
         recall(state, effects)
     effects.append(Persist())
     if state.day > before.day:
-        return state  # The new day was said, and how we stand with it.
+        return state  # The change of day has already published the state.
     effects.append(publish_spend(state, now))
     return queue_report(state, now, effects)
 

@@ -4,7 +4,7 @@ It follows the event tables, which know what counted and with which marks. The t
 whether its first valid impression or its first valid click confirms it. A click that came before its
 impression becomes valid with it, so such an impression looks for the click. Offers already in the money
 ledger are left out. The rest goes to the campaigns, and the cursor moves when all have persisted it; if
-anything fails before, the batch is repeated. The ledger is not asked about offers that were made since we
+anything fails before, the batch is repeated. The money ledger is not asked about offers that were made since we
 started and that we have not confirmed.
 """
 
@@ -32,12 +32,12 @@ CHARGES: Final = "charges"
 # Campaigns gather charges for half a second before they write them, so a batch takes at least that long.
 BATCH_MAX: Final = 20_000
 CONFIRMS_MAX: Final = 50  # In one message: while a campaign handles it, all others wait.
-ROOM_SECONDS: Final = 0.005  # Until a host has taken some of what waits.
-ROOM_SECONDS_MAX: Final = 10.0
+MAILBOX_SECONDS: Final = 0.005  # Wait for room in a full mailbox.
+MAILBOX_SECONDS_MAX: Final = 10.0
 LOOK_SECONDS: Final = 2.0  # Charges are kept within half a second, unless a clock was set back meanwhile.
 
 ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
-# By the number that a campaign's id is: those are told apart much faster.
+# Keyed by the integer of a campaign's id, which compares much faster.
 ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 
 
@@ -64,11 +64,11 @@ class NullHost:
 class ChargesProjection:
     """Confirms offers to the campaigns of one host."""
 
-    def __init__(  # noqa: PLR0913 - what it stands between
+    def __init__(  # noqa: PLR0913 - its ports
         self,
         store: ChargeStore,
         lookup: CountedLookup,
-        whereabouts: AddressLookup,
+        addresses: AddressLookup,
         host: Host,
         clock: Clock,
         *,
@@ -76,7 +76,7 @@ class ChargesProjection:
     ) -> None:
         self._store = store
         self._lookup = lookup
-        self._whereabouts = whereabouts
+        self._addresses = addresses
         self._host = host
         self._clock = clock
         self._term = term
@@ -125,7 +125,7 @@ class ChargesProjection:
         )
         new = {offer: one for offer, one in confirms.items() if offer not in charged} if charged else confirms
         together = _group_by_campaign(new.values())
-        addresses = await self._whereabouts.find([campaign_id for campaign_id, _ in together.values()])
+        addresses = await self._addresses.find([campaign_id for campaign_id, _ in together.values()])
         known = [(addresses[one], its) for one, its in together.values() if one in addresses]
         # Before they are sent: from then on the ledger must be asked about them.
         self._current_memory().note(new, now=self._clock.now())
@@ -156,7 +156,7 @@ class ChargesProjection:
                     future = await self._send_when_possible(address, together)
                 kept.append((future, address))
         finally:
-            # Those that were sent are waited for in any case: what comes of them is seen before they are sent again.
+            # Wait for everything that was sent in any case, so that its result is known before it is sent again.
             await self._wait_for_all(kept)
         failures = [error for future, _ in kept if (error := future.exception()) is not None]
         if failures:
@@ -170,7 +170,7 @@ class ChargesProjection:
         while waiting:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
-                    # One after the other, since many are done at a time: to be told of each takes longer.
+                    # One after the other: many finish at once, and a callback for each would take longer.
                     for future, _ in waiting:
                         if not future.done():
                             await asyncio.wait([future])
@@ -181,12 +181,12 @@ class ChargesProjection:
     async def _send_when_possible(self, address: Address, together: Confirms) -> asyncio.Future[None]:
         seconds = 0.0
         while True:
-            await asyncio.sleep(ROOM_SECONDS)
-            seconds += ROOM_SECONDS
+            await asyncio.sleep(MAILBOX_SECONDS)
+            seconds += MAILBOX_SECONDS
             try:
                 return self._host.send_durably(address, together)
             except MailboxFullError:
-                if seconds >= ROOM_SECONDS_MAX:
+                if seconds >= MAILBOX_SECONDS_MAX:
                     raise
 
 

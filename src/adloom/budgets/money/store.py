@@ -23,14 +23,14 @@ COLUMNS: Final = (
 )
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
-# What was spent is told whole, so that saying it twice changes nothing.
+# Totals are set, not added, so that repeating the statement changes nothing.
 SET_TOTALS: Final = """
     INSERT INTO spend_days AS it (kind, id, day, spent_micros)
     SELECT * FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[])
     ON CONFLICT (kind, id, day) DO UPDATE SET spent_micros = EXCLUDED.spent_micros
      WHERE it.spent_micros <> EXCLUDED.spent_micros
 """
-# Charges by the hour in which they were made, for statistics: those are of what was shown, so by the keys of that.
+# Charges by the hour in which they were made, by banner, placement and campaign, for statistics.
 ADD_HOURS: Final = """
     INSERT INTO spend_hours AS it (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
     SELECT said.hour, banner.id, placement.id, campaign.id, sum(said.charges), sum(said.spent_micros)
@@ -54,7 +54,7 @@ class MoneyWriter:
     """Writes what campaigns and advertisers record."""
 
     def __init__(self) -> None:
-        # Plain counters, read by a collector: rows that were written, or would have been but for a crash.
+        # Plain counters, read by a collector; after a crash they may include rows that were not written.
         self.rows: Counter[str] = Counter({kind.value: 0 for kind in MoneyKind})
         self.charged_micros = 0
 

@@ -5,8 +5,8 @@ for its first event without a timer. A fast log would get small batches, and the
 begins no sooner than some milliseconds after the one before it, and takes along what came meanwhile.
 
 When an append fails, its events may be in the log all the same: the answer may have been lost. They are put into the
-spool, if there is one that takes them. Else the client gets 503 and may send them again, or not. Any of it is right,
-because projections count a correlation id once.
+spool, if there is one with room. Otherwise the client gets 503 and may send them again. Repeating is safe, because
+projections count a correlation id once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: t
 APART_SECONDS: Final = 0.002  # From the beginning of an append to that of the next.
 APPEND_SECONDS_MAX: Final = 3.0
 CLOSE_SECONDS_MAX: Final = 2.0
-CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Of these; the rest is for the spool.
+CLOSE_LEDGER_SECONDS_MAX: Final = 1.0  # Part of CLOSE_SECONDS_MAX; the rest is for the spool.
 
 T = TypeVar("T")
 
@@ -168,7 +168,7 @@ class EventAppender:
             raise UnavailableError("This process is about to stop; please send the event again.")
         if len(self._pending) + count > self._pending_max:
             self.refused += count
-            raise UnavailableError("Too many events are waiting for the ledger; please send it again.")
+            raise UnavailableError("Too many events are waiting for the event log; please send it again.")
         return self._task.get_loop()
 
     async def _run(self) -> None:
@@ -253,7 +253,7 @@ class EventAppender:
         for _, future, _ in batch:
             if future is not None and not future.done():
                 future.set_exception(
-                    UnavailableError("The ledger does not answer; please send the event again.")
+                    UnavailableError("The event log does not answer; please send the event again.")
                 )
 
     def _refuse_pending(self) -> None:

@@ -81,7 +81,7 @@ class ValkeyEventLog:
             # An event that is appended twice counts once, and a browser does not send its report again.
             count = await retry_if_disconnected(lambda: self._append(entries))
         if count != len(entries):
-            raise UnavailableError(f"The ledger answered {count!r} to {len(entries)} entries.")
+            raise UnavailableError(f"The event log answered {count!r} to {len(entries)} entries.")
 
     async def _append(self, entries: Sequence[bytes]) -> int:
         packed = b"".join([part for entry in entries for part in (_length(len(entry)), entry)])

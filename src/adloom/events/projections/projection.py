@@ -28,7 +28,7 @@ BATCH_MAX: Final = 5_000
 # batch of 50 takes four times the CPU of one in a batch of 1,000. Followers keep the same pace by themselves.
 PACE_SECONDS: Final = 0.2
 WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up after five.
-RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: thrice a lease.
+RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
 FOLLOW_SECONDS: Final = (
     0.1  # How often a follower asks for the other's cursor, if that is in another process.
@@ -58,7 +58,7 @@ class CursorSignal:
 class Projection:
     """Applies the log to one store, never beyond the projection that it follows."""
 
-    def __init__(  # noqa: PLR0913 - each wait is another's business in a simulation
+    def __init__(  # noqa: PLR0913 - a simulation sets each waiting time by itself
         self,
         name: str,
         consumer: LogConsumer,
@@ -138,7 +138,7 @@ class Projection:
                 log.warning("projection_cursor_moved_by_another", projection=self.name)
                 self._cursor = None
             except Exception as error:  # noqa: BLE001 - the outermost loop: whatever it is may pass
-                # Our cursor is void: the batch may be in, with its answer lost.
+                # Read the cursor again: the batch may have been committed although its answer was lost.
                 self._cursor = None
                 failures_in_a_row += 1
                 self.failures += 1

@@ -1,7 +1,7 @@
 """Batched frequency-cap look-ups: one Valkey round trip serves all concurrent requests whose result depends on it.
 
 Requests that come while a look-up is under way, or shortly after it began, wait for the next one together. After
-a look-up that fails or takes too long there is none for a while; until then the operator's setting decides.
+a look-up that fails or takes too long, look-ups pause; meanwhile the operator's setting decides.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class SeenBanners(NamedTuple):
     enough: BannerKeys = NO_KEYS
     is_all: bool = False
     unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, if not all were looked up.
-    is_unknown: bool = False  # It is unknown how often those in `enough` were seen; they are withheld.
+    is_unknown: bool = False  # The counts of those in `enough` are unknown, so they are withheld.
 
 
 NOTHING_KNOWN: Final = SeenBanners()

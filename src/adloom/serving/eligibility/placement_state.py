@@ -168,9 +168,8 @@ class PlacementStates:
     def install(self, index: Index, states: Iterable[PlacementState]) -> None:
         """Take over prepared states in the moment in which their index becomes the current one."""
         for state in states:
-            if (
-                state.excluded_version != self._excluded.changes
-            ):  # Who was excluded since it was prepared is not out yet.
+            # Apply exclusions that came after the state was prepared.
+            if state.excluded_version != self._excluded.changes:
                 state.set_excluded(self._excluded)
             before = self._by_key.get(state.placement.key)
             self._by_key[state.placement.key] = state

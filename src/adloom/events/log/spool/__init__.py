@@ -1,1 +1,1 @@
-"""Where events wait on this machine's disk while the ledger cannot be reached."""
+"""Where events wait on this machine's disk while the event log cannot be reached."""

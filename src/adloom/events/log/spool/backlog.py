@@ -150,7 +150,7 @@ class Backlog:
     async def put(self, entries: Sequence[bytes]) -> None:
         """Put entries behind all others, durably; UnavailableError if none of them was."""
         if self.waiting_bytes + measure_entries(entries) > self._bytes_max:
-            raise UnavailableError("The ledger does not answer, and its spool is full.")
+            raise UnavailableError("The event log does not answer, and the spool is full.")
         assert not self._is_putting
         self._is_putting = True
         try:

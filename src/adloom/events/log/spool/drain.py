@@ -21,12 +21,12 @@ from adloom.events.log.spool.format import escape_owner
 
 PROBE_SECONDS_MIN: Final = 0.05
 PROBE_SECONDS_MAX: Final = 1.0
-PROBE_COUNT: Final = 1  # A log that is only slow may take what we no longer wait for: try with little.
+PROBE_COUNT: Final = 1  # A slow log may still accept a batch after our time-out: probe with one entry.
 GROWTH: Final = 8
-# New events wait while so little is drained: else a steady stream of them would never find the spool empty.
+# When so few bytes are left, new events wait: else a steady stream of them would never find the spool empty.
 HANDOVER_BYTES: Final = 64 * 2**10
 WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
-DRAINED_PER_SPOOLED: Final = 2  # Else more events than the log takes would never let it catch up.
+DRAINED_PER_SPOOLED: Final = 2  # Otherwise a steady overload would keep the spool from ever draining.
 UNABLE_SECONDS: Final = 5.0
 COURTESY_SHARE: Final = 0.5  # Events that no request waits for may take this share of the bytes.
 
