@@ -5,13 +5,13 @@ import sys
 
 SAYS_MORE_THAN_IS_READ = """
 import sys
-from adloom.app.progress import Progress
-progress = Progress()
+from adloom.app.progress import StepProgress
+progress = StepProgress()
 sys.stdin.readline()
 with progress.step("First"):
     pass
-progress.say("Second")
-progress.ready("ready")
+progress.print_line("Second")
+progress.print_ready("ready")
 sys.stderr.write("still there")
 """
 TELLS_WHAT_IS_OPEN = """

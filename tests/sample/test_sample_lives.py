@@ -196,7 +196,7 @@ def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Pr
     again = sample(product, "remove")
 
     assert (removed.code, again.code) == (0, 0), removed.err + again.err
-    assert "kept: the placement «hedgerow-top», because your campaign «Mine» uses it" in removed.out
+    assert 'kept: the placement "hedgerow-top", because your campaign "Mine" uses it' in removed.out
     theirs = {kind: [item for item in items if item in others[kind]] for kind, items in left.items()}
     kept = {kind: [item for item in items if item not in others[kind]] for kind, items in left.items()}
     assert theirs == others

@@ -257,9 +257,9 @@ async def test_a_job_of_a_killed_process_runs_again(queue: JobQueue, redis_url: 
 
 KILLED_WORKER = f"""
 import asyncio, os
-from adloom.runtime.jobs.worker import Job, JobWorker
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker
 
-async def begin(job: Job) -> None:
+async def begin(job: JobAttempt) -> None:
     print("begun", flush=True)
     await asyncio.sleep(60)
 
