@@ -83,6 +83,7 @@ def test_a_plane_alone_names_what_is_missing(command: str) -> None:
     assert "DATABASE_URL" in done.err
 
 
+@pytest.mark.slow
 def test_the_whole_api_is_one_document() -> None:
     done = adloom("openapi")
 

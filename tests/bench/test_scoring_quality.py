@@ -1,5 +1,7 @@
 """Learning is worth it: on traffic whose true CTRs are known, judged by days that nobody has learned from."""
 
+import pytest
+
 from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
@@ -16,6 +18,7 @@ from bench.scoring.quality import (
 SMALL = TrafficSize(learned_days=6, judged_days=2, impressions_a_day=6_000, placements=6, banners=20)
 
 
+@pytest.mark.slow
 def test_learned_beats_the_heuristic_and_the_plain_average() -> None:
     average, heuristic, alone, online, true = compare_predictors(*simulate_traffic(SMALL))
 

@@ -3,6 +3,8 @@
 import random
 from datetime import timedelta
 
+import pytest
+
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
@@ -41,6 +43,7 @@ def live(world: MoneyWorld) -> None:
         world.run(seconds=20)
 
 
+@pytest.mark.slow
 @for_each("seed", range(SEEDS))
 def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int) -> None:
     world = a_world(seed)
@@ -59,6 +62,7 @@ def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int)
         assert left == unspent(world, campaign_id)
 
 
+@pytest.mark.slow
 @for_each("seed", range(SEEDS))
 def test_when_all_goes_well_again_every_budget_is_spent_to_the_last_whole_offer(seed: int) -> None:
     world = a_world(seed)

@@ -93,6 +93,7 @@ class SmoothDay:
             heapq.heappush(self.confirms, (at, self.offers, confirm))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)  # 90,000 seconds of three processes
 def test_a_smooth_day_stays_under_its_line_and_close_to_it_and_is_spent() -> None:
     """A day of 25 hours, with a night in which too few readers come, so that there is something to catch up."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -259,6 +260,7 @@ def lived(seed: int, states: type[FaultyStates] = FaultyStates) -> FaultyStates:
     return virtual.run(seed, run())
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_money_is_neither_made_nor_lost_and_nothing_is_seen_before_it_is_durable(seed: int) -> None:
     assert lived(seed).violations == []

@@ -16,6 +16,7 @@ from adloom.runtime.supervisor.program import start
 from tests.support.product import an_open_folder
 
 
+@pytest.mark.server
 async def test_what_was_written_is_found_again_after_a_sudden_death() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)

@@ -201,6 +201,7 @@ async def test_an_idle_worker_stops_and_waits_for_no_job_any_more(redis_url: str
     assert worker.errors == 0
 
 
+@pytest.mark.server
 async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
     valkey = EmbeddedValkey(folder, port=free_port(), password="a-password", appendfsync="no")

@@ -97,6 +97,7 @@ def blocks_of(index: Index) -> list[BidBlock]:
     ]
 
 
+@pytest.mark.slow
 @for_each("seed", range(24))
 def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
