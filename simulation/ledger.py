@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import LogEntry, parse_entry_id
+from adloom.events.log.event import LogEntry, parse_entry_id
 from adloom.events.log.stream import EventLogSize, Lag
 from simulation.faults import ON_ITS_WAY, Faults, Host, Outages
 from simulation.laws import Letter

@@ -12,8 +12,16 @@ from typing import Final
 import msgspec
 
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.entry import BEGINNING, parse_entry_id
-from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, Unsold
+from adloom.events.log.event import (
+    BEGINNING,
+    HARMLESS_MARKS,
+    Click,
+    Event,
+    Impression,
+    Mark,
+    Unsold,
+    parse_entry_id,
+)
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.apply_batch import (
     GOOD,

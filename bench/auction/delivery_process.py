@@ -22,8 +22,7 @@ from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
-from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
+from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream, pack_pair
 from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyCounters, generation_prefix
 from adloom.events.frequency.windows import list_buckets
 from adloom.events.ingest.token import TokenKeys

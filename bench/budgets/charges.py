@@ -10,7 +10,7 @@ from typing import Final, cast
 
 import msgspec
 
-from adloom.budgets.campaign.seen import AHEAD_SECONDS_MAX
+from adloom.budgets.charges.offers import AHEAD_SECONDS_MAX
 from adloom.budgets.charges.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.ids import CampaignId, RequestId, SystemIds

@@ -11,11 +11,10 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.campaign.seen import Offer
+from adloom.budgets.charges.offers import Offer
 from adloom.budgets.messages import DayTotal, MoneyRow
-from adloom.events.log.entry import BEGINNING
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
+from adloom.events.log.event import BEGINNING
+from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.laws import BudgetLaws
 from simulation.campaigns import SimulatedCampaigns
 from simulation.faults import Connection, Faults, Host, Outages

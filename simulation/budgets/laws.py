@@ -17,14 +17,13 @@ from adloom.budgets.addresses import ADVERTISER, CAMPAIGN, advertiser_address
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.advertiser.step import advance_to as advertiser_as_of
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.step import advance_to as campaign_as_of
+from adloom.budgets.charges.offers import Offer
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import StateWrite
+from adloom.runtime.actors.actor import Address, StateWrite
 from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
 from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns

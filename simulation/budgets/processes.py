@@ -9,11 +9,9 @@ import msgspec
 
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
-from adloom.budgets.config.entity_config import EntityConfigurer
-from adloom.budgets.config.entity_lookup import CatalogAddresses
+from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.leader import LeaderLoop
-from adloom.budgets.transport.broadcast import ValkeyBroadcaster
-from adloom.budgets.transport.inbox import Inbox
+from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.core.clock import Clock
 from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.actor import AnyKind

@@ -6,8 +6,7 @@ from typing import Final
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
-from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
+from adloom.events.log.event import BEGINNING, ChargedBy, Click, Impression, decode_event, encode_event
 from adloom.events.ports import DecodedEntry
 from simulation.budgets.laws import BudgetLaws, Given
 from simulation.budgets.selling import SellingProcess, Sold

@@ -6,15 +6,14 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.campaign.seen import Offer
+from adloom.budgets.charges.offers import Offer
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
+from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.database import BudgetDatabase, connect
 from simulation.faults import Host
 

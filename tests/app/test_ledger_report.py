@@ -11,8 +11,7 @@ from rich.console import Console
 
 from adloom.cli import ledger_report
 from adloom.cli.ledger_report import LedgerCommandError
-from adloom.events.log.entry import LogEntry
-from adloom.events.log.event import encode_event
+from adloom.events.log.event import LogEntry, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue, wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup

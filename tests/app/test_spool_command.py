@@ -13,8 +13,8 @@ from adloom.core.clock import SystemClock
 from adloom.events.log.event import encode_event
 from adloom.events.log.spool.backlog import Backlog
 from adloom.events.log.spool.disk import LocalDisk, make_folder
+from adloom.events.log.spool.drain import locate_spool, make_spool_folder, open_spool
 from adloom.events.log.spool.inspect import SpoolFileInfo, describe_spool
-from adloom.events.log.spool.setup import locate_spool, make_spool_folder, open_spool
 from adloom.ops.checks.finding import FindingState
 from adloom.ops.checks.spool import judge_spool
 from adloom.ops.doctor import examine

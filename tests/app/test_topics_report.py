@@ -5,7 +5,7 @@ import json
 import pytest
 
 from adloom.cli.ledger_report import LedgerCommandError, find_schema, report_topics
-from adloom.events.topics.payload import CLICK_TRACKED, TOPICS
+from adloom.events.topics.publish import CLICK_TRACKED, TOPICS
 from adloom.runtime.valkey import Valkey
 
 

@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 import pytest
 
-from adloom.runtime.embedded.identity import can_reach
+from adloom.runtime.embedded.binaries import can_reach
 from adloom.runtime.valkey import open_valkey
 from tests.support.product import Product, adloom, an_open_folder, wait_until
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from adloom.budgets.campaign.reports import build_spend_update
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.campaign.step import advance_to, step
-from adloom.budgets.campaign.updates import build_spend_update
 from adloom.budgets.messages import (
     AskBudget,
     CampaignMessage,

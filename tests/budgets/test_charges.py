@@ -11,7 +11,7 @@ import pytest
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog
-from adloom.budgets.config.entity_lookup import CatalogAddresses
+from adloom.budgets.config.entity_config import CatalogAddresses
 from adloom.budgets.messages import Confirms
 from adloom.core.clock import Clock, ManualClock, SystemClock
 from adloom.core.errors import UnavailableError

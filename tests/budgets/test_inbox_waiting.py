@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.budgets.charges.projection import NullHost
-from adloom.budgets.transport.broadcast import ValkeyBroadcaster
-from adloom.budgets.transport.inbox import Inbox
+from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual

@@ -9,8 +9,7 @@ from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.messages import BudgetVerdict
 from adloom.core.errors import UnavailableError
 from adloom.runtime.postgres import Pool
-from adloom.runtime.valkey import Valkey
-from adloom.runtime.valkey_lock import ValkeyLock
+from adloom.runtime.valkey import Valkey, ValkeyLock
 from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign
 from tests.support.eventually import eventually
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.budgets.campaign.seen import (
+from adloom.budgets.charges.offers import (
     AHEAD_SECONDS_MAX,
     CACHE_LIFE,
     ERROR_RATE,

@@ -14,7 +14,7 @@ import msgspec
 from adloom.events.followers.fence import read_text
 from adloom.events.frequency.counts import cursor_key
 from adloom.events.frequency.windows import Window
-from adloom.events.log.entry import BEGINNING, parse_entry_id
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.events.topics.publish import CURSOR
 from adloom.runtime.postgres import POSTGRES_AWAY

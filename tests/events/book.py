@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Auctioned, Event, Served, Unsold, encode_event
+from adloom.events.log.event import BEGINNING, Auctioned, Event, Served, Unsold, encode_event
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.projections.projection import Projection
 

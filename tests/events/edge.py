@@ -9,9 +9,9 @@ import msgspec
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
+from adloom.events.ingest.accept import UNKNOWN_REQUEST, RequestInfo
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import Detector
-from adloom.events.ingest.request import UNKNOWN_REQUEST, RequestInfo
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import PENDING_MAX, EventAppender
 from adloom.events.log.event import Click, Event, Impression, decode_event

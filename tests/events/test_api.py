@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import AdloomError, UnavailableError, ValidationFailedError
 from adloom.core.ids import BannerId
+from adloom.events.ingest.accept import ImpressionRequest, RequestInfo
 from adloom.events.ingest.api import ACCEPTED, PIXEL
-from adloom.events.ingest.request import ImpressionRequest, RequestInfo
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder

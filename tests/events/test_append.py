@@ -7,7 +7,7 @@ import pytest
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.append import EventAppender
-from adloom.events.log.entry import BEGINNING
+from adloom.events.log.event import BEGINNING
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId
-from adloom.events.log.entry import BEGINNING, parse_entry_id
-from adloom.events.log.event import Click, Event, Impression, Mark
+from adloom.events.log.event import BEGINNING, Click, Event, Impression, Mark, parse_entry_id
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EventTables

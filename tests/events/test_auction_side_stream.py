@@ -8,11 +8,15 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.events.auction_log.recording import BATCH_MAX, AuctionAppender
-from adloom.events.auction_log.side_stream import SIDE_STREAM, AuctionSideStream, pack_pair
+from adloom.events.auction_log.side_stream import (
+    BATCH_MAX,
+    SIDE_STREAM,
+    AuctionAppender,
+    AuctionSideStream,
+    pack_pair,
+)
 from adloom.events.auction_log.store import BID_BYTES_AT_ONCE, ROWS_AT_ONCE, AuctionTables, split_pieces
-from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import LogEvent, Served, Unsold, decode_event, encode_event
+from adloom.events.log.event import BEGINNING, LogEvent, Served, Unsold, decode_event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import BatchResult, CursorMovedError, PoisonEntryError
 from adloom.runtime.postgres import Pool

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError, ValidationFailedError
+from adloom.events.ingest.accept import ClickRequest, RequestInfo
 from adloom.events.ingest.batch import (
     COMMAS_MAX,
     EVENTS_MAX,
@@ -21,7 +22,6 @@ from adloom.events.ingest.batch import (
     split_batch,
 )
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.request import ClickRequest, RequestInfo
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder

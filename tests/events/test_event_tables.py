@@ -11,8 +11,7 @@ import pytest
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Event, Mark, Served
+from adloom.events.log.event import BEGINNING, Event, Mark, Served
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool

@@ -25,8 +25,7 @@ from adloom.events.log.event import Click, Impression, Mark
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.tables.store import EVENT_TABLES
-from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED
-from adloom.events.topics.publish import TOPICS_PROJECTION
+from adloom.events.topics.publish import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS_PROJECTION
 from adloom.ops.projections import ProjectionSpec, build_projections, list_projections, read_cursors
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.ports import free_port

@@ -12,8 +12,7 @@ from adloom.events.frequency.counts import BUILDING, GENERATION, FrequencyCounte
 from adloom.events.frequency.projection import FREQUENCY, FrequencyProjection
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.frequency.windows import Window
-from adloom.events.log.entry import LogEntry
-from adloom.events.log.event import Impression, Mark
+from adloom.events.log.event import Impression, LogEntry, Mark
 from adloom.events.ports import BatchResult, CursorMovedError
 from adloom.events.projections.dead_letters import wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.group import CONSUMER_KEPT, ConsumerGroup, count_readable, lock_key
 from adloom.runtime.embedded.valkey import EmbeddedValkey

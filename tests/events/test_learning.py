@@ -21,10 +21,9 @@ from adloom.core.ids import RequestId
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.ctr import trainer as training
 from adloom.events.ctr.pending import ExampleSampler
-from adloom.events.ctr.projection import LearningProjection
 from adloom.events.ctr.publish import MODEL, MODEL_NOTICES, ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
-from adloom.events.ctr.trainer import Trainer
+from adloom.events.ctr.trainer import LearningProjection, Trainer
 from adloom.events.log.event import Auctioned, Click, Impression, Mark
 from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError

@@ -10,7 +10,7 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, LogEntry
+from adloom.events.log.event import BEGINNING, LogEntry
 from adloom.events.ports import DecodedEntry
 from adloom.events.tables.partition_store import EventPartitions, ensure_days
 from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, PartitionMaintenance, RetentionPeriods

@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING
-from adloom.events.log.event import Event, encode_event
+from adloom.events.log.event import BEGINNING, Event, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, ProjectionStore
 from adloom.events.projections.dead_letters import DeadLetterQueue

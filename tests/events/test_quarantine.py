@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, LogEntry
-from adloom.events.log.event import encode_event
+from adloom.events.log.event import BEGINNING, LogEntry, encode_event
 from adloom.events.ports import CursorMovedError
 from adloom.events.projections.dead_letters import unwrap_redelivery, wrap_redelivery
 from adloom.events.projections.quarantine import TRIES_MAX, BatchApplier

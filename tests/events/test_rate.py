@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.ingest.ivt.rate import MINUTE, AddressMinute, FloodCounter, count_event
+from adloom.events.ingest.ivt.flags import MINUTE, AddressMinute, FloodCounter, count_event
 from tests.events.builders import NOW
 
 addresses = st.sampled_from([b"one", b"another", b"third"])

@@ -10,8 +10,7 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import RequestId
-from adloom.events.log.entry import LogEntry
-from adloom.events.log.event import Event, Impression, Mark, Served, encode_event
+from adloom.events.log.event import Event, Impression, LogEntry, Mark, Served, encode_event
 from adloom.events.log.stream import STREAM
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.projections.dead_letters import DeadLetterQueue, wrap_redelivery

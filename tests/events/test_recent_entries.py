@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.log.entry import BEGINNING, LogEntry
-from adloom.events.log.event import Impression, UnreadableEntryError, encode_event
+from adloom.events.log.event import BEGINNING, Impression, LogEntry, UnreadableEntryError, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import DecodedEntry
 from adloom.events.projections.group import ConsumerGroup, lock_key

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.events.log.entry import BEGINNING, parse_entry_id
+from adloom.events.log.event import BEGINNING, parse_entry_id
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup

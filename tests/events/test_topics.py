@@ -14,15 +14,15 @@ from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.log.event import Auctioned, Mark, Served, Unsold
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
-from adloom.events.topics.payload import (
+from adloom.events.topics.publish import (
     AD_SERVED,
     CLICK_TRACKED,
     IMPRESSION_TRACKED,
     TOPICS,
+    TopicsProjection,
     build_message,
     read_schema,
 )
-from adloom.events.topics.publish import TopicsProjection
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import (

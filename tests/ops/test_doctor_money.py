@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
-from adloom.budgets.money.reconcile import DayReconciliation, SpendDifference
+from adloom.budgets.money.reconcile_store import DayReconciliation, SpendDifference
 from adloom.budgets.money.store import MoneyWriter
 from adloom.cli import main as cli
 from adloom.core.clock import ManualClock

@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from adloom.events.ingest.request import RequestInfo
+from adloom.events.ingest.accept import RequestInfo
 from adloom.runtime.geoip import Countries, IPAddress
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser

@@ -9,14 +9,13 @@ import pytest
 
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign import step as campaign_step
-from adloom.budgets.campaign.seen import Offer
 from adloom.budgets.campaign.state import CampaignState, new_campaign
+from adloom.budgets.charges.offers import Offer
 from adloom.budgets.kinds import make_advertiser_kind, make_kinds
 from adloom.budgets.messages import CampaignMessage, CheckClock, ConfigureCampaign, LeaseUsage
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.runtime.actors.actor import ActorKind, AnyKind, StepResult
-from adloom.runtime.actors.ports import StateWrite
+from adloom.runtime.actors.actor import ActorKind, AnyKind, StateWrite, StepResult
 from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.selling import SellingProcess, Sold
 from simulation.budgets.world import BudgetPlan, simulate

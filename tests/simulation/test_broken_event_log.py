@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.events.log.entry import LogEntry, parse_entry_id
-from adloom.events.log.event import Event
+from adloom.events.log.event import Event, LogEntry, parse_entry_id
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from simulation.disk import Disk
 from simulation.faults import ROUGH

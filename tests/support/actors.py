@@ -16,16 +16,19 @@ from adloom.runtime.actors.actor import (
     Address,
     AnyKind,
     Effect,
+    FencedOutError,
     Persist,
     Publish,
     RecordRow,
     Reply,
+    StateRejectedError,
+    StateWrite,
     StepResult,
+    StoredState,
     Tell,
     Wake,
 )
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
 from simulation.faults import VirtualClock

@@ -18,9 +18,9 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     FastRoutes,
+    Limits,
     encode_head,
 )
-from adloom.runtime.http.fast.limits import Limits
 from adloom.runtime.http.fast.protocol import make_protocol
 from tests.support.http_wire import Wire
 

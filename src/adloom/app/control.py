@@ -52,9 +52,9 @@ from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
+from adloom.runtime.http.api.dependencies import build_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
-from adloom.runtime.http.api.openapi import build_document
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue

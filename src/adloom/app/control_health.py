@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 
 from adloom.resource.changes import read_version
 from adloom.runtime import postgres, valkey
-from adloom.runtime.http.api.openapi import Responses
+from adloom.runtime.http.api.dependencies import Responses
 
 READY_SECONDS_MAX = 5.0
 

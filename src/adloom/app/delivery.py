@@ -22,15 +22,13 @@ from adloom.app.metrics.delivery import ServeFigures, make_heartbeat, register_m
 from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
-from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionSideStream
+from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
-from adloom.events.log.spool.drain import DiskSpool
-from adloom.events.log.spool.setup import open_spool
+from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head

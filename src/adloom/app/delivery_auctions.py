@@ -7,8 +7,7 @@ from adloom.auction.bid import OwnBids
 from adloom.auction.score import HEURISTIC, Heuristic, Scoring
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
-from adloom.events.auction_log.recording import AuctionAppender
-from adloom.events.auction_log.side_stream import AuctionSideStream, pack_pair
+from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream, pack_pair
 from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender

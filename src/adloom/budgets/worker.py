@@ -9,25 +9,22 @@ from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
-from adloom.budgets.config.entity_config import EntityConfigurer
-from adloom.budgets.config.entity_lookup import CatalogAddresses
+from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.money.store import MoneyWriter
-from adloom.budgets.ports import Host
-from adloom.budgets.transport.broadcast import ValkeyBroadcaster
-from adloom.budgets.transport.inbox import Inbox
+from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.core.clock import Clock
 from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
 from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
-from adloom.runtime.valkey import Valkey
-from adloom.runtime.valkey_lock import ValkeyLock
+from adloom.runtime.valkey import Valkey, ValkeyLock
 
 
 class WorkerIdentity(NamedTuple):

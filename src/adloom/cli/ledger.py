@@ -82,8 +82,8 @@ def forget_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
 @app.command()
 def spool(*, data_dir: DataDir = None) -> None:
     """List what waits on this machine's disk for the ledger: ADLOOM_SPOOL_DIR's, or an installation's."""
+    from adloom.events.log.spool.drain import locate_spool
     from adloom.events.log.spool.inspect import describe_spool
-    from adloom.events.log.spool.setup import locate_spool
 
     for line in describe_spool(locate_spool(os.environ, data_directory(data_dir))):
         typer.echo(line)

@@ -11,11 +11,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.event import UnreadableEntryError, decode_event
+from adloom.events.log.event import UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue, unwrap_redelivery
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
-from adloom.events.topics.payload import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
+from adloom.events.topics.publish import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey

@@ -28,7 +28,7 @@ from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.ctr.store import LEARNING
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
-from adloom.events.log.entry import BEGINNING
+from adloom.events.log.event import BEGINNING
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
 from adloom.events.tables.store import EVENT_TABLES

@@ -5,7 +5,7 @@ from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.replay import ReplayError
 from adloom.cli.sync import SyncCommandError
-from adloom.runtime.embedded.identity import UnreachableError
+from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError
 from adloom.runtime.settings import SettingsError

@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING
+from adloom.events.log.event import BEGINNING
 from adloom.events.ports import CursorMovedError, PoisonEntryError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 

@@ -5,8 +5,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from adloom.events.log.entry import LogEntry
-from adloom.events.log.event import LogEvent
+from adloom.events.log.event import LogEntry, LogEvent
 
 
 class DecodedEntry(NamedTuple):

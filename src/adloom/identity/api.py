@@ -13,8 +13,7 @@ from adloom.identity import store
 from adloom.identity.model import ApiKey, ApiKeyNotFoundError, check_account
 from adloom.identity.sessions import TokenPair, UserSessions
 from adloom.runtime.auth import api_key_hint, hash_secret, new_api_key
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
 from adloom.runtime.http.client_address import find_client_address, rate_limit_key

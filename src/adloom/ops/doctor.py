@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from adloom.core.clock import Clock
-from adloom.events.log.spool.setup import locate_spool
+from adloom.events.log.spool.drain import locate_spool
 from adloom.ops.checks import database, event_log, machine, money, processes, spool, sync
 from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url

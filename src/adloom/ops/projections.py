@@ -10,7 +10,7 @@ from adloom.budgets.worker import BudgetActors, make_charges_projection
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
-from adloom.events.ctr import projection as learning
+from adloom.events.ctr import trainer as learning
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.cursor_store import read_all_cursors
 from adloom.events.followers.counted import RecentCounted

@@ -16,8 +16,7 @@ from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
 from adloom.resource.table import Owner
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
-from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 

@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
 from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
-from adloom.events.ingest.request import ClickRequest, ImpressionRequest, Moment
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
 from adloom.serving.direct.api import ServePageRequest

@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import FieldProblem, ValidationFailedError
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.stats.encode import csv_of, json_of
 from adloom.stats.model import Grouping, StatsQuestion

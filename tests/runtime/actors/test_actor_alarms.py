@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import ActorKind, Address, Effect, Persist, StepResult
-from adloom.runtime.actors.alarms import STALE_MIN, Alarms
 from adloom.runtime.actors.host import LOOK_SECONDS
-from adloom.runtime.actors.mailboxes import Mailboxes
+from adloom.runtime.actors.mailboxes import STALE_MIN, Alarms, Mailboxes
 from adloom.runtime.actors.runner import BROKEN_AFTER
 from simulation.faults import VirtualClock
 from tests.support.actors import START, Add, MemoryStates, Nap, Stage, Tally, a_tally, on_virtual_time

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import Address, FencedOutError, StateWrite, StoredState
 from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
-from adloom.runtime.actors.ports import FencedOutError, StateWrite, StoredState
 from simulation import loop as virtual
 from simulation.chance import seeded
 from simulation.faults import VirtualClock

@@ -9,9 +9,8 @@ import pytest
 
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
 from simulation.chance import seeded

@@ -8,8 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from adloom.runtime.embedded.binaries import install_postgres
-from adloom.runtime.embedded.identity import can_reach, find_unprivileged_user
+from adloom.runtime.embedded.binaries import can_reach, find_unprivileged_user, install_postgres
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import start

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import RunningServer
 from tests.support.http_wire import Wire
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import Limits
 from adloom.runtime.http.fast.protocol import LINGER_SECONDS
 from tests.support.echo_server import RunningServer
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import RunningServer
 from tests.support.http_wire import ClosedError, Wire
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import BIG_BYTES, RunningServer
 from tests.support.for_each import for_each
 from tests.support.http_wire import ClosedError, Wire

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import RunningServer
 from tests.support.http_wire import READ_SECONDS_MAX, Wire
 from tests.support.product import wait_until

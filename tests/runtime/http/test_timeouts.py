@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from adloom.runtime.http.fast.limits import Limits
-from adloom.runtime.http.timeouts import TimeoutProtocol
+from adloom.runtime.http.fast.fast_routes import Limits
+from adloom.runtime.http.server import TimeoutProtocol
 from tests.support.echo_server import RunningServer
 
 SECONDS_MAX = 0.2

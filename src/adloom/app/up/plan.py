@@ -12,7 +12,7 @@ import msgspec
 from adloom import VERSION
 from adloom.app.listeners import LISTEN_FD, listen, port_of
 from adloom.core.clock import Clock
-from adloom.events.log.spool.setup import locate_spool, make_spool_folder
+from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.installation import DataDirectory, Installation, Secrets

@@ -8,7 +8,7 @@ import msgspec
 from adloom.app.listeners import listen, port_of
 from adloom.app.progress import StepProgress
 from adloom.app.up.plan import delivery_children
-from adloom.events.log.spool.setup import make_spool_folder
+from adloom.events.log.spool.drain import make_spool_folder
 from adloom.runtime.settings import delivery_settings
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs

@@ -9,9 +9,8 @@ import msgspec
 from adloom.budgets.addresses import CAMPAIGN
 from adloom.budgets.campaign.headroom import compute_headroom, pacing_allowance
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.campaign.reports import queue_report
+from adloom.budgets.campaign.reports import publish_spend, queue_report
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.campaign.updates import publish_spend
 from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Persist, RecordRow

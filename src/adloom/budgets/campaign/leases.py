@@ -8,9 +8,14 @@ import msgspec
 from adloom.budgets.addresses import session_topic
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.campaign.reports import ask_for_more, compute_spare, has_unmet_demand, queue_report
+from adloom.budgets.campaign.reports import (
+    ask_for_more,
+    compute_spare,
+    has_unmet_demand,
+    publish_spend,
+    queue_report,
+)
 from adloom.budgets.campaign.state import NOTHING, CampaignState
-from adloom.budgets.campaign.updates import publish_spend
 from adloom.budgets.messages import (
     BudgetVerdict,
     LeaseAnswer,

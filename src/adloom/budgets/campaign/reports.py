@@ -1,4 +1,4 @@
-"""Reports of a campaign to its advertiser, and the allotments that answer them.
+"""What a campaign publishes of its budget, its reports to its advertiser, and the allotments that answer them.
 
 One report is in flight at a time. It is repeated until it is answered, each time with current figures;
 what happened meanwhile follows with the next. Amounts are totals, and the advertiser keeps the highest
@@ -10,13 +10,51 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.addresses import advertiser_address
-from adloom.budgets.campaign.headroom import compute_headroom
+from adloom.budgets.addresses import SPEND_TOPIC, advertiser_address
+from adloom.budgets.campaign.headroom import compute_headroom, find_exhausted_budget
 from adloom.budgets.campaign.state import NOTHING, CampaignState, PendingReport
-from adloom.budgets.campaign.updates import publish_spend
-from adloom.budgets.messages import Allotment, SpendReport
+from adloom.budgets.messages import Allotment, CampaignExhausted, CampaignRestored, SpendReport, SpendUpdate
 from adloom.core.money import Micros
-from adloom.runtime.actors.actor import Effect, Persist, Tell
+from adloom.runtime.actors.actor import Effect, Persist, Publish, Tell
+
+
+def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
+    config = state.config
+    assert config is not None
+    return SpendUpdate(
+        campaign_id=config.campaign_id,
+        advertiser_id=config.advertiser_id,
+        day=state.day,
+        window=state.window,
+        daily_budget=config.daily_budget,
+        total_budget=config.total_budget,
+        spent_window=state.spent_window,
+        spent_today=state.spent_today,
+        spent_total=state.spent_total,
+        held=state.held,
+        leased=state.leased,
+        at=now,
+    )
+
+
+def publish_spend(state: CampaignState, now: datetime) -> Publish:
+    return Publish(SPEND_TOPIC, build_spend_update(state, now))
+
+
+def publish_transition(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Publish when the budget runs out, or is restored: on the transition only."""
+    verdict = find_exhausted_budget(state)
+    if verdict is state.exhausted:
+        return state
+    assert state.config is not None
+    if verdict is None:
+        effects.append(Publish(SPEND_TOPIC, CampaignRestored(campaign_id=state.config.campaign_id, at=now)))
+    elif state.exhausted is None:
+        news = CampaignExhausted(campaign_id=state.config.campaign_id, verdict=verdict, at=now)
+        effects.append(Publish(SPEND_TOPIC, news))
+    effects.append(Persist())
+    return msgspec.structs.replace(state, exhausted=verdict)
+
 
 ATTEMPTS_MAX: Final = 5
 BACKOFF_MIN: Final = timedelta(milliseconds=100)

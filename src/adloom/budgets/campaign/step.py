@@ -27,9 +27,16 @@ from adloom.budgets.campaign.leases import (
     recall,
     release_expired,
 )
-from adloom.budgets.campaign.reports import apply_allotment, give_back, queue_report, repeat_report_if_due
+from adloom.budgets.campaign.reports import (
+    apply_allotment,
+    build_spend_update,
+    give_back,
+    publish_spend,
+    publish_transition,
+    queue_report,
+    repeat_report_if_due,
+)
 from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day, find_day
-from adloom.budgets.campaign.updates import build_spend_update, publish_spend, publish_transition
 from adloom.budgets.messages import (
     Allotment,
     AskBudget,

@@ -16,17 +16,23 @@ from uuid import UUID
 
 from rbloom import Bloom
 
-from adloom.budgets.campaign.seen import Offer, SeenOffers
-from adloom.budgets.charges.charge import EVENTS, build_awaited_click, build_confirm, may_cost, offer_key
+from adloom.budgets.charges.offers import (
+    EVENTS,
+    Offer,
+    SeenOffers,
+    build_awaited_click,
+    build_confirm,
+    may_cost,
+    offer_key,
+)
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.messages import CheckClock, Confirm, Confirms
-from adloom.budgets.ports import Host
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedLookup
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.mailboxes import MailboxFullError
+from adloom.runtime.actors.mailboxes import Host, MailboxFullError
 
 CHARGES: Final = "charges"
 # Campaigns gather charges for half a second before they write them, so a batch takes at least that long.

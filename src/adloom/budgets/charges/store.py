@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from adloom.budgets.campaign.seen import Offer
+from adloom.budgets.charges.offers import Offer
 from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
 from adloom.events.log.event import OCCURRED_AGE_MAX
 from adloom.runtime.postgres import Pool

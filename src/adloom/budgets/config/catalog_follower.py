@@ -14,10 +14,10 @@ import structlog
 
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
-from adloom.budgets.ports import Host
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"

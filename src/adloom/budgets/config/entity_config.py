@@ -1,7 +1,8 @@
-"""Configures campaigns and advertisers from the catalog before their first message."""
+"""Configures campaigns and advertisers from the catalog before their first message, and finds their addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -17,6 +18,7 @@ from adloom.budgets.addresses import (
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.configuration import build_advertiser_config, build_campaign_config
 from adloom.core.clock import Clock
+from adloom.core.ids import CampaignId
 from adloom.runtime.actors.actor import Address
 
 # An actor that was just configured may have no stored state yet.
@@ -82,3 +84,24 @@ class EntityConfigurer:
 
     def _seconds(self) -> float:
         return self._clock.now().timestamp()
+
+
+REMEMBERED_MAX: Final = 200_000  # About 80 MB; beyond, all are forgotten and looked up again.
+
+
+class CatalogAddresses:
+    """Looks the addresses of campaigns up in the catalog."""
+
+    def __init__(self, catalog: BudgetCatalog) -> None:
+        self._catalog = catalog
+        self._known: dict[UUID, Address] = {}
+
+    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
+        """Campaigns that are not in the catalog are left out."""
+        unknown = [one for one in campaign_ids if one not in self._known]
+        if unknown:
+            payers = await self._catalog.load_payers(unknown)
+            if len(self._known) + len(payers) > REMEMBERED_MAX:
+                self._known.clear()
+            self._known |= {one: campaign_address(CampaignId(one), payer) for one, payer in payers.items()}
+        return self._known

@@ -10,28 +10,30 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 import structlog
 
 from adloom.budgets.addresses import CAMPAIGN, campaign_address, parse_campaign_key, session_topic
 from adloom.budgets.messages import LeaseUsage, OpenWindow, SessionOver
-from adloom.budgets.ports import Host
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
     INBOX_CHANNEL,
     BudgetEnvelope,
+    BudgetUpdate,
     SessionEnds,
     SessionHeartbeat,
     SessionVoid,
     decode_envelopes,
+    encode_updates,
+    topic_channel,
 )
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import Broadcaster
+from adloom.runtime.actors.actor import Address, Broadcaster
+from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 WAITING_MAX: Final = 100_000  # First leases that wait to be noted; beyond, they are asked for again.
@@ -300,3 +302,21 @@ def _is_campaign(address: Address) -> bool:
 
 def _loop_seconds() -> float:
     return asyncio.get_running_loop().time()
+
+
+class ValkeyBroadcaster:
+    """Publishes to all listeners of a channel."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        """One round trip, one message per channel."""
+        by_topic: dict[str, list[BudgetUpdate]] = {}
+        for topic, message in said:
+            by_topic.setdefault(topic, []).append(cast("BudgetUpdate", message))
+        async with self._valkey.pipeline(transaction=False) as at_once:
+            for topic, news in by_topic.items():
+                # The stubs have each call wait for its own answer.
+                cast("Any", at_once).publish(topic_channel(topic), encode_updates(news))
+            await at_once.execute()

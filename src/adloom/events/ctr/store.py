@@ -14,8 +14,7 @@ from adloom.events.ctr.pending import (
     parse_purchase_days,
 )
 from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
-from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.event import OCCURRED_AGE_MAX, Impression
+from adloom.events.log.event import OCCURRED_AGE_MAX, Impression, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.postgres import Pool
 from adloom.runtime.postgres import Record as Row

@@ -1,4 +1,8 @@
-"""Trains the model from pending examples whose time is over, and publishes it.
+"""Learning click rates: impressions of auctions wait until their clicks are known, then train the model.
+
+The projection `learning` follows the auctions, which follow the event tables, so the context of the auction and the
+validity of the impression can be looked up. A click is learned when its impression's time is over, not before: a
+model that learns clicks at once and the rest half an hour later believes that everybody clicks every ad.
 
 The state is saved in the transaction that deletes its examples. A version fences out a second worker: a trainer
 that is refused, or does not know, drops what it has in memory and reads the state again.
@@ -6,8 +10,8 @@ that is refused, or does not know, drops what it has in memory and reads the sta
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import structlog
@@ -15,11 +19,12 @@ import structlog
 from adloom.auction.training import Learner, LearnerProgress, UnreadableLearnerError
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.ctr.pending import build_example
+from adloom.events.ctr.pending import MILLIS, ExampleSampler, build_example
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import DuePiece, LearningStore
+from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import Lag
-from adloom.events.ports import CursorMovedError
+from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 
 ROUND_SECONDS: Final = 5.0
 PUBLISH_SECONDS: Final = 30.0
@@ -164,3 +169,30 @@ class Trainer:
     def _drop_state(self) -> None:
         self._learner = self._learned_at = self._published = None
         self.version = 0
+
+
+BATCH_MAX: Final = 2_000
+
+
+class LearningProjection:
+    """Stores impressions as pending examples."""
+
+    def __init__(
+        self, store: LearningStore, *, wait: timedelta, sampler: ExampleSampler | None = None
+    ) -> None:
+        self._store = store
+        self._wait = wait
+        self._sampler = sampler or ExampleSampler()
+
+    async def read_cursor(self) -> str:
+        return await self._store.read_cursor()
+
+    async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
+        """Store the impressions of a batch as pending, and move the cursor."""
+        found = await self._store.find_impressions(records)
+        now_ms = parse_entry_id(cursor)[0]
+        taken = self._sampler.sample(found, now_ms=now_ms)
+        last_ms = max((one.seen_ms for one in taken), default=0)
+        due_at = datetime.fromtimestamp(last_ms / MILLIS, UTC) + self._wait
+        await self._store.add_pending(taken, due_at=due_at, after=after, cursor=cursor)
+        return BatchResult(counted=len(taken), dropped=len(found) - len(taken))

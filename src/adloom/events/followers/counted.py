@@ -12,8 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.log.entry import BEGINNING, parse_entry_id
-from adloom.events.log.event import LogEvent
+from adloom.events.log.event import BEGINNING, LogEvent, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # As many as there are recent entries, whose events these are: 6 MB.

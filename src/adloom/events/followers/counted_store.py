@@ -9,8 +9,7 @@ import msgspec
 
 from adloom.events.cursor_store import BY_INDEX, translate_database_errors
 from adloom.events.followers.counted import CountedEntry, RecentCounted
-from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.event import Click, Impression, Unsold, get_event_time
+from adloom.events.log.event import Click, Impression, Unsold, get_event_time, parse_entry_id
 from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.postgres import Record as Row

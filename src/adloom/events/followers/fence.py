@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.followers.counted import CountedEntry, CountedLookup
-from adloom.events.log.entry import BEGINNING
+from adloom.events.log.event import BEGINNING
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 

@@ -23,8 +23,7 @@ from adloom.events.frequency.counts import (
     rebuilt_key,
 )
 from adloom.events.frequency.windows import list_buckets
-from adloom.events.log.entry import BEGINNING, parse_entry_id
-from adloom.events.log.event import Impression
+from adloom.events.log.event import BEGINNING, Impression, parse_entry_id
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 

@@ -23,8 +23,7 @@ from adloom.events.frequency.counts import (
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
 from adloom.events.frequency.windows import find_live_start, list_live_buckets
-from adloom.events.log.entry import LogEntry, parse_entry_id
-from adloom.events.log.event import UnreadableEntryError, decode_event
+from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError, SilentProgress

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adloom.events.cursor_store import CURSOR
 from adloom.events.frequency.projection import SECONDS_AN_HOUR, ShownCount
-from adloom.events.log.entry import BEGINNING
+from adloom.events.log.event import BEGINNING
 from adloom.runtime.postgres import Connection, Pool
 
 ROWS_A_BATCH: Final = 500

@@ -12,7 +12,12 @@ from uuid import UUID
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
 from adloom.events.ingest.accept import (
+    UNKNOWN_REQUEST,
     CatalogIds,
+    ClickRequest,
+    ImpressionRequest,
+    Report,
+    RequestInfo,
     attribute_to_offer,
     build_click_report,
     build_event,
@@ -22,7 +27,6 @@ from adloom.events.ingest.accept import (
 )
 from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
-from adloom.events.ingest.request import UNKNOWN_REQUEST, ClickRequest, ImpressionRequest, Report, RequestInfo
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import encode_event

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from adloom.core.errors import AdloomError, FieldProblem, UnavailableError, ValidationFailedError
-from adloom.events.ingest.request import ClickRequest, ImpressionRequest, Report
+from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Report
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, encode_head
 

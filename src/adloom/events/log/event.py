@@ -1,4 +1,4 @@
-"""The events of the log: an auction was held, an offer was served, a browser reported an impression or a click.
+"""Entries of the event log, and their events: an auction, a served offer, a reported impression or click.
 
 The tag of a kind has its version. Fields may be added with a default, and older entries are read as before. Any other
 change is a new tag beside the old one, because the log is read again from its beginning.
@@ -16,6 +16,22 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
+
+BEGINNING: Final = "0-0"
+
+
+class LogEntry(msgspec.Struct, frozen=True, gc=False):
+    """One entry of the event log; its id begins with the millisecond in which it was appended."""
+
+    id: str
+    data: bytes
+
+
+def parse_entry_id(entry_id: str) -> tuple[int, int]:
+    """Return a sort key: ids do not sort as texts."""
+    millis, _, sequence = entry_id.partition("-")
+    return int(millis), int(sequence or 0)
+
 
 OCCURRED_AGE_MAX: Final = timedelta(hours=24)
 OCCURRED_AHEAD_MAX: Final = timedelta(minutes=5)

@@ -8,7 +8,7 @@ import msgspec
 from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import LogEntry
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import LogEntry
 from adloom.events.log.stream import DEAD_STREAM, STREAM
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 

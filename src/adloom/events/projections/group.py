@@ -19,12 +19,11 @@ from typing import Final, TypeAlias, cast
 from redis.exceptions import ResponseError
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import LogEntry, parse_entry_id
+from adloom.events.log.event import LogEntry, parse_entry_id
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.recent_entries import RecentEntries
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
-from adloom.runtime.valkey_lock import LEASE, ValkeyLock
+from adloom.runtime.valkey import LEASE, Valkey, ValkeyLock, retry_if_disconnected, unavailable_when_away
 
 CONSUMER_KEPT: Final = timedelta(hours=1)
 MOVE_SECONDS: Final = 1.0  # How often a follower's group is moved to the follower's cursor.

@@ -12,8 +12,7 @@ from typing import Final
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import LogEntry
-from adloom.events.log.event import UnreadableEntryError, decode_event
+from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event
 from adloom.events.ports import (
     BatchResult,
     CursorMovedError,

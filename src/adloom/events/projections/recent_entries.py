@@ -7,8 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from adloom.events.log.entry import LogEntry, parse_entry_id
-from adloom.events.log.event import decode_event
+from adloom.events.log.event import LogEntry, decode_event, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.

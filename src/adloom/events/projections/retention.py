@@ -10,7 +10,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import EventLogSize, Lag
 
 LOOK_SECONDS: Final = 5.0

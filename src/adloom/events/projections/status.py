@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adloom.events.log.entry import parse_entry_id
+from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import STREAM, EventLogSize, Lag, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import lock_key

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple, cast
 
-from adloom.events.log.entry import LogEntry
+from adloom.events.log.event import LogEntry
 from adloom.events.log.stream import FIELD, STREAM
 from adloom.events.projections import dead_letters
 from adloom.runtime.valkey import Valkey, unavailable_when_away

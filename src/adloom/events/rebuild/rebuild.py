@@ -15,8 +15,7 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
-from adloom.events.log.event import UnreadableEntryError, decode_event
+from adloom.events.log.event import BEGINNING, LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import BatchResult, DecodedEntry, PoisonEntryError
 from adloom.events.projections.dead_letters import unwrap_redelivery
 from adloom.events.rebuild import store as rebuild_store

@@ -16,8 +16,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark
+from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 IMPRESSIONS: Final = "banner_impressions"

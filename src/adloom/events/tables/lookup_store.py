@@ -8,8 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from adloom.events.log.entry import parse_entry_id
-from adloom.events.log.event import Event
+from adloom.events.log.event import Event, parse_entry_id
 from adloom.events.tables.apply_batch import (
     CLICKS,
     GOOD,

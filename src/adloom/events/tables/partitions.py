@@ -14,7 +14,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.log.entry import BEGINNING, LogEntry, parse_entry_id
+from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
 from adloom.runtime.postgres import POSTGRES_AWAY
 
 LOOK_SECONDS: Final = 3600.0

@@ -26,8 +26,7 @@ from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visit
 from adloom.explain.steps import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings

@@ -21,8 +21,7 @@ from adloom.explain.campaign.verdict import (
 from adloom.explain.store import read_campaign
 from adloom.explain.traffic import AuctionTally
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
 
 LOOKED_BACK: Final = timedelta(hours=1)

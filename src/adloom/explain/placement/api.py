@@ -13,8 +13,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
 from adloom.explain.steps import CandidateOutcome
 from adloom.explain.store import read_placement
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import find_zone

@@ -24,8 +24,7 @@ from adloom.identity.account.model import (
 )
 from adloom.identity.model import User, check_account
 from adloom.runtime.auth import Passwords
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 from adloom.runtime.postgres import Connection

@@ -23,8 +23,7 @@ from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
 from adloom.ops.checks.processes import judge_heartbeats, judge_served_version, judge_spooled_bytes
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from adloom.ops.checks.finding import Finding, fail, ok, warn
-from adloom.runtime.embedded.identity import UnreachableError, find_unprivileged_user, find_unreachable_folder
+from adloom.runtime.embedded.binaries import UnreachableError, find_unprivileged_user, find_unreachable_folder
 from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
 
 PYTHON_MIN = (3, 11)

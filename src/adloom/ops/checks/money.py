@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adloom.budgets.leader import OWNER_KEY
-from adloom.budgets.money.reconcile import DayReconciliation
-from adloom.budgets.money.reconcile_store import reconcile_day
+from adloom.budgets.money.reconcile_store import DayReconciliation, reconcile_day
 from adloom.core.clock import Clock
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.ops.checks import database

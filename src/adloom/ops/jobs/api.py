@@ -11,8 +11,7 @@ from pydantic import Field
 from adloom.core.actor import Actor
 from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import require_admin
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.jobs.queue import JobQueue, JobState, ListedJob

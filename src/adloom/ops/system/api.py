@@ -17,8 +17,7 @@ from adloom.ops.system.model import (
     event_text,
 )
 from adloom.resource.changes import read_version
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
 from adloom.runtime.telemetry.heartbeat import MINUTE, HeartbeatReader, ProcessHeartbeat, TrafficCounts
 from adloom.runtime.valkey import Valkey

@@ -17,8 +17,7 @@ from adloom.resource.transfer.document import RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
 from adloom.resource.transfer.sheet import read_csv, write_csv
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Ids, Now
-from adloom.runtime.http.api.openapi import NEEDS_A_TOKEN, problems
+from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body
 
 JSON: Final = "application/json"

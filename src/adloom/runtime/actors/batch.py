@@ -16,11 +16,12 @@ from adloom.runtime.actors.actor import (
     Publish,
     RecordRow,
     Reply,
+    StateWrite,
+    StoredState,
     Tell,
     Wake,
 )
 from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import StateWrite, StoredState
 
 
 class ActiveActor:

@@ -15,9 +15,17 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.actor import Address, AnyKind, Tell
+from adloom.runtime.actors.actor import (
+    ActorCounts,
+    Address,
+    AnyKind,
+    Broadcaster,
+    FencedOutError,
+    FirstMessages,
+    StateStore,
+    Tell,
+)
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
-from adloom.runtime.actors.ports import ActorCounts, Broadcaster, FencedOutError, FirstMessages, StateStore
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.

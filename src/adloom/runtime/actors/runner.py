@@ -19,11 +19,19 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.random import Chance
-from adloom.runtime.actors.actor import Address, AnyKind, Tell, UnreadableActorStateError
-from adloom.runtime.actors.alarms import Alarms
+from adloom.runtime.actors.actor import (
+    ActorCounts,
+    Address,
+    AnyKind,
+    Broadcaster,
+    FencedOutError,
+    FirstMessages,
+    StateStore,
+    Tell,
+    UnreadableActorStateError,
+)
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
-from adloom.runtime.actors.mailboxes import Envelope
-from adloom.runtime.actors.ports import ActorCounts, Broadcaster, FencedOutError, FirstMessages, StateStore
+from adloom.runtime.actors.mailboxes import Alarms, Envelope
 
 STEPS_AT_ONCE: Final = 200
 KEPT_AT_ONCE: Final = 2_000

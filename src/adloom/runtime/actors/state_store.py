@@ -10,8 +10,7 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.ports import FencedOutError, StateRejectedError, StateWrite, StoredState
+from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 LOAD: Final = """

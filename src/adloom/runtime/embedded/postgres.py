@@ -11,8 +11,13 @@ from pathlib import Path
 
 import asyncpg
 
-from adloom.runtime.embedded.binaries import install_postgres, postgres_home
-from adloom.runtime.embedded.identity import find_unprivileged_user, find_unreachable_folder, give_ownership
+from adloom.runtime.embedded.binaries import (
+    find_unprivileged_user,
+    find_unreachable_folder,
+    give_ownership,
+    install_postgres,
+    postgres_home,
+)
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.supervisor.program import Program, run
 

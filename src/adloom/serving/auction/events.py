@@ -15,9 +15,15 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
 from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
-from adloom.events.ingest.accept import build_correlation_id, verify_token
+from adloom.events.ingest.accept import (
+    ClickRequest,
+    CorrelationId,
+    ImpressionRequest,
+    Moment,
+    build_correlation_id,
+    verify_token,
+)
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.request import ClickRequest, CorrelationId, ImpressionRequest, Moment
 from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute

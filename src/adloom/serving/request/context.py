@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.events.ingest.request import RequestInfo
+from adloom.events.ingest.accept import RequestInfo
 from adloom.runtime.geoip import CountryLookup, NoCountries
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers

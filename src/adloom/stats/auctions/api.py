@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text100, Text255
 from adloom.runtime.listing import Listed

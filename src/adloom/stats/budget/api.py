@@ -13,8 +13,7 @@ from adloom.core.money import Micros
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PriceShown
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.valkey import Valkey

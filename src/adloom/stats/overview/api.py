@@ -8,8 +8,7 @@ from pydantic import Field
 
 from adloom.core.actor import Actor, Role
 from adloom.core.money import Micros
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts

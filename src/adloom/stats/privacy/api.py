@@ -17,8 +17,7 @@ from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.api import CurrentCatalog
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store

@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
 from adloom.stats.rejected import store

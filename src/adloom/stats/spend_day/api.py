@@ -14,8 +14,7 @@ from adloom.catalog.advertiser.resource import advertisers
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros, paisa_from_micros
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.schedule.budget_day import BudgetDay, build_budget_day
 from adloom.schedule.pacing import PacingStrategy

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob

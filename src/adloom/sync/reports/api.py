@@ -12,8 +12,7 @@ from pydantic import Field, field_validator
 
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute
-from adloom.runtime.http.api.openapi import problems
+from adloom.runtime.http.api.dependencies import Database, GuardedRoute, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.postgres import Pool
 from adloom.sync.api import PREFIX, Day, SellerId, SellerReads

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from adloom.events.ingest.ivt.flags import (
     NO_FLAGS,
     UNKNOWN_SENDER,
+    FloodCounter,
     Network,
     Networks,
     Sender,
@@ -21,7 +22,6 @@ from adloom.events.ingest.ivt.flags import (
     describe_sender,
     is_prefetch,
 )
-from adloom.events.ingest.ivt.rate import FloodCounter
 from adloom.events.log.event import Mark
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers

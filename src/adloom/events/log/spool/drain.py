@@ -5,7 +5,9 @@ is known to be away. What dead processes left is drained beside.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -13,11 +15,13 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import IdSource
+from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, EventLog
 from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlog
-from adloom.events.log.spool.disk import SpoolDisk
+from adloom.events.log.spool.disk import LocalDisk, SpoolDisk, make_folder
 from adloom.events.log.spool.format import escape_owner
+from adloom.runtime.installation import DataDirectory
+from adloom.runtime.settings import DeliverySettings, SettingsError
 
 PROBE_SECONDS_MIN: Final = 0.05
 PROBE_SECONDS_MAX: Final = 1.0
@@ -229,3 +233,43 @@ class DiskSpool:
         self._count_max = PROBE_COUNT
         self._owed = 0
         self._progress.set()
+
+
+FOLDER_NAME = "spool"
+
+
+def locate_spool(variables: Mapping[str, str], directory: DataDirectory) -> Path:
+    """Return the folder in which all processes of an installation keep their spools."""
+    return Path(variables.get("ADLOOM_SPOOL_DIR") or directory.path / FOLDER_NAME).absolute()
+
+
+def make_spool_folder(settings: DeliverySettings) -> None:
+    """Make the folder of the spool; SettingsError where that cannot be."""
+    if not settings.spool_bytes_max:
+        return
+    folder = settings.spool_directory
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise SettingsError(
+            f"ADLOOM_SPOOL_DIR is '{folder}': expected a directory that this user can make and write "
+            f"({error.strerror}). ADLOOM_SPOOL_BYTES_MAX=0 does without."
+        ) from error
+
+
+@asynccontextmanager
+async def open_spool(settings: DeliverySettings, event_log: EventLog) -> AsyncGenerator[DiskSpool | None]:
+    """Open the spool of a delivery process, unless its settings say none."""
+    if not settings.spool_bytes_max:
+        yield None
+        return
+    make_spool_folder(settings)
+    disk = LocalDisk(settings.spool_directory)
+    limits = SpoolLimits(bytes_max=settings.spool_bytes_max)
+    try:
+        async with DiskSpool(
+            disk, event_log, process=settings.telemetry.process, ids=SystemIds(), limits=limits
+        ) as spool:
+            yield spool
+    finally:
+        disk.close()

@@ -19,7 +19,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from adloom.core.errors import UnavailableError
-from adloom.runtime.http.fast.asgi import scope_of
 from adloom.runtime.http.fast.errors import (
     RequestRejectedError,
     RequestTimeoutError,
@@ -27,17 +26,18 @@ from adloom.runtime.http.fast.errors import (
     on_resolved,
 )
 from adloom.runtime.http.fast.fast_routes import (
+    DEFAULT_LIMITS,
     FastAnswer,
     FastRequest,
     FastResult,
     FastRoute,
     FastRoutes,
+    Limits,
     PendingAnswer,
     problem_answer,
 )
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
-from adloom.runtime.http.fast.limits import DEFAULT_LIMITS, Limits
-from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser
+from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser, scope_of
 from adloom.runtime.http.fast.tick_batch import TickBatch
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.

@@ -2,9 +2,12 @@
 
 from enum import Enum, auto
 from typing import Protocol
+from urllib.parse import unquote
 
 import httptools
 import structlog
+from uvicorn._types import HTTPScope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adloom.core.errors import AdloomError, BadRequestError, BodyTooLargeError
 from adloom.runtime.http.fast.errors import (
@@ -16,8 +19,7 @@ from adloom.runtime.http.fast.errors import (
     UriTooLongError,
     rejection_of,
 )
-from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, index_headers
-from adloom.runtime.http.fast.limits import Limits
+from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, Limits, index_headers
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -277,3 +279,22 @@ def _refusal_of(error: httptools.HttpParserError) -> RequestRejectedError:
         log.error("request_reading_failed", exc_info=error)
         return RequestRejectedError(INTERNAL_FAILURE)
     return rejection_of(BadRequestError("This is not an HTTP/1.1 request."))
+
+
+def scope_of(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
+    raw_path = connection.root_path.encode("ascii") + request.path
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": request.version,
+        "method": request.method.decode("ascii"),
+        "scheme": connection.scheme or "http",
+        "path": connection.root_path + unquote(request.path.decode("ascii")),
+        "raw_path": raw_path,
+        "query_string": request.query,
+        "root_path": connection.root_path,
+        "headers": request.headers,
+        "client": connection.client,
+        "server": connection.server,
+        "state": connection.app_state.copy(),
+    }
