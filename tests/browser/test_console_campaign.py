@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -241,3 +242,18 @@ def test_a_preview_shows_what_is_typed_and_names_a_missing_image(console: Visit,
 
     expect(frame.get_by_text("As it will be")).to_be_visible()
     expect(frame.get_by_text("This picture could not be loaded:")).to_be_visible()
+
+
+def test_a_preview_that_gets_its_width_late_takes_the_ratio_of_a_computer(
+    console: Visit, product: Product
+) -> None:
+    page = console.page
+    page.set_viewport_size({"width": 300, "height": 640})
+    scene = quote('{"layout": "full_static", "banners": [{"headline": "Wide"}]}')
+    page.goto(f"{product.control_url}/console/preview#{scene}")
+    place = page.locator("[data-adloom]")
+    expect(place).to_have_css("--adloom-ratio", "16/9")
+
+    page.set_viewport_size({"width": 1100, "height": 640})
+
+    expect(place).to_have_css("--adloom-ratio", "4")

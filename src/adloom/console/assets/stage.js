@@ -62,6 +62,9 @@
     window.adloom?.refresh(SLUG);
   });
 
+  // The tag chooses the ratio of a placement by the width that it finds: a frame may get its own after it has loaded.
+  addEventListener("resize", () => location.reload());
+
   set();
   look();
   const tag = document.createElement("script");
