@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adloom import console
-from adloom.console.components.charts.scatter import make_options
+from adloom.console.components.charts.chart import scatter_options
 
 NAME = "<img src=x onerror=window.pwned=1>"
 
 
 def test_a_tooltip_shows_a_name_as_text() -> None:
-    options = make_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
+    options = scatter_options({"feed": [(9.0, 7.01, NAME)]}, across="eCPM", up="`${price}`")
 
     assert options["series"][0]["data"] == [[9.0, 7.01, NAME, 1]]
     assert options["tooltip"][":formatter"] == (
@@ -21,7 +21,7 @@ def test_a_tooltip_shows_a_name_as_text() -> None:
 
 
 def test_only_constants_are_written_into_parsed_strings() -> None:
-    """See `components/attributes.py`: other values go through `set_attributes`."""
+    """See `set_attributes`: other values go through `set_attributes`."""
     root = Path(console.__file__).parent
     found = [
         f"{path.relative_to(root)}:{call.lineno} {ast.unparse(value)}"

@@ -9,7 +9,7 @@ import pytest
 from nicegui import Client, ui
 from nicegui.page import page
 
-from adloom.console.components.live import refresh_every
+from adloom.console.page import refresh_every
 
 SLOW_SECONDS = 0.05
 RESTED_SECONDS = 10 * SLOW_SECONDS

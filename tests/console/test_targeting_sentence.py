@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from adloom.console import strings
-from adloom.console.components.targeting_sentence import ORDER, describe_rule, describe_rules
-from adloom.console.pages.campaigns.targeting import CHOICES, OPERATOR_LABELS, RULE_ICONS
+from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
+from adloom.console.pages.campaigns.targeting import CHOICES, OPERATOR_LABELS
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
 
@@ -61,7 +60,7 @@ def test_each_kind_of_rule_has_a_description(rule: dict[str, Any], part: str) ->
 
 
 def test_every_rule_type_and_operator_can_be_described_and_chosen() -> None:
-    assert set(ORDER) == set(RuleType) == set(strings.RULE_TYPES) == set(RULE_ICONS)
+    assert set(RULE_WORDS) == set(RuleType)
     assert {operator for operators in OPERATORS.values() for operator in operators} == set(OPERATOR_LABELS)
 
 

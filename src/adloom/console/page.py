@@ -1,14 +1,15 @@
 """How a page is made: `page` checks who is logged in, frames the page and calls its builder.
 
 @page("/console/campaigns", title="Campaigns", roles=BUYERS)
-async def campaigns(visit: Visit) -> None:
+async def campaigns(visit: PageVisit) -> None:
     with heading("Campaigns"): ...
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from fastapi import Request, Response
@@ -25,7 +26,11 @@ from adloom.core.clock import Clock
 
 # A page is sent when it is built; put slower work in a timer.
 BUILD_SECONDS_MAX: Final = 30.0
+# Rest ten times as long as a refresh took, so that open pages do not keep the database busy.
+REST: Final = 10
 FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+NOTHING_HERE: Final = "There is nothing at this address"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -117,18 +122,10 @@ def _show_failure(error: Exception) -> None:
             notify_error("Something went wrong on our side. See the log.")
 
 
-NOTHING_HERE: Final = "There is nothing at this address"
-
-
-NOT_FOUND = 404
-
-
 def register_not_found() -> None:
     """Register the page for all other addresses; call it after all pages are registered."""
 
-    @page("/console/{rest:path}", title=NOTHING_HERE)
-    async def not_found(visit: PageVisit) -> None:
-        del visit
+    async def not_found(_: PageVisit) -> None:
         ui.context.client.status_code = NOT_FOUND
         empty_state(
             "explore_off",
@@ -138,4 +135,24 @@ def register_not_found() -> None:
             href="/console",
         )
 
-    assert callable(not_found)
+    page("/console/{rest:path}", title=NOTHING_HERE)(not_found)
+
+
+def refresh_every(seconds: float, refresh: Callable[[], Awaitable[object]]) -> None:
+    """Refresh regularly, less often if a refresh is slow, and not while the tab is hidden."""
+
+    async def refresh_and_rest() -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            await refresh()
+        finally:
+            # The interval runs from start to start.
+            timer.interval = max(seconds, (1 + REST) * (clock() - began))
+
+    timer = ui.timer(seconds, refresh_and_rest, immediate=False)
+
+    def on_visibility(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        timer.active = bool(event.args)
+
+    ui.on("adloom_visible", on_visibility)

@@ -151,8 +151,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     def tab_of(self, owner: str) -> Tab:
         """Make a tab of an owner's detail page that lists its items; `owner` is the field of an item with its id."""
 
-        async def build(visit: PageVisit, item: Json, reload: Reload) -> None:
-            del reload
+        async def build(visit: PageVisit, item: Json, _: Reload) -> None:
             await self.table(visit, **{owner: item["id"]}).show()
 
         return Tab(f"Its {self.noun}s", build)
@@ -236,8 +235,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
             await self.fields(visit, form, is_new)
 
-    async def _show_history(self, visit: PageVisit, item: Json, reload: Reload) -> None:
-        del reload
+    async def _show_history(self, visit: PageVisit, item: Json, _: Reload) -> None:
         await show_history(visit, self.noun, item["id"])
 
     def ask_delete(self, visit: PageVisit, item: Json, reload: Reload) -> None:

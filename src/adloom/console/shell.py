@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 from nicegui import ui
 
-from adloom.console.client import ApiClient, ProblemError
-from adloom.console.components.attributes import set_attributes
-from adloom.console.components.forms.form import Form
-from adloom.console.components.messages import notify_success, open_dialog
+from adloom.console.client import ApiClient
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import set_attributes
+from adloom.console.components.messages import notify_success
 from adloom.console.session import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
@@ -122,19 +122,12 @@ _LOG_OUT_FORM = (
 
 
 def _change_password(api: ApiClient) -> None:
-    with open_dialog("Change password") as dialog:
-        form = Form()
+    async def save(form: Form) -> None:
+        await api.put("/admin/accounts/me/password", form.values())
+        # This ended all sessions, including this one.
+        notify_success("Your password is changed. Log in with it.")
+        ui.navigate.to(LOG_IN)
+
+    with form_dialog("Change password", "Save", save) as form:
         form.password("currentPassword", "Current password", autocomplete="current-password")
         form.password("newPassword", "New password", autocomplete="new-password")
-
-        async def save() -> None:
-            try:
-                await api.put("/admin/accounts/me/password", form.values())
-            except ProblemError as error:
-                form.show_error(error)
-                return
-            # This ended all sessions, including this one.
-            notify_success("Your password is changed. Log in with it.")
-            ui.navigate.to(LOG_IN)
-
-        form.buttons("Save", save, on_cancel=dialog.close)

@@ -2,7 +2,17 @@
 
 from typing import Final
 
-ACCOUNT_HINT: Final = "The id of the advertiser or publisher that it acts for."
+from adloom.console.theme import asset
+
+
+def _read_names(file: str) -> dict[str, str]:
+    pairs = (line.split(" ", 1) for line in asset(file).decode().splitlines())
+    return dict(sorted(((code, name) for code, name in pairs), key=lambda pair: pair[1]))
+
+
+COUNTRIES: Final = _read_names("countries.txt")  # By ISO 3166-1 alpha-2.
+LANGUAGES: Final = _read_names("languages.txt")  # By ISO 639; those that browsers send most.
+
 AGAINST_PLAN: Final = "Spend against plan"
 AUCTION_FUNNEL: Final = "From all candidates to the winner"
 COULD_NOT_LOAD: Final = "This could not be loaded"
@@ -73,17 +83,6 @@ ROLES: Final = {
     "viewer": "Viewer: reads everything",
     "advertiser": "Advertiser: its own campaigns",
     "publisher": "Publisher: its own placements",
-}
-RULE_TYPES: Final = {
-    "country": "Country",
-    "device": "Device",
-    "language": "Language",
-    "login_state": "Logged in or not",
-    "new_visitor": "New or returning",
-    "user_segment": "Segment",
-    "referrer_domain": "Where readers come from",
-    "hour_of_day": "Hour of the day",
-    "day_of_week": "Day of the week",
 }
 SCHEDULE_STATUSES: Final = {
     "draft": "Draft",

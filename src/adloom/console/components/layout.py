@@ -2,18 +2,30 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from markupsafe import Markup, escape
 from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ProblemError
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.messages import notify_success
 
 SPARK_WIDTH: Final = 100
 SPARK_HEIGHT: Final = 30
+
+Element = TypeVar("Element", bound=ui.element)
+
+
+def set_attributes(element: Element, **values: str) -> Element:
+    """Set attributes to any text; `aria_label` sets aria-label.
+
+    A string of `props` is parsed: a quote in a value would end it, and a script could follow. So `props` gets our
+    own constants only.
+    """
+    for name, value in values.items():
+        element.props[name.replace("_", "-")] = value
+    return element
 
 
 def heading(
@@ -163,10 +175,14 @@ class Tile:
 
 
 def snippet(text: str) -> None:
+    with ui.element("div").classes("al-snippet"):
+        ui.html(f"<code>{escape(text)}</code>", sanitize=False, tag="pre")
+        copy_button(text)
+
+
+def copy_button(text: str) -> None:
     def copy() -> None:
         ui.clipboard.write(text)
         notify_success("Copied.")
 
-    with ui.element("div").classes("al-snippet"):
-        ui.html(f"<code>{escape(text)}</code>", sanitize=False, tag="pre")
-        ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')
+    ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')

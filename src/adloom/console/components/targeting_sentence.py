@@ -1,46 +1,56 @@
-"""Targeting rules as one sentence."""
+"""Targeting rules in words: how each kind is named, entered and described, and all rules as one sentence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adloom.console import strings
-from adloom.console.countries import COUNTRIES, LANGUAGES
+import msgspec
 
-# In the order of speech: where, on what, to whom, when.
-ORDER: Final = (
-    "country",
-    "device",
-    "language",
-    "login_state",
-    "new_visitor",
-    "user_segment",
-    "referrer_domain",
-    "day_of_week",
-    "hour_of_day",
-)
+from adloom.console import strings
+
 DAYS_A_WEEK: Final = 7
 SPAN_MIN: Final = 3
-_LISTS: Final = {
-    "country": ("in {names}", "outside {names}"),
-    "device": ("on {names}", "not on {names}"),
-    "language": ("to readers of {names}", "not to readers of {names}"),
-    "user_segment": ("to the segment {names}", "not to the segment {names}"),
-    "referrer_domain": ("to visitors from {names}", "not to visitors from {names}"),
-    "day_of_week": ("on {names}", "not on {names}"),
-    "hour_of_day": ("in the hours {names}", "not in the hours {names}"),
-}
-_FLAGS: Final = {
-    "login_state": ("not to logged-in readers", "to logged-in readers"),
-    "new_visitor": ("to returning visitors", "to new visitors"),
-}
 
 Rule = Mapping[str, Any]
+
+
+class RuleWords(msgspec.Struct, frozen=True):
+    """The words for one kind of rule. A flag has words for false and true, others for `in` and `not_in`."""
+
+    label: str
+    icon: str
+    parts: tuple[str, str]
+    values: str | tuple[str, str]  # The label of the field, or those of false and true.
+    names: Mapping[Any, str] = msgspec.field(default_factory=dict[Any, str])
+
+
+# In the order of speech: where, on what, to whom, when.
+# fmt: off
+RULE_WORDS: Final = {
+    "country": RuleWords("Country", "public", ("in {names}", "outside {names}"), "Countries", strings.COUNTRIES),
+    "device": RuleWords("Device", "devices", ("on {names}", "not on {names}"), "Devices", strings.DEVICES),
+    "language": RuleWords("Language", "translate", ("to readers of {names}", "not to readers of {names}"),
+                          "Languages", strings.LANGUAGES),
+    "login_state": RuleWords("Logged in or not", "how_to_reg",
+                             ("not to logged-in readers", "to logged-in readers"), ("Not logged in", "Logged in")),
+    "new_visitor": RuleWords("New or returning", "waving_hand",
+                             ("to returning visitors", "to new visitors"), ("Returning", "New")),
+    "user_segment": RuleWords("Segment", "group_work", ("to the segment {names}", "not to the segment {names}"),
+                              "Names of segments; press Enter after each"),
+    "referrer_domain": RuleWords("Where readers come from", "link",
+                                 ("to visitors from {names}", "not to visitors from {names}"),
+                                 "Domains such as example.com; press Enter after each"),
+    "day_of_week": RuleWords("Day of the week", "calendar_today", ("on {names}", "not on {names}"),
+                             "Days", dict(enumerate(strings.DAYS))),
+    "hour_of_day": RuleWords("Hour of the day", "schedule", ("in the hours {names}", "not in the hours {names}"),
+                             "Hours"),
+}
+# fmt: on
 
 
 def describe_rules(rules: Sequence[Rule]) -> str:
     """Describe who sees a campaign with these rules; rules that are off do not count."""
     active = [rule for rule in rules if rule.get("isActive", True)]
-    active.sort(key=lambda rule: ORDER.index(rule["ruleType"]))
+    active.sort(key=lambda rule: list(RULE_WORDS).index(rule["ruleType"]))
     sentence = "Shown to everyone, everywhere, at any time."
     if active:
         sentence = strings.SHOWN_TO.format(parts=", ".join(describe_rule(rule) for rule in active))
@@ -54,18 +64,16 @@ def describe_rules(rules: Sequence[Rule]) -> str:
 def describe_rule(rule: Rule) -> str:
     kind, operator, value = rule["ruleType"], rule["operator"], rule["value"]
     if operator == "is":
-        return _FLAGS[kind][bool(value)]
+        return RULE_WORDS[kind].parts[bool(value)]
     if operator == "between":
         return f"from {value[0]}:00 to {value[1]}:59"
-    if kind == "day_of_week" and operator == "in":
-        span = _span(value)
-        if span:
-            return span
+    if kind == "day_of_week" and operator == "in" and (span := _span(value)):
+        return span
     names = [_name(kind, one) for one in value]
     is_in = operator == "in"
     # "Outside Germany and Austria", but "not on phones or tablets".
     joins = "{before} and {last}" if kind == "country" and not is_in else "{before} or {last}"
-    return _LISTS[kind][0 if is_in else 1].format(names=_join(names, joins))
+    return RULE_WORDS[kind].parts[not is_in].format(names=_join(names, joins))
 
 
 def _span(days: Sequence[int]) -> str:
@@ -81,19 +89,7 @@ def _span(days: Sequence[int]) -> str:
 
 
 def _name(kind: str, value: Any) -> str:  # noqa: ANN401 - a text or a number
-    match kind:
-        case "country":
-            return COUNTRIES.get(str(value), str(value))
-        case "language":
-            return LANGUAGES.get(str(value), str(value))
-        case "device":
-            return strings.DEVICES[value]
-        case "day_of_week":
-            return strings.DAYS[int(value)]
-        case "user_segment":
-            return f"“{value}”"
-        case _:
-            return str(value)
+    return f"“{value}”" if kind == "user_segment" else RULE_WORDS[kind].names.get(value, str(value))
 
 
 def _join(names: Sequence[str], joint: str) -> str:

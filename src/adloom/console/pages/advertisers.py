@@ -20,8 +20,7 @@ from adloom.console.shell import BUYERS
 REFRESH_SECONDS: Final = 2.0
 
 
-async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    del visit
+async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     form.name("name", "Name")
     form.money("dailyBudgetPaisa", "Daily budget", hint="For all its campaigns together. Empty: no limit.")
     form.time_zone("timezone")
@@ -35,8 +34,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         facts([("Account id", form.initial("id"))])
 
 
-async def _show_spend(visit: PageVisit, advertiser: Json, reload: Reload) -> None:
-    del reload
+async def _show_spend(visit: PageVisit, advertiser: Json, _: Reload) -> None:
     with ui.element("div").classes("grid-of tiles"):
         spent = Tile("Spent")
         held = Tile("Held", hint=strings.HELD_HINT)

@@ -12,12 +12,10 @@ from adloom.console import strings
 from adloom.console.client import Json, fetch_all, fetch_names, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
-from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.charts.scatter import Point, Scatter
+from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
 from adloom.console.components.layout import Tile, card, empty_state, facts, heading, link_button, meter
-from adloom.console.components.live import refresh_every
 from adloom.console.components.table import Column, DataTable
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.why.candidates import amount
 from adloom.console.pages.why.recorded import make_question_url, show_auction
 from adloom.console.shell import BUYERS

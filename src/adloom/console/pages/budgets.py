@@ -9,15 +9,22 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_all, fetch_names
 from adloom.console.components import format as fmt
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import Part, split, split_key
-from adloom.console.components.charts.day_chart import DayChart
-from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import Tile, add_tiles, badge, card, heading, link_button, view_links
-from adloom.console.components.live import refresh_every
-from adloom.console.components.messages import notify_success, open_dialog
+from adloom.console.components.charts.chart import DayChart
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import (
+    Tile,
+    add_tiles,
+    badge,
+    card,
+    heading,
+    link_button,
+    set_attributes,
+    view_links,
+)
+from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import BUYERS
 
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
@@ -265,18 +272,14 @@ def _where(standing: Json) -> str:
 
 
 def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
-    with open_dialog("Reset today's budget?") as dialog:
+    async def reset(form: Form) -> None:
+        await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
+        notify_success("Today's budget is reset.")
+        await refresh()
+
+    with form_dialog("Reset today's budget?", "Reset today", reset) as form:
         ui.label(
             f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
         )
-        form = Form()
         form.text("reason", "Reason", is_required=True)
-
-        async def reset() -> None:
-            await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
-            dialog.close()
-            notify_success("Today's budget is reset.")
-            await refresh()
-
-        form.buttons("Reset today", reset, on_cancel=dialog.close)

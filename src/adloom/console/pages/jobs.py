@@ -10,10 +10,9 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, badge, heading, meter, view_links
-from adloom.console.components.live import refresh_every
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, row_button
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 

@@ -10,8 +10,7 @@ from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, empty_state, heading
-from adloom.console.components.live import refresh_every
-from adloom.console.page import PageVisit, page
+from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import HOUSE
 from adloom.core.actor import Role
 

@@ -24,8 +24,7 @@ ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4
 
 
-async def show_overview(visit: PageVisit, placement: Json, reload: Reload) -> None:
-    del reload
+async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
     # Publishers may not know what advertisers assign.
     rows = [] if visit.role is Role.PUBLISHER else await _fetch_assignments(visit, placement)
     with ui.element("div").classes("grid-of side"):

@@ -13,8 +13,7 @@ from adloom.console.resource_pages import ResourcePages
 from adloom.console.shell import SELLERS
 
 
-async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    del visit
+async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     form.name("name", "Name")
     if not is_new:
         facts([("Account id", form.initial("id"))])

@@ -6,9 +6,8 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import percent
-from adloom.console.components.layout import meter
+from adloom.console.components.layout import meter, set_attributes
 
 
 class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,25 +1,32 @@
-"""Line and bar charts in the colours of the theme."""
+"""Charts in the colours of the theme: series over labels, the spend of a day, and two figures by group."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from nicegui import ui
 
-from adloom.console.components.attributes import set_attributes
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components.format import moment
+from adloom.console.components.layout import set_attributes
 
 COLOURS: Final = 6
 NEARLY_WHOLE: Final = 0.6
 QUARTER: Final = 0.25
+TICK_SECONDS: Final = 3 * 3_600
+POINT_SIZE_MIN: Final = 8
+POINT_SIZE_MAX: Final = 48
 
-TOOLTIP: Final = {
-    "confine": True,
-    ":backgroundColor": "adloom.ink('card')",
-    ":borderColor": "adloom.ink('line')",
-    "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
-}
+QUIET: Final = {":color": "adloom.ink('quiet')"}
+RULE: Final = {"lineStyle": {":color": "adloom.ink('line')"}}
+BRIEF_MONEY: Final = "(value) => adloom.brief(value / 100)"
 
 Unit = Literal["number", "percent", "money", "millis"]
+Point = tuple[float, float, str]  # x, y, name.
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,51 +64,101 @@ class Chart(ThemedChart):
     def __init__(
         self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
     ) -> None:
-        super().__init__(_options(labels, series), classes=classes, description=description)
+        super().__init__(_chart_options(labels, series), classes=classes, description=description)
 
     def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
-        self.redraw(_options(labels, series))
+        self.redraw(_chart_options(labels, series))
 
 
-def _options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
-    axes = sorted({one.axis for one in series})
-    units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
-    quiet = "adloom.ink('quiet')"
+class DayChart(ThemedChart):
+    """The spend of a day over its hours, next to the plan."""
+
+    def __init__(self, day: Json, *, now: datetime) -> None:
+        super().__init__(_day_options(day, now), description=strings.AGAINST_PLAN)
+
+    def update(self, day: Json, *, now: datetime) -> None:
+        self.redraw(_day_options(day, now))
+
+
+class Scatter(ThemedChart):
+    """Two figures by group, one series a group, with the line where both are equal."""
+
+    def __init__(
+        self, groups: Mapping[str, Sequence[Point]], *, across: str, up: str, description: str
+    ) -> None:
+        self._across, self._up = across, up
+        super().__init__(scatter_options(groups, across=across, up=up), description=description)
+
+    def update(self, groups: Mapping[str, Sequence[Point]]) -> None:
+        self.redraw(scatter_options(groups, across=self._across, up=self._up))
+
+
+def _options(*, top: int, trigger: str = "axis", tooltip: str | None = None, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
     return {
-        "animationDuration": 300,
+        "animation": False,
         "textStyle": {"fontFamily": "system-ui, sans-serif"},
-        "grid": {"left": 8, "right": 20, "top": 36 if len(series) > 1 else 14, "bottom": 4, "containLabel": True},
+        "grid": {"left": 8, "right": 20, "top": top, "bottom": 4, "containLabel": True},
         "legend": {
-            "type": "scroll", "show": len(series) > 1, "left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4,
-            "textStyle": {":color": quiet},
+            "type": "scroll", "left": 0, "top": 0, "icon": "roundRect", "itemWidth": 12, "itemHeight": 4, "textStyle": QUIET,
         },
-        "tooltip": {"trigger": "axis", **TOOLTIP},
-        "xAxis": {
+        "tooltip": {
+            "trigger": trigger, "confine": True, **({":formatter": tooltip} if tooltip else {}),
+            ":backgroundColor": "adloom.ink('card')", ":borderColor": "adloom.ink('line')",
+            "textStyle": {":color": "adloom.ink('ink')", "fontSize": 13},
+            "axisPointer": {"label": {"show": False}},
+        },
+        **parts,
+    }  # fmt: skip
+
+
+def _value_axis(formatter: str = "", **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
+    label = QUIET | ({":formatter": formatter} if formatter else {})
+    return {"type": "value", "axisTick": {"show": False}, "axisLabel": label, "splitLine": RULE, **parts}
+
+
+def _line_style(colour: str, *, is_dashed: bool, has_area: bool) -> dict[str, Any]:
+    return {
+        "itemStyle": {":color": f"adloom.ink('{colour}')"},
+        "lineStyle": {"width": 2, "type": "dashed" if is_dashed else "solid"},
+        "areaStyle": {":color": f"adloom.wash('{colour}', 0.12)"} if has_area else None,
+    }
+
+
+def _chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
+    units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
+    options = _options(
+        top=36 if len(series) > 1 else 14,
+        animation=True,
+        animationDuration=300,
+        xAxis={
             "type": "category",
             "data": list(labels),
             "boundaryGap": any(one.kind == "bar" for one in series),
             "axisTick": {"show": False},
-            "axisLine": {"lineStyle": {":color": "adloom.ink('line')"}},
-            "axisLabel": {":color": quiet, "hideOverlap": True},
+            "axisLine": RULE,
+            "axisLabel": {**QUIET, "hideOverlap": True},
         },
-        "yAxis": [
-            {
-                "type": "value",
-                "splitNumber": 4,
-                "max": _top(series, axis),
-                "interval": QUARTER if _top(series, axis) else None,
-                "minInterval": 1 if units.get(axis, "number") == "number" else None,
-                "axisLabel": {":color": quiet, ":formatter": _axis_formatter(units.get(axis, "number"))},
-                "splitLine": {"show": axis == 0, "lineStyle": {":color": "adloom.ink('line')"}},
-            }
-            for axis in range(max(axes, default=0) + 1)
+        yAxis=[
+            _value_axis(
+                _axis_formatter(units.get(axis, "number")),
+                splitNumber=4,
+                max=_top(series, axis),
+                interval=QUARTER if _top(series, axis) else None,
+                minInterval=1 if units.get(axis, "number") == "number" else None,
+                splitLine={"show": axis == 0, **RULE},
+            )
+            for axis in range(max(units, default=0) + 1)
         ],
-        "series": [_series(one, index) for index, one in enumerate(series)],
-    }  # fmt: skip
+        series=[_series(one, index) for index, one in enumerate(series)],
+    )
+    options["legend"]["show"] = len(series) > 1
+    return options
 
 
 def _series(series: Series, index: int) -> dict[str, Any]:
     colour = f"c{series.colour or index % COLOURS + 1}"
+    look = _line_style(colour, is_dashed=series.is_dashed, has_area=series.has_area)
+    look["itemStyle"]["borderRadius"] = [3, 3, 0, 0] if series.kind == "bar" else 0
     return {
         "name": series.name,
         "type": series.kind,
@@ -112,13 +169,8 @@ def _series(series: Series, index: int) -> dict[str, Any]:
         "showSymbol": has_lone_point(series.values),
         "symbolSize": 6,
         "barMaxWidth": 28,
-        "itemStyle": {
-            ":color": f"adloom.ink('{colour}')",
-            "borderRadius": [3, 3, 0, 0] if series.kind == "bar" else 0,
-        },
-        "lineStyle": {"width": 2, "type": "dashed" if series.is_dashed else "solid"},
-        "areaStyle": {":color": f"adloom.wash('{colour}', 0.12)"} if series.has_area else None,
         "tooltip": {":valueFormatter": f"(value) => value == null ? '' : adloom.{series.unit}(value)"},
+        **look,
     }
 
 
@@ -145,8 +197,113 @@ def share_top(shares: Sequence[float | None]) -> int | None:
 def _axis_formatter(unit: Unit) -> str:
     match unit:
         case "money":
-            return "(value) => adloom.brief(value / 100)"
+            return BRIEF_MONEY
         case "percent":
             return "(value) => adloom.percent(value)"
         case _:
             return "(value) => adloom.brief(value)"
+
+
+def _day_options(day: Json, now: datetime) -> dict[str, Any]:
+    starts, ends = _parse_time(day["startsAt"]), _parse_time(day["endsAt"])
+    length = (ends - starts).total_seconds()
+    present = min(max(0.0, (now - starts).total_seconds()), length)
+    clock = _clock(starts, day["timezone"])
+    time_axis = _value_axis(clock, min=0, max=length, interval=TICK_SECONDS, axisLine=RULE)
+    time_axis["axisLabel"]["hideOverlap"] = True
+    return _options(
+        top=56,
+        tooltip=(
+            f"(lines) => {{ const clock = {clock}; return `<b>${{clock(lines[0].value[0])}}</b><br>` + "
+            "lines.map((line) => `${line.marker} ${adloom.text(line.seriesName)}: ${adloom.money(line.value[1])}`).join('<br>'); }"
+        ),
+        xAxis=time_axis | {"splitLine": {"show": False}},
+        yAxis=_value_axis(BRIEF_MONEY, min=0, splitNumber=4, axisLine={"show": False}),
+        series=_day_series(day, starts, length, present),
+    )
+
+
+def _day_series(day: Json, starts: datetime, length: float, present: float) -> list[dict[str, Any]]:
+    def points(field: str) -> list[list[float]]:
+        known = [one for one in day["points"] if one[field] is not None]
+        return [[(_parse_time(one["at"]) - starts).total_seconds(), one[field]] for one in known]
+
+    spent = _day_line("Spent", points("spentPaisa"), "c1", has_area=True)
+    spent["markLine"] = {
+        "silent": True, "symbol": "none", "label": {"formatter": "now", **QUIET},
+        "lineStyle": RULE["lineStyle"] | {"type": "solid"}, "data": [{"xAxis": present}],
+    }  # fmt: skip
+    ahead = [[present, day["spentPaisa"]], [length, day["projectedPaisa"]]]
+    lines = [spent, _day_line("If it goes on like this", ahead, "c1", is_dashed=True)]
+    if plan := points("linePaisa"):
+        lines.append(_day_line("May be spent by then", plan, "c2"))
+    budget = day["dailyBudgetPaisa"]
+    if budget is not None:
+        lines.append(_day_line("Daily budget", [[0, budget], [length, budget]], "c6", is_dashed=True))
+    return lines
+
+
+def _day_line(
+    name: str, data: list[list[float]], colour: str, *, is_dashed: bool = False, has_area: bool = False
+) -> dict[str, Any]:
+    look = _line_style(colour, is_dashed=is_dashed, has_area=has_area)
+    return {"name": name, "type": "line", "data": data, "showSymbol": False, **look}
+
+
+def _parse_time(text: str) -> datetime:
+    found = moment(text)
+    assert found is not None
+    return found
+
+
+def _clock(starts: datetime, timezone: str) -> str:
+    """Return JavaScript that formats a second of the day as local time; it ignores a clock change in the day."""
+    try:
+        local = starts.astimezone(ZoneInfo(timezone))
+    except (ZoneInfoNotFoundError, ValueError):
+        local = starts
+    return (
+        f"(value) => {{ const minutes = Math.floor(value / 60) + {local.hour * 60 + local.minute}; "
+        "return `${String(Math.floor(minutes / 60)).padStart(2, '0')}:${String(minutes % 60).padStart(2, '0')}`; }"
+    )
+
+
+def scatter_options(groups: Mapping[str, Sequence[Point]], *, across: str, up: str) -> dict[str, Any]:
+    most = max((max(one[:2]) for points in groups.values() for one in points), default=1)
+    equal = {
+        "type": "line", "silent": True, "symbol": "none", "data": [[0, 0], [most, most]],
+        "lineStyle": {**QUIET, "type": "dashed", "width": 1},
+    }  # fmt: skip
+    options = _options(
+        top=36,
+        trigger="item",
+        tooltip=(
+            f"(one) => adloom.lines(one.value[2], {_to_js_label(across)} + adloom.number(one.value[0]), "
+            f"{_to_js_label(up)} + adloom.number(one.value[1]), one.value[3] > 1 && `\u00d7 ${{one.value[3]}}`)"
+        ),
+        xAxis=_scatter_axis(across, nameLocation="middle", nameGap=24, nameTextStyle=QUIET),
+        yAxis=_scatter_axis(up, nameLocation="end", nameGap=10, nameTextStyle={**QUIET, "align": "left"}),
+        series=[_group(name, points, index) for index, (name, points) in enumerate(groups.items())] + [equal],
+    )
+    options["grid"] |= {"left": 12, "right": 24, "bottom": 24}
+    options["legend"] |= {"data": list(groups), "icon": "circle", "itemWidth": 8, "itemHeight": 8}
+    return options
+
+
+def _group(name: str, points: Sequence[Point], index: int) -> dict[str, Any]:
+    # Points at the same place become one larger point.
+    return {
+        "name": name,
+        "type": "scatter",
+        ":symbolSize": f"(value) => Math.min({POINT_SIZE_MAX}, {POINT_SIZE_MIN} + 3 * Math.sqrt(value[3] - 1))",
+        "data": [[*point, count] for point, count in Counter(points).items()],
+        "itemStyle": {":color": f"adloom.wash('c{index % COLOURS + 1}', 0.6)"},
+    }
+
+
+def _scatter_axis(name: str, **parts: Any) -> dict[str, Any]:  # noqa: ANN401 - as ECharts takes them
+    return _value_axis(min=0, name=name, axisLine=RULE, **parts)
+
+
+def _to_js_label(label: str) -> str:
+    return msgspec.json.encode(f"{label}: ").decode()

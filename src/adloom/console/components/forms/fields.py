@@ -7,8 +7,8 @@ from typing import Any, Final
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import set_attributes
 
 OPTIONS_MAX: Final = 50
 SEARCH_WAIT_MILLISECONDS: Final = 200

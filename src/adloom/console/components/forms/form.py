@@ -7,7 +7,8 @@ form.buttons("Save", save)  # save() calls the API with form.patch_body()
 """
 
 import zoneinfo
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,9 +16,9 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import moment as parse_moment
 from adloom.console.components.forms import checks
+from adloom.console.components.layout import set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
 from adloom.schedule.schedule import find_zone
 
@@ -279,6 +280,25 @@ class Form:
 
         # The API refused the old value, not the one typed now.
         field.on_value_change(forget_refusal)
+
+
+@contextmanager
+def form_dialog(
+    title: str,
+    action: str,
+    on_save: Callable[[Form], Awaitable[None]],
+    values: Mapping[str, Any] | None = None,
+) -> Generator[Form]:
+    """Open a dialog with a form; it closes when `on_save` has succeeded."""
+    with open_dialog(title) as dialog:
+        form = Form(values)
+        yield form
+
+        async def save() -> None:
+            await on_save(form)
+            dialog.close()
+
+        form.buttons(action, save, on_cancel=dialog.close)
 
 
 def _to_local(given: str | None, zone: str | None) -> str:

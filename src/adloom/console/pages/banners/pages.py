@@ -32,8 +32,7 @@ def _link_target(row: Json) -> Markup:
     return Markup('<span class="al-cut" title="{}">{}</span>').format(address, shown)
 
 
-async def _show_uses(visit: PageVisit, banner: Json, reload: Reload) -> None:
-    del reload
+async def _show_uses(visit: PageVisit, banner: Json, _: Reload) -> None:
     await show_results(visit, bannerId=banner["id"])
     answer = await visit.api.get("/admin/assignments", bannerId=banner["id"], pageSize=ASSIGNMENTS_MAX)
     with card("Where it is shown"):

@@ -1,6 +1,6 @@
 """Which banners a campaign shows on which placements, in which order."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
@@ -10,101 +10,19 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.forms.fields import reference_field
-from adloom.console.components.forms.form import Form
+from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, card, empty_state, notice
-from adloom.console.components.messages import confirm, notify_success, open_dialog
+from adloom.console.components.messages import confirm
 from adloom.console.components.status import thumbnail
 from adloom.console.page import PageVisit
-from adloom.console.resource_pages import Reload
+from adloom.console.resource_pages import Reload, save_changes
 from adloom.core.actor import Role
 
-Save = Callable[[Form], Awaitable[None]]
-
-
-async def ask_placement(visit: PageVisit, on_save: Save) -> None:
-    """Ask for a placement; an advertiser cannot list placements, so it enters an id."""
-    with open_dialog("Add a placement") as dialog:
-        form = Form()
-        if visit.role is Role.ADVERTISER:
-            form.text(
-                "placementId",
-                "Id of the placement",
-                is_required=True,
-                hint="You get the id from the publisher or from us.",
-            )
-        else:
-            await reference_field(
-                form,
-                "placementId",
-                "Placement",
-                api=visit.api,
-                path="/admin/placements",
-                shown=lambda row: f"{row['label']} ({row['slug']})",
-                is_required=True,
-                sort="label",
-            )
-        _actions(form, dialog, "Create", on_save)
-
-
-async def ask_banner(visit: PageVisit, campaign: Json, on_save: Save) -> None:
-    """Ask for a banner of the campaign's advertiser."""
-    with open_dialog("Add a banner") as dialog:
-        form = Form({"displayOrder": 0, "weight": 100})
-        await reference_field(
-            form,
-            "bannerId",
-            "Banner",
-            api=visit.api,
-            path="/admin/banners",
-            shown=lambda row: row["title"],
-            is_required=True,
-            advertiserId=campaign["advertiserId"],
-        )
-        _places(form)
-        _actions(form, dialog, "Create", on_save)
-
-
-def ask_assignment(row: Json, on_save: Save) -> None:
-    with open_dialog(f"{row['bannerTitle']}: How it is shown") as dialog:
-        form = Form(row)
-        form.flag("isActive", "On")
-        _places(form)
-        form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
-        form.integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
-        with (
-            ui.expansion("Other texts than the banner has").classes("full"),
-            ui.element("div").classes("stack tight"),
-        ):
-            form.text("overrideHeadline", "Headline here")
-            form.text("overrideSubheadline", "Subheadline here")
-            form.text("overrideCtaLabel", "Button here")
-            form.url("overrideCtaUrl", "Leads here to")
-            form.integer("transitionDurationMs", "Slides in within milliseconds")
-        _actions(form, dialog, "Save", on_save)
-
-
-def _places(form: Form) -> None:
-    with ui.element("div").classes("grid-of tiles"):
-        form.integer("displayOrder", "Order", hint="Lower comes first.")
-        form.integer("weight", "Weight", hint="Higher comes first.")
-
-
-def _actions(form: Form, dialog: ui.dialog, label: str, on_save: Save) -> None:
-    async def save() -> None:
-        await on_save(form)
-        dialog.close()
-
-    form.buttons(label, save, on_cancel=dialog.close)
-
-
 LINK_ACTIVE: Final = "This campaign uses the placement"
+ROWS_MAX: Final = 100
 
 
-ROWS_MAX = 100
-
-
-async def show_assignments(visit: PageVisit, campaign: Json, reload: Reload) -> None:
-    del reload
+async def show_assignments(visit: PageVisit, campaign: Json, _: Reload) -> None:
     await _Assignments(visit, campaign).show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
 
 
@@ -174,68 +92,109 @@ class _Assignments:
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
 
     async def _add_placement(self) -> None:
+        """Ask for a placement; an advertiser cannot list placements, so it enters an id."""
+
         async def save(form: Form) -> None:
             await self._visit.api.post(self._address, form.create_body())
             await self._reload()
 
-        await ask_placement(self._visit, save)
+        with form_dialog("Add a placement", "Create", save) as form:
+            if self._visit.role is Role.ADVERTISER:
+                form.text(
+                    "placementId",
+                    "Id of the placement",
+                    is_required=True,
+                    hint="You get the id from the publisher or from us.",
+                )
+                return
+            await reference_field(
+                form,
+                "placementId",
+                "Placement",
+                api=self._visit.api,
+                path="/admin/placements",
+                shown=lambda row: f"{row['label']} ({row['slug']})",
+                is_required=True,
+                sort="label",
+            )
 
     async def _add_banner(self, row: Json) -> None:
+        """Ask for a banner of the campaign's advertiser."""
+
         async def save(form: Form) -> None:
             await self._visit.api.post(f"{self._address}/{row['placementId']}/banners", form.create_body())
             await self._reload()
 
-        await ask_banner(self._visit, self._campaign, save)
+        with form_dialog("Add a banner", "Create", save, {"displayOrder": 0, "weight": 100}) as form:
+            await reference_field(
+                form,
+                "bannerId",
+                "Banner",
+                api=self._visit.api,
+                path="/admin/banners",
+                shown=lambda row: row["title"],
+                is_required=True,
+                advertiserId=self._campaign["advertiserId"],
+            )
+            _add_place_fields(form)
 
     def _change(self, row: Json) -> None:
         async def save(form: Form) -> None:
-            changes = form.patch_body()
-            if changes:
-                await self._visit.api.patch(self._banner_address(row), changes)
-            notify_success("Saved." if changes else strings.NOTHING_CHANGED)
-            await self._reload()
+            await save_changes(self._visit, self._banner_address(row), form, self._reload)
 
-        ask_assignment(row, save)
+        with form_dialog(f"{row['bannerTitle']}: How it is shown", "Save", save, row) as form:
+            form.flag("isActive", "On")
+            _add_place_fields(form)
+            form.flag("isFallback", "Fallback: fills a slot only where nothing else does")
+            form.integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
+            with (
+                ui.expansion("Other texts than the banner has").classes("full"),
+                ui.element("div").classes("stack tight"),
+            ):
+                form.text("overrideHeadline", "Headline here")
+                form.text("overrideSubheadline", "Subheadline here")
+                form.text("overrideCtaLabel", "Button here")
+                form.url("overrideCtaUrl", "Leads here to")
+                form.integer("transitionDurationMs", "Slides in within milliseconds")
 
     async def _switch(self, row: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it
         await self._visit.api.patch(f"{self._address}/{row['placementId']}", {"isActive": is_active})
         await self._reload()
 
     def _ask_unlink(self, row: Json) -> None:
-        async def go() -> None:
-            await self._visit.api.delete(f"{self._address}/{row['placementId']}")
-            await self._reload()
-
-        confirm(
+        self._ask_remove(
+            f"{self._address}/{row['placementId']}",
             f"Remove “{row['placementLabel']}” from this campaign?",
-            (
-                "Its banners are removed from there too, with their order, weights and own texts. The campaign is not offered there any more within two seconds; offers that are already out still count. This cannot be undone."
-            ),
-            action="Remove",
-            on_confirm=go,
-            is_dangerous=True,
+            "Its banners are removed from there too, with their order, weights and own texts. The campaign is not offered "
+            "there any more within two seconds; offers that are already out still count. This cannot be undone.",
         )
 
     def _ask_unassign(self, row: Json) -> None:
+        self._ask_remove(
+            self._banner_address(row),
+            f"Remove “{row['bannerTitle']}” from “{row['placementLabel']}”?",
+            "It is not offered there any more within two seconds. The banner itself stays, but its order, weight and "
+            "own texts on this placement are lost.",
+        )
+
+    def _ask_remove(self, address: str, question: str, consequence: str) -> None:
         async def go() -> None:
-            await self._visit.api.delete(self._banner_address(row))
+            await self._visit.api.delete(address)
             await self._reload()
 
-        confirm(
-            f"Remove “{row['bannerTitle']}” from “{row['placementLabel']}”?",
-            (
-                "It is not offered there any more within two seconds. The banner itself stays, but its order, weight and own texts on this placement are lost."
-            ),
-            action="Remove",
-            on_confirm=go,
-            is_dangerous=True,
-        )
+        confirm(question, consequence, action="Remove", on_confirm=go, is_dangerous=True)
 
     def _banner_address(self, row: Json) -> str:
         return f"{self._address}/{row['placementId']}/banners/{row['bannerId']}"
 
     async def _reload(self) -> None:
         await self.show.refresh()
+
+
+def _add_place_fields(form: Form) -> None:
+    with ui.element("div").classes("grid-of tiles"):
+        form.integer("displayOrder", "Order", hint="Lower comes first.")
+        form.integer("weight", "Weight", hint="Higher comes first.")
 
 
 def _placement_head(row: Json) -> Markup:

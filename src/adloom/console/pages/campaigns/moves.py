@@ -9,8 +9,8 @@ from nicegui import ui
 from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.forms.form import Form
-from adloom.console.components.messages import confirm, notify_success, open_dialog
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.messages import confirm, notify_success
 from adloom.console.resource_pages import Reload
 
 LABELS: Final = {
@@ -115,17 +115,13 @@ def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
 
 
 def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
-    with open_dialog(_question("schedule", campaign)) as dialog:
+    async def save(form: Form) -> None:
+        await _move(api, campaign, "schedule", form.values(), reload)
+
+    with form_dialog(_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start date. When should it start?")
-        form = Form(campaign)
         form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
-
-        async def save() -> None:
-            await _move(api, campaign, "schedule", form.values(), reload)
-            dialog.close()
-
-        form.buttons(LABELS["schedule"], save, on_cancel=dialog.close)
 
 
 async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:

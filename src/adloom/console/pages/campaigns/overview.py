@@ -24,8 +24,7 @@ REFRESH_SECONDS: Final = 2.0
 RULES_MAX: Final = 100
 
 
-async def show_overview(visit: PageVisit, campaign: Json, reload: Reload) -> None:
-    del reload
+async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     _say_what_is_missing(campaign, has_banner=bool(shown))
@@ -179,9 +178,8 @@ def apply_overrides(banner: Json, row: Json) -> Json:
 BANNERS_SHOWN_MAX = 6
 
 
-async def show_schedule(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+async def show_schedule(visit: PageVisit, campaign: Json, _: Reload) -> None:
     """Show the calendar of the campaign, and of its banners that have a schedule."""
-    del reload
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     is_on = campaign_is_on(campaign, rules["items"])
     with card(strings.NEXT_WEEKS):

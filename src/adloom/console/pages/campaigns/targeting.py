@@ -9,37 +9,26 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.layout import card, empty_state
-from adloom.console.components.messages import notify_success, notify_undoable
-from adloom.console.components.targeting_sentence import describe_rule, describe_rules
-from adloom.console.countries import COUNTRIES, LANGUAGES
+from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
+from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 from adloom.core.errors import AdloomError
 from adloom.targeting.rules import OPERATORS, RuleType, parse_rule
 
-TRUE_LABELS: Final = {"login_state": "Logged in", "new_visitor": "New"}
-FALSE_LABELS: Final = {"login_state": "Not logged in", "new_visitor": "Returning"}
-VALUES: Final = {
-    "country": "Countries",
-    "device": "Devices",
-    "language": "Languages",
-    "user_segment": "Names of segments; press Enter after each",
-    "referrer_domain": "Domains such as example.com; press Enter after each",
-    "hour_of_day": "Hours",
-    "day_of_week": "Days",
-}
 OPERATOR_LABELS: Final = {"in": "is one of", "not_in": "is none of", "is": "is", "between": "is between"}
 
 HOURS: Final = {hour: f"{hour:02}:00" for hour in range(24)}
 # Weeks begin on Monday here; in the API 0 is Sunday.
 DAYS: Final = {day % 7: strings.DAYS[day % 7] for day in range(1, 8)}
 CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
-    "country": {code: f"{name} ({code})" for code, name in COUNTRIES.items()},
-    "language": {code: f"{name} ({code})" for code, name in LANGUAGES.items()},
+    "country": {code: f"{name} ({code})" for code, name in strings.COUNTRIES.items()},
+    "language": {code: f"{name} ({code})" for code, name in strings.LANGUAGES.items()},
     "device": {device: name.capitalize() for device, name in strings.DEVICES.items()},
     "hour_of_day": HOURS,
     "day_of_week": DAYS,
 }
+RULES_MAX: Final = 100
 
 Save = Callable[[Json | None, Json], Awaitable[None]]
 
@@ -55,11 +44,13 @@ class RuleDialog:
         self._value: Any = rule["value"] if rule else []
 
     def open(self) -> None:
-        with ui.dialog(value=True) as self._dialog, ui.card():
-            title = "Add a condition" if self._rule is None else "Change the condition"
-            ui.html(f"<h2>{escape(title)}</h2>", sanitize=False)
+        title = "Add a condition" if self._rule is None else "Change the condition"
+        with open_dialog(title) as self._dialog:
             kinds = ui.select(
-                strings.RULE_TYPES, label="What is it about?", value=self._kind, on_change=self._on_kind
+                {kind: words.label for kind, words in RULE_WORDS.items()},
+                label="What is it about?",
+                value=self._kind,
+                on_change=self._on_kind,
             )
             kinds.props("outlined dense").classes("full")
             self._parts = ui.element("div").classes("stack")
@@ -107,7 +98,8 @@ class RuleDialog:
         self._show_meaning()
 
     def _flag(self) -> None:
-        labels = {True: TRUE_LABELS[self._kind], False: FALSE_LABELS[self._kind]}
+        no, yes = RULE_WORDS[self._kind].values
+        labels = {True: yes, False: no}
         ui.radio(labels, value=bool(self._value), on_change=lambda event: self._set(event.value)).props(
             "inline"
         )
@@ -134,7 +126,7 @@ class RuleDialog:
             options = {**choices, **{one: str(one) for one in self._value if one not in choices}}
         field = ui.select(
             options,
-            label=VALUES[self._kind],
+            label=str(RULE_WORDS[self._kind].values),
             value=list(self._value),
             multiple=True,
             with_input=True,
@@ -188,23 +180,7 @@ class RuleDialog:
         self._dialog.close()
 
 
-RULE_ICONS: Final = {
-    "country": "public",
-    "device": "devices",
-    "language": "translate",
-    "login_state": "how_to_reg",
-    "new_visitor": "waving_hand",
-    "user_segment": "group_work",
-    "referrer_domain": "link",
-    "hour_of_day": "schedule",
-    "day_of_week": "calendar_today",
-}
-
-RULES_MAX = 100
-
-
-async def show_targeting(visit: PageVisit, campaign: Json, reload: Reload) -> None:
-    del reload
+async def show_targeting(visit: PageVisit, campaign: Json, _: Reload) -> None:
     await _Targeting(visit, campaign).show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
 
 
@@ -244,11 +220,12 @@ class _Targeting:
                 ui.button("Add a condition", icon="add", on_click=lambda: self._ask(None)).props("outline")
 
     def _row(self, rule: Json) -> None:
+        words = RULE_WORDS[rule["ruleType"]]
         with ui.element("div").classes("row-of"):
-            ui.icon(RULE_ICONS[rule["ruleType"]]).props('aria-hidden="true"').classes("quiet")
+            ui.icon(words.icon).props('aria-hidden="true"').classes("quiet")
             ui.html(
                 Markup('<span class="quiet small">{}</span><div class="{}">{}</div>').format(
-                    strings.RULE_TYPES[rule["ruleType"]],
+                    words.label,
                     "" if rule["isActive"] else "quiet",
                     describe_rule(rule),
                 ),
@@ -272,7 +249,7 @@ class _Targeting:
         else:
             body = {**body, "updatedAt": rule["updatedAt"]}
             await self._visit.api.patch(f"/admin/targeting-rules/{rule['id']}", body)
-        notify_success("The condition is added." if rule is None else "The condition is change_hour.")
+        notify_success("The condition is added." if rule is None else "The condition is changed.")
         await self._reload()
 
     async def _switch(self, rule: Json, is_active: bool) -> None:  # noqa: FBT001 - as the switch says it

@@ -7,9 +7,8 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.format import count
-from adloom.console.components.layout import card, heading, link_button, snippet
+from adloom.console.components.layout import card, heading, link_button, set_attributes, snippet
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.first_campaign.plan import CampaignPlan
 from adloom.console.pages.first_campaign.steps import (

@@ -7,13 +7,12 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
 from adloom.console.components.format import day, money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, notice
+from adloom.console.components.layout import card, notice, set_attributes
 from adloom.console.page import PageVisit
 from adloom.console.pages.first_campaign.plan import CampaignPlan, describe_placement, make_slug
 
@@ -191,8 +190,7 @@ async def _images(api: ApiClient) -> list[Json]:
     return list(found.values())[:IMAGES_SHOWN_MAX]
 
 
-async def how_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    del visit
+async def how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     form = Form(plan.campaign or {"name": "My first campaign"})
     with card("How should it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
         form.name("name", "Name of the campaign")

@@ -10,12 +10,10 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
 from adloom.console.components import format as fmt
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.forms.fields import day_field
-from adloom.console.components.layout import Tile, card, empty_state, heading, notice
+from adloom.console.components.layout import Tile, card, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
-from adloom.console.countries import COUNTRIES
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.chart import OF_TIME, list_keys, report_chart
 from adloom.console.pages.reports.question import FIELDS, ReportFilters, find_period, paginate, parse_query
@@ -110,7 +108,7 @@ async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]
     if visit.role is not Role.ADVERTISER:
         listed = (await visit.api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
         found.append(("placementId", "Only the placement", {one["id"]: one["label"] for one in listed}))
-    found.append(("country", "Only the country", {**COUNTRIES, "unknown": "unknown"}))
+    found.append(("country", "Only the country", {**strings.COUNTRIES, "unknown": "unknown"}))
     found.append(("device", "Only the device", {one: one for one in DEVICES}))
     return found
 
@@ -151,7 +149,7 @@ class _Names:
             case "hour":
                 return f"{text[5:10]} {text[11:16]}"
             case "country":
-                return COUNTRIES.get(text, text)
+                return strings.COUNTRIES.get(text, text)
             case _:
                 return self._known.get(text, short_id(text)) if dimension in NAMED else text
 

@@ -9,23 +9,15 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
-from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import badge
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import badge, copy_button
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit
 
 PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."
-
-ACCOUNTS = "/admin/accounts"
-
-
-async def show_accounts(visit: PageVisit) -> None:
-    accounts = AccountsTab(visit)
-    with ui.element("div").classes("row-of apart"):
-        ui.label("People who can log in to the console and the API.").classes("quiet")
-        ui.button("New account", icon="add", on_click=accounts.make).props("unelevated")
-    await accounts.show()
+ACCOUNTS: Final = "/admin/accounts"
+KEYS: Final = "/admin/api-keys"
 
 
 class AccountsTab:
@@ -34,52 +26,51 @@ class AccountsTab:
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._emails: dict[str, str] = {}
-        self._table: DataTable | None = None
-
-    async def show(self) -> None:
-        self._table = DataTable(
-            self._visit.query,
-            self._columns(),
+        with ui.element("div").classes("row-of apart"):
+            ui.label("People who can log in to the console and the API.").classes("quiet")
+            ui.button("New account", icon="add", on_click=self._create).props("unelevated")
+        self.table = DataTable(
+            visit.query,
+            [
+                Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
+                Column("Role", "role", sort="role", is_wide_only=True),
+                _made_column(visit),
+                _state_column("disabledAt", "disabled", "active"),
+                Column("", _account_buttons, is_number=True),
+            ],
             self._read,
             on_action={"disable": self._disable, "enable": self._enable, "password": self._set_password},
             sort="-createdAt",
             caption=strings.SYSTEM_TABS["accounts"],
         )
-        self._table.search("Search by e-mail address")
-        self._table.filter("role", "Role", strings.ROLES)
-        await self._table.show()
-
-    def make(self) -> None:
-        with open_dialog("New account") as dialog:
-            form = Form({"role": "viewer"})
-            form.text("email", "E-mail address", is_required=True)
-            form.password("password", "Password").props["hint"] = PASSWORD_HINT
-            form.choice("role", "Role", strings.ROLES, is_required=True)
-            form.text("accountId", "Account", hint=strings.ACCOUNT_HINT)
-
-            async def save() -> None:
-                made = await self._visit.api.post(ACCOUNTS, form.values())
-                dialog.close()
-                await self._say("{email} can log in now.", made["email"])
-
-            form.buttons("New account", save, on_cancel=dialog.close)
+        self.table.search("Search by e-mail address")
+        self.table.filter("role", "Role", strings.ROLES)
 
     async def _read(self, query: Mapping[str, str]) -> Json:
         answer = await self._visit.api.get(ACCOUNTS, **query)
         self._emails.update({row["id"]: row["email"] for row in answer["items"]})
         return answer
 
-    async def _say(self, sentence: str, email: str) -> None:
-        notify_success(sentence.format(email=email))
-        if self._table is not None:
-            await self._table.refresh()
+    async def _say(self, sentence: str) -> None:
+        notify_success(sentence)
+        await self.table.refresh()
+
+    def _create(self) -> None:
+        async def save(form: Form) -> None:
+            made = await self._visit.api.post(ACCOUNTS, form.values())
+            await self._say(f"{made['email']} can log in now.")
+
+        with form_dialog("New account", "New account", save, {"role": "viewer"}) as form:
+            form.text("email", "E-mail address", is_required=True)
+            form.password("password", "Password").props["hint"] = PASSWORD_HINT
+            _add_role_fields(form)
 
     async def _disable(self, person_id: str) -> None:
         email = self._emails[person_id]
 
         async def go() -> None:
             await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/disable")
-            await self._say("{email} is disabled.", email)
+            await self._say(f"{email} is disabled.")
 
         confirm(
             f"Disable {email}?",
@@ -91,37 +82,21 @@ class AccountsTab:
 
     async def _enable(self, person_id: str) -> None:
         await self._visit.api.patch(f"{ACCOUNTS}/{person_id}/enable")
-        await self._say("{email} can log in again.", self._emails[person_id])
+        await self._say(f"{self._emails[person_id]} can log in again.")
 
     async def _set_password(self, person_id: str) -> None:
         email = self._emails[person_id]
-        with open_dialog(f"A new password for {email}") as dialog:
-            form = Form()
+
+        async def save(form: Form) -> None:
+            await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.values())
+            await self._say(f"The password is set; {email} is logged out everywhere.")
+
+        with form_dialog(f"A new password for {email}", "Set password", save) as form:
             form.password("password", "Password").props["hint"] = PASSWORD_HINT
 
-            async def save() -> None:
-                await self._visit.api.put(f"{ACCOUNTS}/{person_id}/password", form.values())
-                dialog.close()
-                await self._say("The password is set; {email} is logged out everywhere.", email)
 
-            form.buttons("Set password", save, on_cancel=dialog.close)
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
-            Column("Role", "role", sort="role", is_wide_only=True),
-            Column(
-                "Made",
-                lambda row: ago(row["createdAt"], now=self._visit.now),
-                sort="createdAt",
-                is_wide_only=True,
-            ),
-            Column(
-                "State",
-                lambda row: badge("disabled") if row["disabledAt"] else badge("active", "good"),
-            ),
-            Column("", _account_buttons, is_number=True),
-        ]  # fmt: skip
+async def show_accounts(visit: PageVisit) -> None:
+    await AccountsTab(visit).table.show()
 
 
 def _account_buttons(row: Json) -> Markup:
@@ -130,7 +105,19 @@ def _account_buttons(row: Json) -> Markup:
     return Markup(" ").join(row_button(name, row["id"], label) for name, label in names)
 
 
-KEYS = "/admin/api-keys"
+def _made_column(visit: PageVisit) -> Column:
+    return Column(
+        "Made", lambda row: ago(row["createdAt"], now=visit.now), sort="createdAt", is_wide_only=True
+    )
+
+
+def _state_column(ended_field: str, ended: str, running: str) -> Column:
+    return Column("State", lambda row: badge(ended) if row[ended_field] else badge(running, "good"))
+
+
+def _add_role_fields(form: Form) -> None:
+    form.choice("role", "Role", strings.ROLES, is_required=True)
+    form.text("accountId", "Account", hint="The id of the advertiser or publisher that it acts for.")
 
 
 async def show_keys(visit: PageVisit) -> None:
@@ -158,9 +145,19 @@ async def show_keys(visit: PageVisit) -> None:
             is_dangerous=True,
         )
 
+    def last(row: Json) -> str | Markup:
+        return "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke")
+
     table = DataTable(
         visit.query,
-        _key_columns(visit),
+        [
+            Column("Name", lambda row: Markup("<b>{}</b>").format(row["name"])),
+            Column("Begins with", lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
+            Column("Role", "role"),
+            _made_column(visit),
+            _state_column("revokedAt", "revoked", "in use"),
+            Column("", last, is_number=True),
+        ],
         read,
         on_action={"revoke": revoke},
         sort="-createdAt",
@@ -170,56 +167,23 @@ async def show_keys(visit: PageVisit) -> None:
     await table.show()
 
 
-def _key_columns(visit: PageVisit) -> list[Column]:
-    return [
-        Column("Name", lambda row: Markup("<b>{}</b>").format(row["name"])),
-        Column("Begins with", lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
-        Column("Role", "role"),
-        Column(
-            "Made",
-            lambda row: ago(row["createdAt"], now=visit.now),
-            sort="createdAt",
-            is_wide_only=True,
-        ),
-        Column(
-            "State",
-            lambda row: badge("revoked") if row["revokedAt"] else badge("in use", "good"),
-        ),
-        Column(
-            "",
-            lambda row: "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke"),
-            is_number=True,
-        ),
-    ]  # fmt: skip
-
-
 def _create_key(visit: PageVisit, table: DataTable) -> None:
-    with open_dialog("New key") as dialog:
-        form = Form({"role": "viewer"})
+    async def save(form: Form) -> None:
+        made = await visit.api.post(KEYS, form.values())
+        _show_key_once(made["key"])
+        await table.refresh()
+
+    with form_dialog("New key", "New key", save, {"role": "viewer"}) as form:
         form.text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
-        form.choice("role", "Role", strings.ROLES, is_required=True)
-        form.text("accountId", "Account", hint=strings.ACCOUNT_HINT)
-
-        async def save() -> None:
-            made = await visit.api.post(KEYS, form.values())
-            dialog.close()
-            _show_key_once(made["key"])
-            await table.refresh()
-
-        form.buttons("New key", save, on_cancel=dialog.close)
+        _add_role_fields(form)
 
 
 def _show_key_once(key: str) -> None:
-    with ui.dialog(value=True).props("persistent") as dialog, ui.card():
-        ui.html("<h2>Here is the key</h2>", sanitize=False)
+    with open_dialog("Here is the key") as dialog:
+        dialog.props("persistent")
         ui.label("Copy it now: it is not shown again, and only its hash is kept.")
         with ui.element("div").classes("al-secret"):
             ui.label(key).classes("mono grow")
-
-            def copy() -> None:
-                ui.clipboard.write(key)
-                notify_success("Copied")
-
-            ui.button(icon="content_copy", on_click=copy).props('flat round aria-label="Copy"')
+            copy_button(key)
         with ui.element("div").classes("al-actions"):
             ui.button("I have it", on_click=dialog.close).props("unelevated")

@@ -8,10 +8,9 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.format import ago, count, duration, full_moment
 from adloom.console.components.layout import Tile, badge, empty_state, facts
-from adloom.console.components.live import refresh_every
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import CLICK_HANDLER, Column, plain_table, row_button
-from adloom.console.page import PageVisit
+from adloom.console.page import PageVisit, refresh_every
 
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0

@@ -9,9 +9,8 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago, count, duration, percent, rate
 from adloom.console.components.layout import Tile, badge, card, empty_state
-from adloom.console.components.live import refresh_every
 from adloom.console.components.table import Column, plain_table
-from adloom.console.page import PageVisit
+from adloom.console.page import PageVisit, refresh_every
 
 REFRESH_SECONDS: Final = 2.0
 

@@ -8,7 +8,6 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import (
     NoticeKind,
@@ -19,6 +18,7 @@ from adloom.console.components.layout import (
     link_button,
     meter,
     notice,
+    set_attributes,
 )
 from adloom.console.page import PageVisit
 from adloom.console.pages.why.candidates import AUCTION, amount, find_step

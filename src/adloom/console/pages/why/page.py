@@ -10,11 +10,17 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.attributes import set_attributes
 from adloom.console.components.charts.bars import FunnelStep, funnel
-from adloom.console.components.layout import card, empty_state, facts, heading, notice, view_links
+from adloom.console.components.layout import (
+    card,
+    empty_state,
+    facts,
+    heading,
+    notice,
+    set_attributes,
+    view_links,
+)
 from adloom.console.components.messages import notify_success
-from adloom.console.countries import COUNTRIES, LANGUAGES
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
 from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps
@@ -98,8 +104,8 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         ).classes("wide")
         choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
             ("device", "Device", {one: one for one in DEVICES}),
-            ("country", "Country", COUNTRIES),
-            ("language", "Language", LANGUAGES),
+            ("country", "Country", strings.COUNTRIES),
+            ("language", "Language", strings.LANGUAGES),
             ("loggedIn", "Logged in", EITHER),
             ("newVisitor", "New visitor", EITHER),
         )
