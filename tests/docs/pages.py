@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OPERATING = ROOT / "docs" / "guide" / "operating.md"
+SETTINGS = ROOT / "docs" / "guide" / "settings.md"
+MONITORING = ROOT / "docs" / "guide" / "monitoring.md"
 RUNNABLE = re.compile(r"^```sh run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^(`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 

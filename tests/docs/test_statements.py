@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
-from tests.docs.pages import OPERATING, ROOT, pages, pages_about_the_code, prose
+from tests.docs.pages import ROOT, SETTINGS, pages, pages_about_the_code, prose
 
 SOURCE = ROOT / "src" / "adloom"
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
@@ -36,7 +36,7 @@ def variables_read() -> set[str]:
 
 
 def test_every_setting_is_in_the_table() -> None:
-    rows = [line for line in OPERATING.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    rows = [line for line in SETTINGS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     first_cells = " ".join(row.split("|")[1] for row in rows)
 
     assert len(variables_read()) > 15
