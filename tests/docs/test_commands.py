@@ -155,7 +155,7 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert "0 dead, " in answer_to("adloom jobs list", said)
     assert " valid\n" in answer_to("consumer.py ads.impression", said)
     assert "frequency has counted" in answer_to("replay --projection frequency", said)
-    exported = json.loads(answer_to("click-of-a-reader", said).splitlines()[-1])
+    exported = json.loads(answer_to("click-of-a-visitor", said).splitlines()[-1])
     assert [item["sessionId"] for item in exported["items"]] == ["s-1"]
     erased, emptied = map(json.loads, answer_to("api DELETE privacy", said).splitlines())
     assert (erased["clicks"], emptied["totalCount"]) == (1, 0)
