@@ -1,26 +1,23 @@
-"""Turns samples into figures: medians over the rounds, ratios to the no-op, goals met or not."""
+"""Turns samples into figures: medians over the rounds, ratios, goals met or not, and the tables that show them."""
 
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from statistics import median
 from typing import Final
 
 import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from bench.load import Load
+from adloom import VERSION
+from bench.load import NGINX, NO_OP, BenchPlan, Sample
 
-NO_OP: Final = "no-op"
 SERVE: Final = "serve"
 EVENT: Final = "event"
-NGINX: Final = "nginx static"
-
-
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One round of one target: the client's view, and the server's usage."""
-
-    target: str
-    load: Load
-    cpu_seconds: float
-    resident_bytes: int
+MEBIBYTE: Final = 1 << 20
 
 
 class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +48,35 @@ class CpuVerdict(msgspec.Struct, frozen=True, kw_only=True):
     is_met: bool
 
 
+class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, with what is needed to compare it with another."""
+
+    version: str
+    python: str
+    cpus: int
+    measured_at: datetime
+    plan: BenchPlan
+    figures: Sequence[TargetFigures]
+    verdicts: Sequence[CpuVerdict]
+
+
+class GoalResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A goal, the measured value, and whether it is met."""
+
+    claim: str
+    found: str
+    is_met: bool
+
+
+class BenchTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of a bench as text: the first column names what was measured."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    goals: Sequence[GoalResult] = ()
+
+
 GOALS: Final = (
     CpuGoal(target=SERVE, of=NO_OP, at_most=2.0),
     CpuGoal(target=NO_OP, of=NGINX, at_most=2.5),
@@ -61,7 +87,7 @@ def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
     """Summarize the rounds of each target, in order of first appearance."""
     names = list(dict.fromkeys(sample.target for sample in samples))
     rounds = {name: [sample for sample in samples if sample.target == name] for name in names}
-    no_op_micros = median(map(_compute_cpu_micros, rounds[NO_OP]))
+    no_op_micros = median(sample.cpu_micros for sample in rounds[NO_OP])
     return [_summarize(name, rounds[name], no_op_micros) for name in names]
 
 
@@ -85,8 +111,78 @@ def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOA
     ]
 
 
+def build_report(
+    plan: BenchPlan, figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOALS, *, now: datetime
+) -> BenchReport:
+    return BenchReport(
+        version=VERSION,
+        python=platform.python_version(),
+        cpus=os.cpu_count() or 1,
+        measured_at=now,
+        plan=plan,
+        figures=figures,
+        verdicts=judge_goals(figures, goals),
+    )
+
+
+def render_report(report: BenchReport) -> RenderableType:
+    """Render a table within 80 columns, and a line per goal; CPU is the server's, per request."""
+    plan = report.plan
+    return render(
+        BenchTable(
+            title=f"medians of {plan.rounds} × {plan.seconds:g} s by wrk, "  # noqa: RUF001 - times
+            f"{plan.connections} connections, {plan.workers} process{'es' if plan.workers > 1 else ''}",
+            headings=["target", "requests/s", "p50 ms", "p99 ms", "CPU µs", "to no-op", "MiB"],
+            rows=[
+                [
+                    each.target,
+                    f"{each.requests_per_second:,.0f}",
+                    f"{each.p50_micros / 1_000:.2f}",
+                    f"{each.p99_micros / 1_000:.2f}",
+                    f"{each.cpu_micros:.1f}",
+                    f"{each.cpu_to_no_op:.2f}",
+                    f"{each.resident_bytes / MEBIBYTE:.0f}",
+                ]
+                for each in report.figures
+            ],
+            goals=[
+                GoalResult(
+                    claim=f"{one.goal.target} needs at most {one.goal.at_most:g} times the CPU of {one.goal.of}",
+                    found=f"{one.ratio:.2f}",
+                    is_met=one.is_met,
+                )
+                for one in report.verdicts
+            ],
+        )
+    )
+
+
+def tabulate_ratios(title: str, seconds: Mapping[str, float], *, heading: str) -> BenchTable:
+    """Tabulate seconds, and their ratios to the first figure."""
+    reference = next(iter(seconds.values()))
+    rows = [[name, f"{each:.2f}", f"{each / reference:.1f}"] for name, each in seconds.items()]
+    return BenchTable(title=title, headings=["", "s", heading], rows=rows)
+
+
+def render(bench: BenchTable) -> RenderableType:
+    """Render a table, and a line per goal."""
+    table = Table(title=bench.title, title_justify="left", title_style="dim")
+    first, *others = bench.headings
+    table.add_column(first, no_wrap=True)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    for row in bench.rows:
+        table.add_row(*row)
+    return Group(table, *map(_render_goal, bench.goals))
+
+
+def _render_goal(goal: GoalResult) -> Text:
+    mark, style = ("met", "green") if goal.is_met else ("NOT MET", "bold red")
+    return Text.assemble(f"goal: {goal.claim}: ", (f"{goal.found}, {mark}", style))
+
+
 def _summarize(name: str, rounds: Sequence[Sample], no_op_micros: float) -> TargetFigures:
-    cpu_micros = median(map(_compute_cpu_micros, rounds))
+    cpu_micros = median(sample.cpu_micros for sample in rounds)
     return TargetFigures(
         target=name,
         requests_per_second=median(sample.load.requests / sample.load.seconds for sample in rounds),
@@ -96,10 +192,6 @@ def _summarize(name: str, rounds: Sequence[Sample], no_op_micros: float) -> Targ
         cpu_to_no_op=_divide(cpu_micros, no_op_micros),
         resident_bytes=max(sample.resident_bytes for sample in rounds),
     )
-
-
-def _compute_cpu_micros(sample: Sample) -> float:
-    return sample.cpu_seconds / sample.load.requests * 1e6
 
 
 def _divide(part: float, whole: float) -> float:

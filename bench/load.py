@@ -1,6 +1,7 @@
-"""Load on one kind of request, generated and measured by wrk."""
+"""Load on kinds of requests, generated and measured by wrk, in rounds that rotate over the targets."""
 
 import contextlib
+import itertools
 import json
 import math
 import re
@@ -8,12 +9,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from bench.processes import pin_to_last_cpu
+from bench.processes import LoadError, ShowStatus, measure_usage, pin_to_last_cpu
 
 # The headers of a browser, for every target: parsing them is part of the cost.
 BROWSER_HEADERS: Final = {
@@ -27,16 +29,19 @@ BROWSER_HEADERS: Final = {
     "Sec-Fetch-Mode": "cors",
     "Sec-Fetch-Site": "cross-site",
 }
+NO_OP: Final = "no-op"  # Targets that others are compared with.
+NGINX: Final = "nginx static"
 SERIAL: Final = "@serial@"  # Placeholder in a body for a value that differs in each request.
 USER: Final = "@user@"  # Placeholder for a user id, a different one each time.
 USERS: Final = 10_000
-KIND: Final = (
-    '"@kind@"'  # Placeholder, quotes included, for one of the target's `kinds` of visitors, as JSON.
-)
+# Placeholder, quotes included, for one of the target's `kinds` of visitors, as JSON.
+KIND: Final = '"@kind@"'
 USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user id is a number of twelve digits.
 
 _PLACEHOLDER: Final = re.compile(f"({SERIAL}|{USER}|{KIND})")
 GRACE_SECONDS = 15.0
+WARM_UP_SECONDS_MAX = 1.0
+ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server rejects requests.
 REPORT_MARK = "adloom-bench "
 # wrk's own report rounds; its `done` hook has the exact figures.
 REPORT = """
@@ -92,8 +97,37 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     p99_micros: float
 
 
-class LoadError(Exception):
-    """The load generator failed, or the server did not answer well."""
+class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How to measure."""
+
+    seconds: float
+    rounds: int
+    connections: int
+    workers: int
+
+
+class BenchSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """A target, and the processes that serve it."""
+
+    target: Target
+    pids: list[int]
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """One round of one target: the client's view, and the server's usage."""
+
+    target: str
+    load: Load
+    cpu_seconds: float
+    resident_bytes: int
+
+    @property
+    def cpu_micros(self) -> float:
+        """CPU of the server a request."""
+        return self.cpu_seconds / self.load.requests * 1e6
+
+
+LoadBy = Callable[[Target, Effort], Load]
 
 
 def find_wrk() -> str:
@@ -117,6 +151,43 @@ def run_wrk(target: Target, effort: Effort) -> Load:
         )
         pin_to_last_cpu(process.pid)
         return _wait_for_report(process, effort.seconds)
+
+
+def take_samples(
+    subjects: Sequence[BenchSubject], plan: BenchPlan, report: ShowStatus, *, load_by: LoadBy = run_wrk
+) -> list[Sample]:
+    """Warm up each target, then measure all in rotation, so that noise affects all alike."""
+    serials = itertools.count()
+
+    def effort(seconds: float) -> Effort:
+        prefix = f"bench-{next(serials)}-"
+        return Effort(connections=plan.connections, seconds=seconds, serial_prefix=prefix)
+
+    for subject in subjects:
+        report(f"warming up {subject.target.name}")
+        load_by(subject.target, effort(min(plan.seconds, WARM_UP_SECONDS_MAX)))
+    samples: list[Sample] = []
+    for number in range(1, plan.rounds + 1):
+        for subject in subjects:
+            report(f"round {number} of {plan.rounds}: {subject.target.name}")
+            samples.append(take_sample(subject, effort(plan.seconds), load_by))
+    return samples
+
+
+def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy = run_wrk) -> Sample:
+    before = measure_usage(subject.pids)
+    load = load_by(subject.target, effort)
+    after = measure_usage(subject.pids)
+    if load.requests == 0 or load.errors > load.requests * ERROR_SHARE_MAX:
+        raise LoadError(
+            f"{subject.target.name}: {load.errors} errors in {load.requests} requests, nothing to measure."
+        )
+    return Sample(
+        target=subject.target.name,
+        load=load,
+        cpu_seconds=after.cpu_seconds - before.cpu_seconds,
+        resident_bytes=after.resident_bytes,
+    )
 
 
 def build_script(target: Target, effort: Effort) -> str:

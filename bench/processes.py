@@ -1,13 +1,26 @@
-"""The measured processes: CPU time and memory, pinning to cores, and stopping them."""
+"""The processes of a bench: CPU time and memory, pinning to cores, and stopping them."""
 
 import contextlib
+import multiprocessing
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 import psutil
+
+STOP_SECONDS_MAX: Final = 15.0
+
+ShowStatus = Callable[[str], None]
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
+
+
+class LoadError(Exception):
+    """A server did not start, or did not answer well, or its load could not be generated."""
 
 
 class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +44,25 @@ def list_descendants(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
+def find_descendants(pid: int, word: str) -> list[int]:
+    """Return the descendants of a process with this word at the beginning of their command lines."""
+    return [
+        child for child in list_descendants(pid) if any(word in part for part in read_command_line(child)[:4])
+    ]
+
+
 def read_command_line(pid: int) -> list[str]:
     """Return the arguments of a process; none if it has ended."""
     try:
         return psutil.Process(pid).cmdline()
     except psutil.Error:
         return []
+
+
+def run_in_fresh_process(work: Callable[P, ResultT], *arguments: P.args, **options: P.kwargs) -> ResultT:
+    """Measure memory in a process of its own: a process that has used more does not return it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+        return executor.submit(work, *arguments, **options).result()
 
 
 def pin_to_last_cpu(pid: int) -> None:
@@ -55,10 +81,10 @@ def keep_off_last_cpu(pid: int) -> None:
         _bind(pid, allowed - {max(allowed)})
 
 
-def stop(process: subprocess.Popen[bytes], *, seconds_max: float) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(seconds_max)
+        process.wait(STOP_SECONDS_MAX)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,29 +1,29 @@
-"""The product under test: a real `adloom up`, with one campaign created over the admin API."""
+"""The product under test: a real `adloom up`, with a campaign imported over the admin API."""
 
 import contextlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
-from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from adloom.runtime.ports import free_port
-from bench.load import SERIAL, LoadError
-from bench.processes import list_descendants, read_command_line, stop
+from bench.load import SERIAL
+from bench.processes import LoadError, find_descendants, stop
+from bench.servers import filter_environment, open_folder
 
 SLUG: Final = "bench-home-hero"
-REQUEST_SECONDS_MAX = 10.0
-SERVED_SECONDS_MAX = 10.0
-PLACEMENT: Final = {"slug": SLUG, "label": "Home, top", "layoutType": "full_slider", "maxBanners": 1}
+REQUEST_SECONDS_MAX: Final = 10.0
+SERVED_SECONDS_MAX: Final = 20.0
+START_SECONDS_MAX: Final = 120.0
+LOOK_SECONDS: Final = 0.05
 BANNER: Final = {
     "title": "Autumn sale",
     "headline": "Up to 30 % off everything warm",
@@ -38,151 +38,116 @@ BANNER: Final = {
 }
 
 
-class SeededCampaign(msgspec.Struct, frozen=True, kw_only=True):
-    """How to request and report the seeded campaign's banner."""
-
-    serve_path: str
-    impression: str
-
-
-class AdminClient:
-    """A small client of the admin API."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self._url = url
-        self._token = token
-
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return self._send("POST", path, body)
-
-    def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return self._send("PATCH", path, body)
-
-    def count_impressions(self, day: date) -> int:
-        found = self._send("GET", f"/admin/stats/banners?from={day}&to={day}", None)
-        return found["totals"]["impressions"]
-
-    def _send(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        data = None if body is None else json.dumps(body).encode()
-        return send_request(
-            urllib.request.Request(  # noqa: S310 - our own product, on loopback
-                self._url + path, data=data, headers=headers, method=method
-            )
-        )
-
-
-def seed_campaign(admin: AdminClient, delivery_url: str) -> SeededCampaign:
-    """Create a placement, a banner and a campaign that links them, and wait until the banner is served."""
-    placement = admin.post("/admin/placements", PLACEMENT)
-    banner = admin.post("/admin/banners", BANNER)
-    campaign = admin.post("/admin/campaigns", {"name": "Autumn"})
-    links = f"/admin/campaigns/{campaign['id']}/placements"
-    admin.post(links, {"placementId": placement["id"]})
-    admin.post(f"{links}/{placement['id']}/banners", {"bannerId": banner["id"]})
-    admin.patch(f"/admin/campaigns/{campaign['id']}/activate", {})
-    serve_path = f"/banners/serve/{SLUG}"
-    served = _wait_until_served(delivery_url + serve_path)
-    return SeededCampaign(serve_path=serve_path, impression=encode_impression(served, placement["id"]))
-
-
-def encode_impression(served: dict[str, Any], placement_id: str) -> str:
-    """Encode a browser's report, with a placeholder for its serial number."""
-    return json.dumps(
-        {
-            "correlationId": SERIAL,
-            "bannerId": served["id"],
-            "placementId": placement_id,
-            "campaignId": served["campaignId"],
-            "sessionId": "6f1c0f5e9d7b4a3f",
-            "deviceType": "desktop",
-            "pageUrl": "https://news.example/politics/2026/11/an-article-of-the-day",
-            "trackingToken": served["trackingToken"],
-        }
-    )
-
-
-def send_request(request: urllib.request.Request) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace")
-        raise LoadError(f"{request.get_method()} {request.full_url} answered {error.code}: {said}") from error
-
-
-def _wait_until_served(url: str) -> dict[str, Any]:
-    ends_at = time.monotonic() + SERVED_SECONDS_MAX
-    said: object = None
-    while time.monotonic() < ends_at:
-        try:
-            said = send_request(urllib.request.Request(url))  # noqa: S310 - as above
-        except LoadError as error:
-            said = error
-        else:
-            if said["banners"]:
-                return said["banners"][0]
-        time.sleep(0.05)
-    raise LoadError(f"The banner was not served within {SERVED_SECONDS_MAX:.0f} s: {said}")
-
-
-START_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 15.0
-DELIVERY_MODULE = "adloom.app.delivery"
-# A bench measures the default product, not an installation configured in this environment.
-OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
-
-
 class Product(msgspec.Struct, frozen=True, kw_only=True):
-    """A running product: its port, its processes, and what to request."""
+    """A running product: its ports and processes, and what to request."""
 
     port: int
+    control_port: int
+    token: str
     pid: int
     delivery_pids: list[int]
-    admin: AdminClient
-    serve_path: str
-    impression: str
+    serve_path: str = f"/banners/serve/{SLUG}"
+    impression: str = ""
+
+    def import_catalog(self, name: str, *, campaigns: int, slots: int, terms: Mapping[str, object]) -> None:
+        """Import a placement with its campaigns, and wait until it is served."""
+        document = build_document(name, campaigns=campaigns, slots=slots, terms=terms)
+        self.ask_control("/admin/import", document)
+        self.wait_until_served(f"/banners/serve/{name}")
+
+    def ask_control(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        return _send(f"http://127.0.0.1:{self.control_port}{path}", headers, body)
+
+    def serve(self, path: str) -> dict[str, Any]:
+        return _send(f"http://127.0.0.1:{self.port}{path}", {})
+
+    def wait_until_served(self, path: str) -> dict[str, Any]:
+        """Return the first answer with banners: the index follows the catalog, and leases follow demand."""
+        ends_at = time.monotonic() + SERVED_SECONDS_MAX
+        said: object = None
+        while time.monotonic() < ends_at:
+            try:
+                said = self.serve(path)
+            except LoadError as error:
+                said = error
+            else:
+                if said["banners"]:
+                    return said
+            time.sleep(LOOK_SECONDS)
+        raise LoadError(f"{path}: no banner was served within {SERVED_SECONDS_MAX:.0f} s: {said}")
 
 
 @contextlib.contextmanager
 def run_product(*, workers: int) -> Generator[Product]:
     """Run the product from an empty folder, and create a campaign."""
-    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
-        folder = Path(name)
-        # As root, embedded servers run as another user, who needs access.
-        folder.chmod(0o755)
-        delivery_port, control_port = free_port(), free_port()
-        ports = {"delivery": delivery_port, "control": control_port, "worker": free_port()}
+    with open_folder() as folder:
+        ports = {plane: free_port() for plane in ("delivery", "control", "worker")}
         flags = [word for plane, port in ports.items() for word in (f"--{plane}-port", str(port))]
         with _run_up(folder, [*flags, "--workers", str(workers)]) as pid:
-            admin = AdminClient(f"http://127.0.0.1:{control_port}", _create_token(folder))
-            delivered = seed_campaign(admin, f"http://127.0.0.1:{delivery_port}")
-            yield Product(
-                port=delivery_port,
+            product = Product(
+                port=ports["delivery"],
+                control_port=ports["control"],
+                token=_create_token(folder),
                 pid=pid,
-                admin=admin,
-                delivery_pids=_find_delivery_pids(pid, workers),
-                serve_path=delivered.serve_path,
-                impression=delivered.impression,
+                delivery_pids=find_descendants(pid, "adloom.app.delivery"),
             )
+            if len(product.delivery_pids) != workers:
+                raise LoadError(f"Expected {workers} delivery processes, found {product.delivery_pids}.")
+            product.import_catalog(SLUG, campaigns=1, slots=1, terms={})
+            impression = encode_impression(product.wait_until_served(product.serve_path))
+            yield msgspec.structs.replace(product, impression=impression)
 
 
-def filter_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Remove variables that would configure the product or connect it to other servers."""
+def build_document(name: str, *, campaigns: int, slots: int, terms: Mapping[str, object]) -> dict[str, Any]:
+    """Build an import document with a placement and its campaigns."""
+    keys = [f"{name}-{number}" for number in range(campaigns)]
+    placement = {"slug": name, "label": name, "layoutType": "full_slider", "maxBanners": slots}
     return {
-        name: value
-        for name, value in variables.items()
-        if name not in OWN_VARIABLES and not name.startswith(("ADLOOM_", "OTEL_"))
+        "placements": [placement],
+        "banners": [{"key": f"b-{key}", **BANNER} for key in keys],
+        "campaigns": [{"key": f"c-{key}", "name": key, "status": "active", **terms} for key in keys],
+        "links": [{"campaignId": f"c-{key}", "placementId": name} for key in keys],
+        "assignments": [
+            {"campaignId": f"c-{key}", "placementId": name, "bannerId": f"b-{key}"} for key in keys
+        ],
     }
+
+
+def encode_impression(served: dict[str, Any]) -> str:
+    """Encode a browser's report of the first banner, with a placeholder for its serial number."""
+    banner = served["banners"][0]
+    return json.dumps(
+        {
+            "correlationId": SERIAL,
+            "bannerId": banner["id"],
+            "placementId": served["placement"]["id"],
+            "campaignId": banner["campaignId"],
+            "sessionId": "6f1c0f5e9d7b4a3f",
+            "deviceType": "desktop",
+            "pageUrl": "https://news.example/politics/2026/11/an-article-of-the-day",
+            "trackingToken": banner["trackingToken"],
+        }
+    )
+
+
+def _send(url: str, headers: Mapping[str, str], body: dict[str, Any] | None = None) -> dict[str, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers=dict(headers))  # noqa: S310 - our own product
+    try:
+        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        said = error.read().decode(errors="replace")
+        raise LoadError(f"{url} answered {error.code}: {said}") from error
 
 
 @contextlib.contextmanager
 def _run_up(folder: Path, flags: list[str]) -> Generator[int]:
     output = folder / "output"
-    command = [*_build_command(folder, "up"), "--empty", *flags]
     with output.open("wb") as writing:
         process = subprocess.Popen(  # noqa: S603 - our own command
-            command,
+            [*_build_command(folder, "up"), "--empty", *flags],
             cwd=folder,
             env=filter_environment(os.environ),
             stdin=subprocess.DEVNULL,
@@ -193,7 +158,7 @@ def _run_up(folder: Path, flags: list[str]) -> Generator[int]:
         _wait_until_ready(process, output)
         yield process.pid
     finally:
-        stop(process, seconds_max=STOP_SECONDS_MAX)
+        stop(process)
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
@@ -204,7 +169,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
             return
         if process.poll() is not None or time.monotonic() > ends_at:
             raise LoadError(f"The product did not start; it said:\n{said[-4000:].strip()}")
-        time.sleep(0.05)
+        time.sleep(LOOK_SECONDS)
 
 
 def _create_token(folder: Path) -> str:
@@ -223,10 +188,3 @@ def _create_token(folder: Path) -> str:
 
 def _build_command(folder: Path, command: str) -> list[str]:
     return [sys.executable, "-m", "adloom", command, "--data-dir", str(folder / "data")]
-
-
-def _find_delivery_pids(up: int, workers: int) -> list[int]:
-    pids = [pid for pid in list_descendants(up) if DELIVERY_MODULE in read_command_line(pid)]
-    if len(pids) != workers:
-        raise LoadError(f"Expected {workers} delivery processes under {up}, found {len(pids)}.")
-    return pids

@@ -1,15 +1,11 @@
-"""`python -m bench.sync`: the cost of syncing many sellers, as a ratio to copying the rows.
+"""`adloom bench sync`: the cost of syncing many sellers, as a ratio to copying the rows.
 
 As in the worker: the scheduler enqueues a job per seller and level, five run concurrently, and the mock provider makes up
 the figures. The database and Valkey are temporary.
 """
 
 import asyncio
-import contextlib
 import logging
-import tempfile
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -18,18 +14,18 @@ import typer
 from rich.console import Console
 
 from adloom.core.clock import SystemClock
-from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker
-from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
-from adloom.runtime.supervisor.program import send, start
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
 from adloom.sync.providers.mock import MockProvider
 from adloom.sync.queue import open_stats_queue
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
 from adloom.sync.words import Level, Platform
-from bench.database import PASSWORD, DatabaseSize, measure_seconds, run_database, show_ratios
+from bench.figures import GoalResult, render, tabulate_ratios
+from bench.fill import CatalogSize
+from bench.servers import run_servers
+from bench.statistics import measure_seconds
 
 LOOK_SECONDS: Final = 0.01
 LIMIT_SECONDS: Final = 30.0
@@ -64,14 +60,6 @@ COPY_ROWS: Final = "CREATE TEMPORARY TABLE copied ON COMMIT DROP AS TABLE sync.a
 TICK: Final = JobAttempt(name=SCHEDULE_STATS, id="bench", data={}, attempt=1)
 
 
-class SyncParts(msgspec.Struct, frozen=True):
-    """What runs a sync."""
-
-    pool: Pool
-    scheduler: SyncScheduler
-    worker: JobWorker
-
-
 def main(
     *,
     sellers: Annotated[int, typer.Option(min=1, help="Sellers.")] = 100,
@@ -89,47 +77,23 @@ def main(
 async def _measure(sellers: int, entities: int, lookback: int) -> None:
     console = Console()
     with console.status("Starting the servers") as status:
-        async with run_database(DatabaseSize(banners=1, places=1)) as pool, _run_valkey() as redis_url:
+        async with run_servers(CatalogSize()) as servers:
+            pool = servers.pool
             await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
             status.update("Syncing")
-            figures = await _measure_figures(pool, redis_url, lookback)
+            seconds = await _measure_seconds(pool, servers.redis_url, lookback)
             rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
             found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
     title = f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows"
-    show_ratios(console, title, figures, heading="to copying")
-    is_met = max(figures.values()) < LIMIT_SECONDS
-    console.print(f"{'within' if is_met else 'NOT within'} {LIMIT_SECONDS:.0f} s", highlight=False)
+    longest = max(seconds.values())
+    goal = GoalResult(
+        claim=f"within {LIMIT_SECONDS:.0f} s", found=f"{longest:.1f} s", is_met=longest < LIMIT_SECONDS
+    )
+    table = tabulate_ratios(title, seconds, heading="to copying")
+    console.print(render(msgspec.structs.replace(table, goals=[goal])))
 
 
-async def _measure_figures(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
-    async with _run_parts(pool, redis_url, lookback) as parts:
-        first = await measure_seconds(lambda: _sync(parts))
-        again = await measure_seconds(lambda: _sync(parts))
-    return {
-        "copy the raw rows": await measure_seconds(lambda: _copy(pool)),
-        "sync": first,
-        "sync again": again,
-    }
-
-
-async def _sync(parts: SyncParts) -> None:
-    """Enqueue the jobs of all sellers, and wait until they are done."""
-    before = parts.worker.done
-    put = parts.scheduler.put
-    await parts.scheduler.handle(TICK)
-    count = parts.scheduler.put - put
-    while parts.worker.done < before + count:
-        assert not parts.worker.dead, "a job has failed"
-        await asyncio.sleep(LOOK_SECONDS)
-
-
-async def _copy(pool: Pool) -> None:
-    async with pool.acquire() as connection, connection.transaction():
-        await connection.execute(COPY_ROWS)
-
-
-@contextlib.asynccontextmanager
-async def _run_parts(pool: Pool, redis_url: str, lookback: int) -> AsyncGenerator[SyncParts]:
+async def _measure_seconds(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:
     clock, stop = SystemClock(), asyncio.Event()
     processor = SyncProcessor(pool, {Platform.MOCK: MockProvider()}, clock=clock)
     worker = JobWorker(
@@ -137,22 +101,29 @@ async def _run_parts(pool: Pool, redis_url: str, lookback: int) -> AsyncGenerato
     )
     async with open_stats_queue(redis_url) as queue, asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
-        yield SyncParts(pool, SyncScheduler(pool, queue, clock, lookback_days=lookback), worker)
+        scheduler = SyncScheduler(pool, queue, clock, lookback_days=lookback)
+        first = await measure_seconds(lambda: _sync(scheduler, worker))
+        again = await measure_seconds(lambda: _sync(scheduler, worker))
         stop.set()
+    return {
+        "copy the raw rows": await measure_seconds(lambda: _copy(pool)),
+        "sync": first,
+        "sync again": again,
+    }
 
 
-@contextlib.asynccontextmanager
-async def _run_valkey() -> AsyncGenerator[str]:
-    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
-        valkey = EmbeddedValkey(Path(name), port=free_port(), password=PASSWORD)
-        await valkey.prepare()
-        process = await start(valkey.program)
-        try:
-            await valkey.wait_until_ready()
-            yield valkey.url
-        finally:
-            send(process, valkey.program.stop_signal)
-            await process.wait()
+async def _sync(scheduler: SyncScheduler, worker: JobWorker) -> None:
+    """Enqueue the jobs of all sellers, and wait until they are done."""
+    before, put = worker.done, scheduler.put
+    await scheduler.handle(TICK)
+    while worker.done < before + scheduler.put - put:
+        assert not worker.dead, "a job has failed"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _copy(pool: Pool) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await connection.execute(COPY_ROWS)
 
 
 async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
@@ -162,7 +133,3 @@ async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
         await pool.execute(statement, *given)
     for level in Level:
         await pool.execute(f"ANALYZE sync.{level.value.lower()}s")
-
-
-if __name__ == "__main__":
-    typer.run(main)

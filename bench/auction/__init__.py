@@ -1,1 +1,1 @@
-"""The cost of auctions, and a check that they are right: `python -m bench.auction`."""
+"""The cost of auctions: of decisions alone, and over HTTP."""

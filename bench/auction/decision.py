@@ -1,6 +1,7 @@
-"""The cost of an auction in this process, from the request's context to the winner and its price."""
+"""`adloom bench decisions`: the cost of an auction in this process, from the request's context to the winner's price."""
 
 import gc
+import os
 import time
 from array import array
 from collections import Counter
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
 from typing import Final
 
-import msgspec
+from rich.console import Console
 
 from adloom.auction.features import SLOTS
 from adloom.auction.learned import KINDS_MAX, LearnedScoring, VisitorKind
@@ -22,108 +23,92 @@ from adloom.serving.background.model_loader import RANKED_MAX
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.index import Index
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
-from bench.auction.catalog import TYPES, build_auction_catalog, build_requests, choose_half
-from bench.processes import measure_usage
-from bench.scale.catalog import SEED
+from bench.catalog import AUCTION_TYPES, SEED, build_auction_catalog, build_auction_requests, choose_half
+from bench.figures import MEBIBYTE, BenchTable, render
+from bench.processes import measure_usage, run_in_fresh_process
 
+SIZES: Final = (1_000, 10_000, 100_000)
 REQUESTS: Final = 2_000
 LISTED: Final = 200  # For so many requests all bids are listed.
 REPEATS: Final = 15  # The best time of each request counts: the rest is noise of other processes.
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """The time per request, in µs."""
-
-    mean: float
-    p99: float
-
-
-class AuctionCost(msgspec.Struct, frozen=True, kw_only=True):
-    """The costs of one size."""
-
-    campaigns: int
-    compile_seconds: float
-    head_millis: float  # To merge the highest bids of all markets.
-    ranking_seconds: float  # To rank all bids by learned CTRs.
-    won_share: float
-    bids_mean: float  # Bids that took part.
-    by_type: Spread  # Over all placements of a type, the usual request.
-    by_slug: Spread  # On one placement.
-    learned_by_type: Spread  # With CTRs that differ by ad.
-    learned_by_slug: Spread
-    listed_by_type: Spread  # To list the highest 256 bids and count the others, for the record.
-    listed_by_slug: Spread
-
-
 # As in `bench.scoring` after 300,000 impressions of 800 banners.
 WEIGHTS_SPREAD: Final = 0.15
 HIGHEST: Final = 2.4
 CROSSING: Final = 0.8
+# "heads": to merge the highest bids of all markets; "ranked": to rank all bids by learned CTRs; "bids": that took part.
+HEADINGS: Final = ["campaigns", "compile s", "heads ms", "ranked s", "MiB", "won", "bids"]
 
 MarketRequest = tuple[Market, Context, Signals]
 Work = Callable[[Market, Context, Signals], object]
+Spread = tuple[float, float]  # The mean and the 99th percentile of the time per request, in µs.
 
 
-def measure_costs(sizes: Sequence[int]) -> list[AuctionCost]:
-    """Measure all sizes in rotation, so that other load on the machine affects all alike."""
-    benches = [AuctionBench(size) for size in sizes]
+def main() -> None:
+    """Measure auctions in process, by type and by slug, with flat and with learned CTRs, by number of campaigns."""
+    memory = [run_in_fresh_process(measure_resident_mebibytes, size) for size in SIZES]
+    benches = [AuctionBench(size) for size in SIZES]
     gc.collect()
     gc.freeze()
-    by_type = _measure_spreads([(bench.run_auction, bench.by_type) for bench in benches])
-    by_slug = _measure_spreads([(bench.run_auction, bench.by_slug) for bench in benches])
-    learned_by_type = _measure_spreads([(bench.run_learned_auction, bench.by_type) for bench in benches])
-    learned_by_slug = _measure_spreads([(bench.run_learned_auction, bench.by_slug) for bench in benches])
-    listed_by_type = _measure_spreads([(bench.count_bids, bench.by_type[:LISTED]) for bench in benches])
-    listed_by_slug = _measure_spreads([(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches])
-    return [
-        AuctionCost(
-            campaigns=bench.campaigns,
-            compile_seconds=bench.compile_seconds,
-            head_millis=bench.head_millis,
-            ranking_seconds=bench.ranking_seconds,
-            won_share=sum(bench.run_auction(*asked) is not None for asked in bench.by_type) / REQUESTS,
-            bids_mean=sum(bench.count_bids(*asked) for asked in bench.by_type[:LISTED]) / LISTED,
-            by_type=by_type[number],
-            by_slug=by_slug[number],
-            learned_by_type=learned_by_type[number],
-            learned_by_slug=learned_by_slug[number],
-            listed_by_type=listed_by_type[number],
-            listed_by_slug=listed_by_slug[number],
-        )
-        for number, bench in enumerate(benches)
+    # All sizes in rotation, so that other load on the machine affects all alike.
+    spreads = {
+        "by type": _measure_spreads([(bench.run_auction, bench.by_type) for bench in benches]),
+        "by slug": _measure_spreads([(bench.run_auction, bench.by_slug) for bench in benches]),
+        "learned, type": _measure_spreads([(bench.run_learned_auction, bench.by_type) for bench in benches]),
+        "learned, slug": _measure_spreads([(bench.run_learned_auction, bench.by_slug) for bench in benches]),
+        # To list the highest 256 bids and count the others, for the record.
+        "listed, type": _measure_spreads([(bench.count_bids, bench.by_type[:LISTED]) for bench in benches]),
+        "listed, slug": _measure_spreads([(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches]),
+    }
+    rows = [
+        [*bench.format_cells(mebibytes), *(f"{mean:.1f} / {p99:.1f}" for mean, p99 in of_size)]
+        for bench, mebibytes, *of_size in zip(benches, memory, *spreads.values(), strict=True)
     ]
+    console = Console(width=160)
+    title = "Auctions in process, µs: mean / p99"
+    console.print(render(BenchTable(title=title, headings=[*HEADINGS, *spreads], rows=rows)))
+    growth = {name: of_sizes[-1][0] / of_sizes[0][0] for name, of_sizes in spreads.items()}
+    console.print(
+        f"Growth from {SIZES[0]:,} to {SIZES[-1]:,} campaigns: "
+        + ", ".join(f"{name} {times:.2f} times" for name, times in growth.items() if "listed" not in name)
+    )
 
 
-def measure_resident_mebibytes(campaigns: int, pid: int) -> float:
-    """Measure the memory of one size; one per process, since memory is not returned."""
+def measure_resident_mebibytes(campaigns: int) -> float:
     bench = AuctionBench(campaigns)
     gc.collect()
     assert bench.by_type, "it is still there"
-    return measure_usage([pid]).resident_bytes / (1 << 20)
+    return measure_usage([os.getpid()]).resident_bytes / MEBIBYTE
 
 
 class AuctionBench:
     """Auctions of many visitors on many placements, never twice in a row on the same."""
 
     def __init__(self, campaigns: int) -> None:
-        self.campaigns = campaigns
-        index = self._compile()
+        self._campaigns = campaigns
+        snapshot = build_auction_catalog(campaigns)
+        started_at = time.thread_time()
+        index = compile_index(snapshot)
+        self._compile_seconds = time.thread_time() - started_at
         now, states = SystemClock().now(), PlacementStates()
         states.exclude(Exclusions(campaigns=choose_half(campaigns)))
         self._markets = markets = Markets(states)
         started_at = time.thread_time()
         markets.install(run_steps(markets.prepare(index, now=now)))
-        self.head_millis = (time.thread_time() - started_at) * 1e3
-        slugs, requests = list(index.by_slug), build_requests(REQUESTS)
+        self._head_millis = (time.thread_time() - started_at) * 1e3
+        slugs, requests = list(index.by_slug), build_auction_requests(REQUESTS)
         self._learned = LearnedScoring(_build_model(), kinds=_choose_kinds(requests, campaigns))
         started_at = time.thread_time()
         run_steps(markets.rank(HEURISTIC, lambda: self._learned.strengths))
-        self.ranking_seconds = time.thread_time() - started_at
+        self._ranking_seconds = time.thread_time() - started_at
         self.by_type: list[MarketRequest] = [
-            (_require_market(markets.find_by_type(index, TYPES[number % len(TYPES)], now=now)), *request)
+            (
+                _require_market(
+                    markets.find_by_type(index, AUCTION_TYPES[number % len(AUCTION_TYPES)], now=now)
+                ),
+                *request,
+            )
             for number, request in enumerate(requests)
         ]
         self.by_slug: list[MarketRequest] = [
@@ -131,12 +116,18 @@ class AuctionBench:
             for number, request in enumerate(requests)
         ]
 
-    def _compile(self) -> Index:
-        snapshot = build_auction_catalog(self.campaigns)
-        started_at = time.thread_time()
-        index = compile_index(snapshot)
-        self.compile_seconds = time.thread_time() - started_at
-        return index
+    def format_cells(self, mebibytes: float) -> list[str]:
+        won = sum(self.run_auction(*asked) is not None for asked in self.by_type)
+        bids = sum(self.count_bids(*asked) for asked in self.by_type[:LISTED])
+        return [
+            f"{self._campaigns:,}",
+            f"{self._compile_seconds:.2f}",
+            f"{self._head_millis:.0f}",
+            f"{self._ranking_seconds:.2f}",
+            f"{mebibytes:.0f}",
+            f"{won / REQUESTS:.0%}",
+            f"{bids / LISTED:.0f}",
+        ]
 
     def run_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
         win, _ = self._markets.decide(market, (context,), self._markets.build_scorers(market, signals))
@@ -177,7 +168,7 @@ def _measure_spreads(works: Sequence[tuple[Work, Sequence[MarketRequest]]]) -> l
         for (work, asked), of_work in zip(works, best, strict=True):
             _measure_once(work, asked, of_work)
     gc.enable()
-    return [_compute_spread(sorted(of_work)) for of_work in best]
+    return [(sum(nanos) / len(nanos) / 1e3, sorted(nanos)[len(nanos) * 99 // 100] / 1e3) for nanos in best]
 
 
 def _measure_once(work: Work, asked: Sequence[MarketRequest], best: list[int]) -> None:
@@ -186,7 +177,3 @@ def _measure_once(work: Work, asked: Sequence[MarketRequest], best: list[int]) -
         started_at = clock()
         work(market, context, signals)
         best[number] = min(best[number], clock() - started_at)
-
-
-def _compute_spread(nanos: Sequence[int]) -> Spread:
-    return Spread(sum(nanos) / len(nanos) / 1e3, nanos[len(nanos) * 99 // 100] / 1e3)

@@ -9,7 +9,6 @@ import sys
 from collections import deque
 from collections.abc import Iterable
 from contextlib import aclosing
-from datetime import timedelta
 from http import HTTPStatus
 from random import Random, SystemRandom  # noqa: TID251 - of the bench alone
 from typing import Final
@@ -18,10 +17,8 @@ from uuid import UUID
 import uvloop
 
 from adloom.auction.score import HEURISTIC, Heuristic
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
-from adloom.core.money import Micros
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream, pack_pair
 from adloom.events.frequency.counts import FIRST_GENERATION, FrequencyCounters, generation_prefix
 from adloom.events.frequency.windows import list_buckets
@@ -51,9 +48,8 @@ from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
-from bench.auction.catalog import build_auction_catalog, choose_half
+from bench.catalog import SEED, build_auction_catalog, choose_half, lease_all
 from bench.load import USER_BEGINS, USERS
-from bench.scale.catalog import SEED
 
 NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
 NO_OP_PATH: Final = "/health/live"
@@ -61,7 +57,6 @@ SESSION: Final = 1
 SHOWN_BANNERS: Final = 3
 CHANGES_A_SECOND: Final = 50
 OUT_MAX: Final = 100
-LEASE_MICROS: Final = Micros(10**15)
 SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
 
 
@@ -69,7 +64,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     clock = SystemClock()
     index = compile_index(build_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
     states, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
-    _grant(leases, index.by_key.values(), clock)
+    lease_all(leases, index)
     caps.update(
         {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
         {},
@@ -163,30 +158,6 @@ def _build_routes(  # noqa: PLR0913, PLR0917 - a composition root names them all
             bytes_per_second=AUCTION_RECORD_BYTES_PER_SECOND,
         ),
     )
-
-
-def _grant(leases: LocalLeases, placements: Iterable[IndexedPlacement], clock: SystemClock) -> None:
-    """Grant every campaign more than a bench can spend."""
-    now = clock.now()
-    second, at = int(now.timestamp()), 0.0
-    leases.update({one.key: one.terms for one in placements}, at=at)
-    while True:
-        at += 1.0
-        said = leases.collect_reports(second=second, at=at, most=1_000, is_wanted=lambda _: True)
-        for terms, usage in said:
-            answer = LeaseAnswer(
-                campaign_id=terms.campaign_id,
-                session=SESSION,
-                report=usage.report,
-                lease=1,
-                granted=LEASE_MICROS,
-                given=Micros(0),
-                ends_at=now + timedelta(hours=1),
-                verdict=BudgetVerdict.GRANTED,
-            )
-            leases.on_answer(answer, second=second, at=at)
-        if not leases.list_excluded():
-            return
 
 
 if __name__ == "__main__":

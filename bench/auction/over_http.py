@@ -1,37 +1,32 @@
-"""The cost of auctions over HTTP, as ratios to a no-op: `python -m bench.auction.over_http [CAMPAIGNS]`."""
+"""`adloom bench auctions`: the cost of auctions over HTTP, as ratios to a no-op."""
 
 import asyncio
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+import typer
 from rich.console import Console
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
-from adloom.runtime.supervisor.program import build_command
 from adloom.serving.auction.request import describe_context
-from bench.auction.catalog import build_requests
 from bench.auction.delivery_process import NO_OP_PATH
-from bench.figures import NO_OP, CpuGoal, Sample, TargetFigures, compute_figures, compute_share, judge_goals
-from bench.load import KIND, SERIAL, USER, LoadError, Target
-from bench.processes import keep_off_last_cpu, pin_to_last_cpu, stop
-from bench.product import filter_environment
-from bench.report import build_report, render_report
-from bench.rounds import BenchPlan, BenchSubject, take_samples
+from bench.catalog import build_auction_requests
+from bench.figures import CpuGoal, TargetFigures, build_report, compute_figures, compute_share, render_report
+from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
+from bench.processes import LoadError, keep_off_last_cpu, pin_to_last_cpu, stop
+from bench.servers import PASSWORD, filter_environment, open_folder, run_program
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
 KINDS: Final = 100  # Of visitors.
 START_SECONDS_MAX: Final = 120.0
-PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 BY_TYPE: Final = "auction, 25 placements"
 BY_SLUG: Final = "auction, 1 placement"
 ANY_VISITOR: Final = "auction, any visitor"
@@ -43,24 +38,19 @@ THROUGHPUT_MIN: Final = 0.3
 PLAN: Final = BenchPlan(seconds=2.0, rounds=7, connections=256, workers=1)
 
 
-def main() -> None:
-    campaigns = int(sys.argv[1]) if len(sys.argv) > 1 else CAMPAIGNS
-    console = Console(width=110)
-    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+def main(*, campaigns: Annotated[int, typer.Option(min=1, help="Of the larger market.")] = CAMPAIGNS) -> None:
+    """Measure auctions over HTTP, with and without frequency caps, as ratios to a no-op."""
+    asyncio.run(_measure_with_valkey(Console(width=110), campaigns))
+
+
+async def _measure_with_valkey(console: Console, campaigns: int) -> None:
+    with open_folder() as folder:
         valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
-        asyncio.run(valkey.prepare())
-        with (folder / "valkey.log").open("wb") as log:
-            server = subprocess.Popen(  # noqa: S603 - our own
-                build_command(valkey.program), env=valkey.program.environment, cwd="/", stdout=log, stderr=log
-            )
-        pin_to_last_cpu(server.pid)
-        try:
-            asyncio.run(valkey.wait_until_ready())
+        await valkey.prepare()
+        async with run_program(valkey.program, folder / "valkey.log") as pid:
+            pin_to_last_cpu(pid)
+            await valkey.wait_until_ready()
             _measure(console, valkey.url, campaigns)
-        finally:
-            stop(server, seconds_max=10.0)
 
 
 def _measure(console: Console, redis_url: str, campaigns: int) -> None:
@@ -93,11 +83,11 @@ def _take_samples(console: Console, redis_url: str, campaigns: int, *without: st
         subjects = [BenchSubject(target=target, pids=[process.pid]) for target in _build_targets(port)]
         return take_samples(subjects, PLAN, console.print)
     finally:
-        stop(process, seconds_max=10.0)
+        stop(process)
 
 
 def _show(console: Console, title: str, figures: list[TargetFigures], goals: list[CpuGoal]) -> None:
-    report = build_report(PLAN, figures, judge_goals(figures, goals), now=SystemClock().now())
+    report = build_report(PLAN, figures, goals, now=SystemClock().now())
     console.print(f"\n{title}", render_report(report), sep="\n")
 
 
@@ -109,7 +99,8 @@ def _build_targets(port: int) -> list[Target]:
     """Build requests by type and by placement for 100 kinds of visitors, and by type for a new kind each time."""
     path = "/api/v1/ads/serve"
     kinds = tuple(
-        msgspec.json.encode(describe_context(context)).decode() for context, _ in build_requests(KINDS)
+        msgspec.json.encode(describe_context(context)).decode()
+        for context, _ in build_auction_requests(KINDS)
     )
     kind = KIND.strip('"')
     bodies = {
@@ -135,7 +126,3 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
         except OSError:
             time.sleep(0.1)
     raise LoadError("The delivery process did not start.")
-
-
-if __name__ == "__main__":
-    main()

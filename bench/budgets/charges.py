@@ -1,14 +1,17 @@
-"""The cost of charging impressions, in a real worker with all its tasks.
+"""`adloom bench charges`: the cost of charging impressions, in a real worker with all its tasks.
 
 The reference is the same number of impressions at no cost, which are counted and published all the same.
 """
 
 import asyncio
+import os
 from collections.abc import Sequence
 from statistics import median
-from typing import Final, cast
+from typing import Annotated, Final, cast
 
 import msgspec
+import typer
+from rich.console import Console
 
 from adloom.budgets.charges.offers import AHEAD_SECONDS_MAX
 from adloom.budgets.charges.projection import CHARGES
@@ -17,24 +20,11 @@ from adloom.core.ids import CampaignId, RequestId, SystemIds
 from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
-from bench.budgets.campaigns_store import (
-    BudgetCampaign,
-    add_campaigns,
-    count_impressions,
-    read_cursor,
-    sum_charges,
-)
-from bench.budgets.leaseholder import BenchLeaseClient
-from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
-from bench.budgets.servers import (
-    Servers,
-    find_database_pids,
-    run_servers,
-    run_worker,
-    wait_until_quiet,
-)
-from bench.load import LoadError
-from bench.processes import measure_usage
+from bench.budgets.lease_client import BenchLeaseClient
+from bench.figures import BenchTable, GoalResult, render
+from bench.fill import BudgetCampaign, CatalogSize, add_campaigns
+from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
+from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
 
 CHARGES_PER_SECOND_MIN: Final = 10_000
 COST: Final = Micros(1_000)
@@ -45,8 +35,14 @@ APPENDED_AT_ONCE: Final = 2_000
 LOOK_SECONDS: Final = 0.05
 WARM_SECONDS: Final = AHEAD_SECONDS_MAX + 2.0
 DONE_SECONDS_MAX: Final = 180.0
-QUIET_SECONDS_MAX: Final = 30.0
 COUNTED, CHARGED = "counted", "and charged"
+CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+# Impressions that were counted, charges in the money ledger, and their sum.
+TOTALS: Final = """
+    SELECT (SELECT coalesce(sum(impressions), 0)::bigint FROM events.event_counts), count(*),
+           coalesce(sum(amount_micros), 0)::bigint
+      FROM money_entries WHERE kind = 'charge'
+"""
 
 
 class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +54,31 @@ class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
     worker_seconds: float
     database_seconds: float
 
+    @property
+    def worker_micros(self) -> float:
+        return self.worker_seconds / self.events * 1e6
 
-async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BudgetOutcome:
+
+def main(
+    *,
+    events: Annotated[int, typer.Option(min=1, max=10_000_000, help="Impressions a round.")] = 100_000,
+    campaigns: Annotated[int, typer.Option(min=1, max=1_000_000, help="Their campaigns.")] = 500,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds with charges and without.")] = 1,
+) -> None:
     """Count and charge with a worker on temporary servers."""
-    say("starting servers and a worker")
-    async with run_servers() as servers:
+    console = Console()
+    with console.status("starting servers and a worker") as status:
+        table = asyncio.run(
+            measure_charges(events=events, campaigns=campaigns, rounds=rounds, say=status.update)
+        )
+    console.print(render(table))
+
+
+async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BenchTable:
+    async with run_servers(CatalogSize(banners=campaigns)) as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
-        async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as holder:
-            bench = _ChargeBench(servers, pid, holder, shown, say)
+        async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as client:
+            bench = _ChargeBench(servers, pid, client, shown, say)
             await bench.warm_up(min(events, APPENDED_AT_ONCE))
             works: list[ChargeRound] = []
             for _ in range(rounds):
@@ -74,25 +87,25 @@ async def measure_charges(*, events: int, campaigns: int, rounds: int, say: Show
     return compare_charges(works, campaigns)
 
 
-def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BudgetOutcome:
+def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BenchTable:
     by_name = {name: [work for work in works if work.name == name] for name in (COUNTED, CHARGED)}
-    counting = median(map(_compute_worker_micros, by_name[COUNTED])) or 1.0
+    counting = median(work.worker_micros for work in by_name[COUNTED]) or 1.0
     rate = median(work.events / work.seconds for work in by_name[CHARGED])
-    return BudgetOutcome(
+    return BenchTable(
         title=f"charges: {works[0].events:,} impressions of {campaigns:,} campaigns, one worker",
         headings=["impressions", "per second", "worker µs", "to counted", "a core's", "database µs"],
         rows=[
             [
                 name,
                 f"{median(work.events / work.seconds for work in done):,.0f}",
-                f"{(micros := median(map(_compute_worker_micros, done))):.1f}",
+                f"{(micros := median(work.worker_micros for work in done)):.1f}",
                 f"{micros / counting:.2f}",
                 f"{1e6 / (micros or 1):,.0f}",
                 f"{median(work.database_seconds / work.events for work in done) * 1e6:.1f}",
             ]
             for name, done in by_name.items()
         ],
-        judged=[
+        goals=[
             GoalResult(
                 claim=f"at least {CHARGES_PER_SECOND_MIN:,} charges a second, all in the money ledger",
                 found=f"{rate:,.0f}",
@@ -109,18 +122,18 @@ class _ChargeBench:
         self,
         servers: Servers,
         pid: int,
-        holder: BenchLeaseClient,
+        client: BenchLeaseClient,
         shown: Sequence[BudgetCampaign],
         say: ShowStatus,
     ) -> None:
         self._servers = servers
         self._pid = pid
-        self._holder = holder
+        self._client = client
         self._shown = shown
         self._addresses = {one.id: one.address for one in shown}
         self._say = say
         self._ids = SystemIds()
-        self._ledger = ValkeyEventLog(servers.valkey)
+        self._log = ValkeyEventLog(servers.valkey)
         self._counted = 0
         self._charged = 0
 
@@ -133,18 +146,17 @@ class _ChargeBench:
         """Process impressions that cost nothing."""
         self._say(f"{events:,} impressions that cost nothing")
         self._counted += events
-        return await self._process(
-            COUNTED, [self._build_impression(number, {}, 0) for number in range(events)]
-        )
+        made = [self._build_impression(number, {}, 0) for number in range(events)]
+        return await self._process(COUNTED, made)
 
     async def charge(self, events: int) -> ChargeRound:
         """Process impressions that are paid from leases."""
         self._say(f"{events:,} impressions that are charged")
         each = -(-events // len(self._shown))
-        leases = await self._holder.report_usage(self._addresses, want=Micros(each * COST), cost=COST)
+        leases = await self._client.report_usage(self._addresses, want=Micros(each * COST), cost=COST)
         second = int(SystemClock().now().timestamp())
         given = {one.id: (second, each * COST) for one in self._shown}
-        await self._holder.report_usage(self._addresses, want=COST, cost=COST, given=given)
+        await self._client.report_usage(self._addresses, want=COST, cost=COST, given=given)
         self._charged += events
         self._counted += events
         made = [self._build_impression(number, leases, second) for number in range(events)]
@@ -152,10 +164,9 @@ class _ChargeBench:
 
     async def check(self) -> None:
         """Check that everything was counted and charged once."""
-        found, (charges, micros) = (
-            await count_impressions(self._servers.pool),
-            await sum_charges(self._servers.pool),
-        )
+        totals = await self._servers.pool.fetchrow(TOTALS)
+        assert totals is not None
+        found, charges, micros = totals
         if (found, charges, micros) != (self._counted, self._charged, self._charged * COST):
             raise LoadError(
                 f"Of {self._counted} impressions {found} are counted, and of {self._charged} charges {charges} kept."
@@ -163,16 +174,16 @@ class _ChargeBench:
 
     async def _process(self, name: str, events: Sequence[Impression]) -> ChargeRound:
         entries = [encode_event(event) for event in events]
-        await wait_until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        await wait_until_quiet(self._pid)
         clock = asyncio.get_running_loop().time
-        database = find_database_pids()
+        database = find_descendants(os.getpid(), "postgres")
         database_before, before = _measure_cpu(database), _measure_cpu([self._pid])
         began_at = clock()
         for first in range(0, len(entries), APPENDED_AT_ONCE):
-            await self._ledger.append(entries[first : first + APPENDED_AT_ONCE])
+            await self._log.append(entries[first : first + APPENDED_AT_ONCE])
         await self._wait_until_done(ends_at=clock() + DONE_SECONDS_MAX)
         seconds = clock() - began_at
-        await wait_until_quiet(self._pid, seconds_max=QUIET_SECONDS_MAX)
+        await wait_until_quiet(self._pid)
         return ChargeRound(
             name=name,
             events=len(entries),
@@ -185,7 +196,7 @@ class _ChargeBench:
         """Wait until the charges projection is at the end of the log; it runs after counting."""
         rows = cast("list[tuple[bytes, object]]", await self._servers.valkey.xrevrange(STREAM, count=1))
         last = rows[0][0].decode()
-        while await read_cursor(self._servers.pool, CHARGES) != last:
+        while await self._servers.pool.fetchval(CURSOR, CHARGES) != last:
             if asyncio.get_running_loop().time() > ends_at:
                 raise LoadError(f"Not everything was charged within {DONE_SECONDS_MAX:.0f} s.")
             await asyncio.sleep(LOOK_SECONDS)
@@ -213,7 +224,3 @@ class _ChargeBench:
 
 def _measure_cpu(pids: list[int]) -> float:
     return measure_usage(pids).cpu_seconds
-
-
-def _compute_worker_micros(work: ChargeRound) -> float:
-    return work.worker_seconds / work.events * 1e6

@@ -1,25 +1,26 @@
-"""The cost of unused budgets: many campaigns with leases in an idle worker."""
+"""`adloom bench idle-budgets`: the cost of unused budgets, of many campaigns with leases in an idle worker."""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+import typer
+from rich.console import Console
 
 from adloom.core.money import Micros
-from bench.budgets.campaigns_store import add_campaigns
-from bench.budgets.leaseholder import BenchLeaseClient
-from bench.budgets.outcome import BudgetOutcome, GoalResult, ShowStatus
-from bench.budgets.servers import run_servers, run_worker, wait_until_quiet
-from bench.processes import measure_usage
+from bench.budgets.lease_client import BenchLeaseClient
+from bench.figures import BenchTable, GoalResult, render
+from bench.fill import CatalogSize, add_campaigns
+from bench.processes import ShowStatus, measure_usage
+from bench.servers import run_servers, run_worker, wait_until_quiet
 
 COST: Final = Micros(1_000)
 OFFERS_LEASED: Final = 2
 PAID_EVERY: Final = 10
 BEFORE_SECONDS_MAX: Final = 10.0
-QUIET_SECONDS_MAX: Final = 30.0
 MEGABYTE: Final = 1_000_000
 RESIDENT_MEGABYTES_MAX: Final = 1_000
 # A worker without campaigns uses some CPU too; up to so much more counts as none.
@@ -36,42 +37,51 @@ class IdleState(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float = 0.0
 
 
-async def measure_idle(
-    *, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus
-) -> BudgetOutcome:
+def main(
+    *,
+    campaigns: Annotated[int, typer.Option(min=1, max=1_000_000, help="Campaigns with leases.")] = 100_000,
+    sessions: Annotated[int, typer.Option(min=1, max=64, help="Delivery processes.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long the worker idles.")] = 20.0,
+) -> None:
     """Lease all campaigns to delivery processes, and measure the idle worker."""
-    say("starting servers and a worker")
-    async with run_servers() as servers, contextlib.AsyncExitStack() as stack:
+    console = Console()
+    with console.status("starting servers and a worker") as status:
+        table = asyncio.run(
+            measure_idle(campaigns=campaigns, sessions=sessions, idle_seconds=seconds, say=status.update)
+        )
+    console.print(render(table))
+
+
+async def measure_idle(*, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus) -> BenchTable:
+    async with run_servers(CatalogSize(banners=campaigns)) as servers, contextlib.AsyncExitStack() as stack:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
         addresses = {one.id: one.address for one in shown}
         pid = await stack.enter_async_context(run_worker(servers))
-        holders = [
+        clients = [
             await stack.enter_async_context(BenchLeaseClient(servers.valkey, number).run())
             for number in range(1, sessions + 1)
         ]
         say("nothing to do, without campaigns")
         states = [await _measure_at_rest("none", pid, min(idle_seconds, BEFORE_SECONDS_MAX))]
-        for number, holder in enumerate(holders, start=1):
+        for number, client in enumerate(clients, start=1):
             say(f"process {number} takes {campaigns:,} leases")
             began_at, cpu_before = time.perf_counter(), measure_usage([pid]).cpu_seconds
-            await holder.report_usage(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
-            seconds, cpu_seconds = (
-                time.perf_counter() - began_at,
-                measure_usage([pid]).cpu_seconds - cpu_before,
-            )
-            is_last = number == sessions
+            await client.report_usage(addresses, want=Micros(OFFERS_LEASED * COST), cost=COST)
+            seconds = time.perf_counter() - began_at
+            cpu_seconds = measure_usage([pid]).cpu_seconds - cpu_before
             say(f"nothing to do, with {campaigns:,} campaigns")
-            state = await _measure_at_rest(f"{campaigns:,} × {number}", pid, idle_seconds if is_last else 0.0)  # noqa: RUF001 - times
+            name = f"{campaigns:,} × {number}"  # noqa: RUF001 - times
+            state = await _measure_at_rest(name, pid, idle_seconds if number == sessions else 0.0)
             states.append(msgspec.structs.replace(state, seconds=seconds, cpu_seconds=cpu_seconds))
     return compare_idle(states, idle_seconds)
 
 
-def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutcome:
+def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BenchTable:
     """Compare the worker with many campaigns with the same worker before."""
     first, last = states[0], states[-1]
     more = last.idle_share - first.idle_share
     megabytes = last.resident_bytes / MEGABYTE
-    return BudgetOutcome(
+    return BenchTable(
         title=f"idle: the worker over {idle_seconds:g} s without anything to do",
         headings=["leases", "leased in s", "CPU s for it", "MB", "to none", "idle CPU"],
         rows=[
@@ -85,7 +95,7 @@ def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutc
             ]
             for state in states
         ],
-        judged=[
+        goals=[
             GoalResult(
                 claim=f"under {RESIDENT_MEGABYTES_MAX:,} MB in the worker",
                 found=f"{megabytes:.0f} MB",
@@ -102,7 +112,7 @@ def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BudgetOutc
 
 async def _measure_at_rest(name: str, pid: int, idle_seconds: float) -> IdleState:
     """Wait until the worker is idle, and measure it for a while."""
-    await wait_until_quiet(pid, seconds_max=QUIET_SECONDS_MAX)
+    await wait_until_quiet(pid)
     before, began_at = measure_usage([pid]).cpu_seconds, time.perf_counter()
     await asyncio.sleep(idle_seconds)
     after, seconds = measure_usage([pid]), time.perf_counter() - began_at

@@ -2,15 +2,23 @@ import io
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from pkgutil import resolve_name
 
 import msgspec
 import pytest
 from rich.console import Console
 
 from bench import __main__ as bench
-from bench.figures import EVENT, NO_OP, SERVE, TargetFigures, compute_figures, judge_goals
-from bench.report import BenchReport, build_report, render_report
-from bench.rounds import BenchPlan
+from bench.figures import (
+    EVENT,
+    SERVE,
+    BenchReport,
+    TargetFigures,
+    build_report,
+    compute_figures,
+    render_report,
+)
+from bench.load import NO_OP, BenchPlan
 from tests.bench.test_figures import a_sample
 
 PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
@@ -19,7 +27,7 @@ PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
 def shown(figures: list[TargetFigures]) -> str:
     now = datetime(2026, 11, 15, tzinfo=UTC)
     console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(render_report(build_report(PLAN, figures, judge_goals(figures), now=now)))
+    console.print(render_report(build_report(PLAN, figures, now=now)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -32,10 +40,18 @@ def test_the_table_says_which_goals_are_met() -> None:
     assert "at most 2 times the CPU of no-op: 2.50, NOT MET" in shown(missed)
 
 
+@pytest.mark.parametrize("name", bench.BENCHES)
+def test_every_bench_is_a_command_that_says_what_it_measures(name: str) -> None:
+    function = resolve_name(bench.BENCHES[name])
+
+    assert callable(function)
+    assert function.__doc__
+
+
 @pytest.mark.process
 @pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_the_bench_measures_the_real_product(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.run(seconds=0.3, rounds=1, connections=2, json_file=tmp_path / "results.json")
+    bench.measure_routes(PLAN, tmp_path / "results.json")
 
     report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=BenchReport)
     assert [figures.target for figures in report.figures][:3] == [NO_OP, SERVE, EVENT]

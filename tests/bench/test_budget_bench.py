@@ -5,9 +5,9 @@ import pytest
 from rich.console import Console
 
 from bench.budgets import charges, idle, serve
-from bench.budgets.outcome import BudgetOutcome, render_outcome
-from bench.load import LoadError
-from bench.rounds import BenchPlan
+from bench.figures import BenchTable, render
+from bench.load import BenchPlan
+from bench.processes import LoadError
 from tests.bench.test_figures import a_sample
 
 PLAN = BenchPlan(seconds=0.3, rounds=1, connections=2, workers=1)
@@ -15,9 +15,9 @@ PAIR = serve.PlacementPair(campaigns=2, slots=1)
 FREE, PAID = PAIR.names
 
 
-def shown(outcome: BudgetOutcome) -> str:
+def shown(outcome: BenchTable) -> str:
     console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(render_outcome(outcome))
+    console.print(render(outcome))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -102,4 +102,4 @@ async def test_idle_campaigns_are_measured_in_a_real_worker() -> None:
     outcome = await idle.measure_idle(campaigns=50, sessions=2, idle_seconds=0.3, say=say_nothing)
 
     assert len(outcome.rows) == 3
-    assert outcome.judged[0].is_met
+    assert outcome.goals[0].is_met

@@ -1,7 +1,7 @@
 import math
 
-from bench.figures import NGINX, NO_OP, SERVE, CpuGoal, Sample, compute_figures, compute_share, judge_goals
-from bench.load import Load
+from bench.figures import SERVE, CpuGoal, compute_figures, compute_share, judge_goals
+from bench.load import NGINX, NO_OP, Load, Sample
 
 
 def a_sample(

@@ -3,11 +3,9 @@ import shutil
 
 import pytest
 
-from bench.load import Effort, Load, LoadError, Target, run_wrk
-from bench.nginx import find_nginx, run_nginx
-from bench.processes import measure_usage
-from bench.product import filter_environment
-from bench.rounds import BenchPlan, BenchSubject, take_samples
+from bench.load import BenchPlan, BenchSubject, Effort, Load, Target, run_wrk, take_samples
+from bench.processes import LoadError, measure_usage
+from bench.servers import filter_environment, find_nginx, run_nginx
 
 PLAN = BenchPlan(seconds=0.2, rounds=2, connections=3, workers=1)
 

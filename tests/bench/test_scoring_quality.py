@@ -6,7 +6,7 @@ from adloom.auction.bid import CTR_ONE
 from adloom.auction.learned import LearnedScoring
 from adloom.auction.score import Heuristic
 from adloom.auction.training import Learner
-from bench.scoring.quality import (
+from bench.scoring import (
     SeenAd,
     TrafficSize,
     compare_beginners,

@@ -8,13 +8,13 @@ from bench.load import (
     SERIAL,
     Effort,
     Load,
-    LoadError,
     Target,
     build_script,
     build_wrk_command,
     parse_report,
     run_wrk,
 )
+from bench.processes import LoadError
 from tests.bench.small_server import SmallServer
 
 

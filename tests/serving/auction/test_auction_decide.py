@@ -11,9 +11,9 @@ from adloom.events.frequency.windows import Window
 from adloom.serving.eligibility.exclusions import Exclusions
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from adloom.targeting.rules import parse_rule
-from bench.auction.check import compare_auctions
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import COUNT, NOON, Marketplace, a_row, a_slot
+from tests.serving.auction.random_check import compare_auctions
 from tests.support.contexts import a_context
 
 ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)

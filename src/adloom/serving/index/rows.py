@@ -100,8 +100,8 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     campaign_key: int = 0
     banner_key: int = 0
     status: AssignmentStatus = AssignmentStatus.LIVE
-    starts_at: datetime | None
-    ends_at: datetime | None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
     schedule: Schedule = EVERGREEN
     rules: tuple[Rule, ...] = ()
     caps: Caps | None = None
@@ -112,31 +112,31 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     frequency: tuple[FrequencyLimit, ...] = ()
     price: OfferPrice = FREE
     is_limited: bool = False  # By a budget of the campaign or of its advertiser.
-    display_order: int
-    weight: int
-    campaign_priority: int
-    banner_priority: int
-    is_fallback: bool
-    fallback_priority: int | None
+    display_order: int = 0
+    weight: int = 100
+    campaign_priority: int = 0
+    banner_priority: int = 0
+    is_fallback: bool = False
+    fallback_priority: int | None = None
     is_evergreen_fallback: bool = False
     title: str
-    headline: str | None
-    subheadline: str | None
-    description: str | None
+    headline: str | None = None
+    subheadline: str | None = None
+    description: str | None = None
     primary_image_url: str
-    primary_image_alt: str | None
-    mobile_image_url: str | None
-    video_url: str | None
-    media_variants: dict[str, str]
-    cta_label: str | None
-    cta_url: str | None
-    cta_open_new_tab: bool
-    utm_source: str | None
-    utm_medium: str | None
-    utm_campaign: str | None
-    utm_content: str | None
-    bg_color: str | None
-    transition_duration_ms: int | None
+    primary_image_alt: str | None = None
+    mobile_image_url: str | None = None
+    video_url: str | None = None
+    media_variants: dict[str, str] = {}
+    cta_label: str | None = None
+    cta_url: str | None = None
+    cta_open_new_tab: bool = False
+    utm_source: str | None = None
+    utm_medium: str | None = None
+    utm_campaign: str | None = None
+    utm_content: str | None = None
+    bg_color: str | None = None
+    transition_duration_ms: int | None = None
 
 
 class PlacementRows(msgspec.Struct, frozen=True):

@@ -1,31 +1,23 @@
-"""A temporary database for benches: an embedded PostgreSQL as `adloom up` runs it, filled by SQL."""
+"""SQL that fills the database of a bench: a catalog, a day of events, and campaigns with budgets."""
 
-import contextlib
-import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
-from time import perf_counter
 from typing import Final
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
-from adloom.runtime import migrate
-from adloom.runtime.embedded.postgres import EmbeddedPostgres
-from adloom.runtime.ports import free_port
-from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.supervisor.program import send, start
+from adloom.budgets.addresses import campaign_address
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.postgres import Pool
 
-PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 STATEMENT_SECONDS_MAX: Final = 3_600.0
 CHUNK_EVENTS: Final = 500_000
 DAY_SECONDS: Final = 24 * 3600
-POOL_SIZE_MAX: Final = 4
 # One click in fifty impressions, and one invalid event in fifty.
 CLICK_SHARE: Final = 50
 INVALID_SHARE: Final = 50
+CAMPAIGNS_AN_ADVERTISER: Final = 10
 
 CATALOG = """
     INSERT INTO placements (public_id, slug, label, layout_type)
@@ -62,67 +54,54 @@ ATTACH_PARTITION = """
     ALTER TABLE events.banner_{kind} ATTACH PARTITION events.banner_{name} FOR VALUES FROM ('{first}') TO ('{last}')
 """
 NOTE_DAY = "INSERT INTO events.event_days (day, events) VALUES ($1, $2)"
+ADD_ADVERTISERS: Final = """
+    INSERT INTO advertisers (public_id, name, daily_budget_paisa, timezone)
+    SELECT gen_random_uuid(), 'A', 1000000000000, 'UTC' FROM generate_series(1, $1::int)
+"""
+ADD_CAMPAIGNS: Final = """
+    WITH payer AS (
+        SELECT id, row_number() OVER () - 1 AS place FROM advertisers WHERE daily_budget_paisa IS NOT NULL
+    )
+    INSERT INTO campaigns (
+        public_id, name, advertiser_id, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy
+    )
+    SELECT gen_random_uuid(), 'C', payer.id, 'active', 1000000000000, 'cpm', $3::bigint, 'Accelerated'
+      FROM generate_series(0, $1::int - 1) AS n
+      LEFT JOIN payer ON n % $4::int = 0 AND payer.place = n / $4::int % $2::int
+"""
+CAMPAIGNS: Final = """
+    SELECT campaign.public_id AS id, payer.public_id AS payer_id, banner.public_id AS banner_id,
+           (SELECT public_id FROM placements LIMIT 1) AS placement_id
+      FROM (SELECT *, row_number() OVER () AS place FROM campaigns WHERE status = 'active') AS campaign
+      JOIN (SELECT public_id, row_number() OVER () AS place FROM banners) AS banner USING (place)
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+"""
 
 
-class DatabaseSize(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the catalog."""
 
-    banners: int
+    banners: int = 1
     # The number of placements, of campaigns and of advertisers.
-    places: int
+    places: int = 1
 
 
-@contextlib.asynccontextmanager
-async def run_database(size: DatabaseSize) -> AsyncGenerator[Pool]:
-    """Run a server with a catalog, and remove it at the end."""
-    with open_folder() as folder:
-        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
-        await postgres.prepare()
-        process = await start(postgres.program)
-        try:
-            await postgres.wait_until_ready()
-            await migrate.upgrade(postgres.url)
-            async with open_pool(postgres.url, size_max=POOL_SIZE_MAX) as pool:
-                await fill_catalog(pool, size)
-                yield pool
-        finally:
-            send(process, postgres.program.stop_signal)
-            await process.wait()
+class BudgetCampaign(msgspec.Struct, frozen=True):
+    """A campaign, its actor's address, and its banner and placement."""
+
+    id: CampaignId
+    address: Address
+    banner_id: BannerId
+    placement_id: PlacementId
 
 
-@contextlib.contextmanager
-def open_folder() -> Generator[Path]:
-    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # As root, the server runs as another user, who needs access.
-        yield folder
-
-
-async def measure_seconds(work: Callable[[], Awaitable[None]]) -> float:
-    started_at = perf_counter()
-    await work()
-    return perf_counter() - started_at
-
-
-def show_ratios(console: Console, title: str, figures: dict[str, float], *, heading: str) -> None:
-    """Show seconds, and their ratios to the first figure."""
-    reference = next(iter(figures.values()))
-    table = Table(title=title, title_justify="left", title_style="dim")
-    table.add_column("")
-    for name in ("s", heading):
-        table.add_column(name, justify="right")
-    for name, seconds in figures.items():
-        table.add_row(name, f"{seconds:.2f}", f"{seconds / reference:.1f}")
-    console.print(table)
-
-
-async def fill_catalog(pool: Pool, size: DatabaseSize) -> None:
+async def fill_catalog(pool: Pool, size: CatalogSize) -> None:
     for statement in CATALOG.replace("$1", str(size.places)).replace("$2", str(size.banners)).split(";"):
-        await pool.execute(statement)
+        await pool.execute(statement, timeout=STATEMENT_SECONDS_MAX)
 
 
 async def fill_day(
-    pool: Pool, day: date, events: int, size: DatabaseSize, on_progress: Callable[[float], None]
+    pool: Pool, day: date, events: int, size: CatalogSize, on_progress: Callable[[float], None]
 ) -> None:
     """Insert the events of a day in order of time, as the event log does."""
     clicks = events // CLICK_SHARE
@@ -155,3 +134,21 @@ async def fill_day(
     await pool.execute(
         "VACUUM ANALYZE events.banner_impressions, events.banner_clicks", timeout=STATEMENT_SECONDS_MAX
     )
+
+
+async def add_campaigns(pool: Pool, count: int, *, cpm_micros: int, paid_every: int) -> list[BudgetCampaign]:
+    """Create running campaigns with budgets; one in `paid_every` belongs to an advertiser with its own budget."""
+    advertisers = max(1, count // paid_every // CAMPAIGNS_AN_ADVERTISER)
+    await pool.execute(ADD_ADVERTISERS, advertisers)
+    values = (count, advertisers, cpm_micros, paid_every)
+    await pool.execute(ADD_CAMPAIGNS, *values, timeout=STATEMENT_SECONDS_MAX)
+    await pool.execute("ANALYZE advertisers, campaigns")
+    return [
+        BudgetCampaign(
+            CampaignId(row["id"]),
+            campaign_address(CampaignId(row["id"]), row["payer_id"] and AdvertiserId(row["payer_id"])),
+            BannerId(row["banner_id"]),
+            PlacementId(row["placement_id"]),
+        )
+        for row in await pool.fetch(CAMPAIGNS, timeout=STATEMENT_SECONDS_MAX)
+    ]

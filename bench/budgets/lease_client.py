@@ -20,7 +20,7 @@ from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import Subscription, Valkey
-from bench.load import LoadError
+from bench.processes import LoadError
 
 MESSAGES_AT_ONCE: Final = 1_000
 UNANSWERED_MAX: Final = 5_000  # Real processes also ask in the background, in batches.

@@ -1,4 +1,4 @@
-"""Generated catalogs of any size, with rules on all nine dimensions, the same in every run."""
+"""Generated catalogs of any size, with rules on all nine dimensions, the same in every run; for auctions too."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
@@ -7,9 +7,25 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.bid import BidType
+from adloom.auction.score import Signals
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
+from adloom.core.clock import SystemClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
-from adloom.serving.index.rows import AssignmentRow, OfferPrice, PlacementRow, Snapshot
+from adloom.events.frequency.windows import Window
+from adloom.serving.index.index import Index
+from adloom.serving.index.rows import (
+    AssignmentRow,
+    Caps,
+    Delivery,
+    FrequencyLimit,
+    OfferPrice,
+    PlacementRow,
+    Snapshot,
+    compute_price,
+)
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, parse_rule
 
@@ -22,9 +38,18 @@ SEGMENTS: Final = 50
 SLOTS: Final = 1  # The same number of banners in every answer, whatever the size of the catalog.
 COST: Final = Micros(1_000)
 SOON: Final = datetime(2030, 1, 1, tzinfo=UTC)
+LEASE_MICROS: Final = Micros(10**15)
+
+AUCTION_PLACEMENTS: Final = 100
+AUCTION_TYPES: Final = ("feed", "story", "banner", "sidebar")
+CAMPAIGNS_AN_ADVERTISER: Final = 10
+_FLOORS: Final = (0, 100_000, 500_000)
+_FREQUENCY: Final = (FrequencyLimit(Window.DAY, 3), FrequencyLimit(Window.LIFETIME, 20))
+
+_changed = msgspec.structs.replace
 
 
-class CatalogSize(msgspec.Struct, frozen=True):
+class IndexSize(msgspec.Struct, frozen=True):
     """The size of a catalog; every campaign has its own banner."""
 
     campaigns: int
@@ -32,16 +57,16 @@ class CatalogSize(msgspec.Struct, frozen=True):
     assignments: int
 
 
-def build_catalog(size: CatalogSize) -> Snapshot:
+def build_catalog(size: IndexSize) -> Snapshot:
     chance = Random(SEED)  # noqa: S311 - not a secret
     pools = _build_rule_pools(chance)
     campaigns = [
-        (CampaignId(build_id(chance)), BannerId(build_id(chance)), _choose_rules(chance, pools))
+        (CampaignId(_build_id(chance)), BannerId(_build_id(chance)), _choose_rules(chance, pools))
         for _ in range(size.campaigns)
     ]
     return Snapshot(
         version=1,
-        placements=[_build_placement(number, build_id(chance)) for number in range(size.placements)],
+        placements=[_build_placement(number, _build_id(chance)) for number in range(size.placements)],
         assignments=[
             _build_assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
             for number in range(size.assignments)
@@ -54,10 +79,29 @@ def build_catalog(size: CatalogSize) -> Snapshot:
 
 def add_budgets(snapshot: Snapshot) -> Snapshot:
     """Give every offer a price, and every campaign a budget."""
-    priced = [
-        msgspec.structs.replace(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments
-    ]
-    return msgspec.structs.replace(snapshot, assignments=priced)
+    priced = [_changed(row, price=OfferPrice(COST), is_limited=True) for row in snapshot.assignments]
+    return _changed(snapshot, assignments=priced)
+
+
+def lease_all(leases: LocalLeases, index: Index) -> None:
+    """Grant every campaign that needs a lease more than a bench can offer."""
+    leases.update({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
+    second, at = int(SystemClock().now().timestamp()), 0.0
+    while leases.list_excluded():
+        at += 1.0
+        said = leases.collect_reports(second=second, at=at, most=1_000, is_wanted=lambda _: True)
+        for terms, usage in said:
+            answer = LeaseAnswer(
+                campaign_id=terms.campaign_id,
+                session=usage.session,
+                report=usage.report,
+                lease=1,
+                granted=LEASE_MICROS,
+                given=Micros(0),
+                ends_at=datetime.max.replace(tzinfo=UTC),
+                verdict=BudgetVerdict.GRANTED,
+            )
+            leases.on_answer(answer, second=second, at=at)
 
 
 def build_contexts(count: int) -> list[Context]:
@@ -79,14 +123,71 @@ def build_contexts(count: int) -> list[Context]:
     ]
 
 
-def build_id(chance: Random) -> UUID:
+def build_auction_catalog(campaigns: int, *, has_frequency_caps: bool = True) -> Snapshot:
+    """Each campaign has one banner on one placement; half of the banners have frequency caps."""
+    chance = Random(SEED)  # noqa: S311 - not a secret
+    snapshot = build_catalog(IndexSize(campaigns, AUCTION_PLACEMENTS, campaigns))
+    frequency = _FREQUENCY if has_frequency_caps else ()
+    return _changed(
+        snapshot,
+        placements=[
+            _changed(
+                row,
+                delivery=Delivery.AUCTION,
+                placement_type=AUCTION_TYPES[row.key % len(AUCTION_TYPES)],
+                floor=Micros(_FLOORS[row.key % len(_FLOORS)]),
+            )
+            for row in snapshot.placements
+        ],
+        assignments=[_add_bid(row, chance, frequency) for row in snapshot.assignments],
+    )
+
+
+def choose_half(campaigns: int) -> dict[str, frozenset[int]]:
+    """Choose campaigns that are paced out or capped, as late in the day: half of all, independent of their bids."""
+    chance = Random(SEED + 1)  # noqa: S311 - not a secret
+    out = chance.sample(range(campaigns), campaigns // 2)
+    return {"pacing": frozenset(out[::2]), "impression_cap": frozenset(out[1::2])}
+
+
+def build_auction_requests(count: int) -> list[tuple[Context, Signals]]:
+    """Build requests of visitors; one in ten has high intent."""
+    chance = Random(SEED + 2)  # noqa: S311 - not a secret
+    return [
+        (
+            context,
+            Signals(
+                placement_type="feed",
+                segment="high-intent" if chance.random() < 1 / 10 else context.segment,
+                last_purchase_days=chance.choice([None, 7, 60]),
+            ),
+        )
+        for context in build_contexts(count)
+    ]
+
+
+def _add_bid(row: AssignmentRow, chance: Random, frequency: tuple[FrequencyLimit, ...]) -> AssignmentRow:
+    """Add a bid from 0.10 units per thousand impressions, in whole cents; most bids are low."""
+    cents = 10 + int(chance.expovariate(1 / 150))
+    bid_type = chance.choice(list(BidType))
+    # At a CTR of 2 % a click is worth as much as 50 impressions.
+    bid = Micros(cents * (10_000 if bid_type is BidType.CPM else 500))
+    return _changed(
+        row,
+        advertiser_key=row.campaign_key // CAMPAIGNS_AN_ADVERTISER + 1,
+        bid_type=bid_type,
+        bid=bid,
+        price=compute_price(bid_type, bid),
+        is_limited=True,
+        caps=Caps(1_000_000, None) if chance.random() < 1 / 2 else None,
+        frequency=frequency if chance.random() < 1 / 2 else (),
+        video_url="https://cdn.example/a.mp4" if chance.random() < 1 / 3 else None,
+    )
+
+
+def _build_id(chance: Random) -> UUID:
     """Build an id in the product's format."""
     return UUID(int=(chance.getrandbits(48) << 80) | (0x7 << 76) | (0b10 << 62) | chance.getrandbits(62))
-
-
-def build_assignment(chance: Random, number: int) -> AssignmentRow:
-    """Build an assignment of a campaign without rules."""
-    return _build_assignment(0, 0, (CampaignId(build_id(chance)), BannerId(build_id(chance)), ()), number)
 
 
 def _build_rule_pools(chance: Random) -> list[list[Rule]]:
@@ -132,16 +233,10 @@ def _build_assignment(
         banner_id=banner_id,
         campaign_key=banner,
         banner_key=banner,
-        starts_at=None,
         # A third of all campaigns have an end.
         ends_at=SOON + timedelta(hours=banner) if banner % 3 == 0 else None,
         rules=rules,
         display_order=number % 5,
-        weight=100,
-        campaign_priority=0,
-        banner_priority=0,
-        is_fallback=False,
-        fallback_priority=None,
         title=f"Autumn sale {banner}",
         headline="Up to 30 % off everything warm",
         subheadline="Until Sunday",
@@ -149,15 +244,9 @@ def _build_assignment(
         primary_image_url=f"https://cdn.example/banners/autumn-sale-{banner}-1200x400.webp",
         primary_image_alt="A wool coat on a chair",
         mobile_image_url=f"https://cdn.example/banners/autumn-sale-{banner}-600x400.webp",
-        video_url=None,
-        media_variants={},
         cta_label="See the sale",
         cta_url=f"https://shop.example/sale/{banner}?ref=adloom",
-        cta_open_new_tab=False,
         utm_source="adloom",
         utm_medium="banner",
         utm_campaign="autumn",
-        utm_content=None,
-        bg_color=None,
-        transition_duration_ms=None,
     )

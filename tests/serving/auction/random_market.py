@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from random import Random  # noqa: TID251 - seeded
+from random import Random
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,7 +13,7 @@ from adloom.auction.features import SLOTS
 from adloom.auction.learned import LEARNED, LearnedScoring, VisitorKind
 from adloom.auction.model import Model
 from adloom.auction.score import HEURISTIC, AdFeatures, FlatScorer, Signals, Strengths
-from adloom.core.ids import PlacementId
+from adloom.core.ids import CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.serving.index.rows import (
@@ -27,7 +27,7 @@ from adloom.serving.index.rows import (
 )
 from adloom.targeting.context import Context
 from adloom.targeting.rules import Rule, parse_rule
-from bench.scale.catalog import build_assignment, build_id
+from tests.support.rows import a_placement_row, an_assignment_row, an_id
 
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ZONES: Final = ("UTC", "Asia/Kolkata")
@@ -170,16 +170,12 @@ def _choose_some(chance: Random, most: int) -> frozenset[int]:
 
 
 def _build_placement(chance: Random, key: int) -> PlacementRow:
-    return PlacementRow(
+    return a_placement_row(
         key=key,
-        id=PlacementId(build_id(chance)),
+        id=PlacementId(an_id(key)),
         slug=f"slot-{key}",
-        label=f"Slot {key}",
-        layout_type="full_slider",
         max_banners=1,
         is_active=chance.random() < 9 / 10,
-        fallback_placeholder_url=None,
-        allow_partial_render=False,
         delivery=chance.choice([Delivery.AUCTION] * 9 + [Delivery.DIRECT]),
         placement_type=chance.choice(TYPES),
         timezone=chance.choice(ZONES),
@@ -192,8 +188,9 @@ def _build_campaign(chance: Random, key: int, amounts: Sequence[int]) -> Assignm
     bid = Micros(chance.choice(amounts)) if chance.random() < 9 / 10 else None
     bid_type = chance.choice(list(BidType))
     rules: list[Rule] = chance.sample(RULES, chance.choice([0, 0, 1, 2]))
-    return msgspec.structs.replace(
-        build_assignment(chance, key),
+    return an_assignment_row(
+        campaign_id=CampaignId(an_id(1_000 + key)),
+        campaign_key=key,
         status=AssignmentStatus.LIVE if chance.random() < 9 / 10 else AssignmentStatus.CAMPAIGN_PAUSED,
         starts_at=chance.choice([None, None, NOW, NOW + timedelta(hours=1)]),
         ends_at=chance.choice([None, None, NOW, NOW + timedelta(hours=2)]),

@@ -1,6 +1,6 @@
 """Compares the fast auction with the reference auction over random markets."""
 
-from random import Random  # noqa: TID251 - seeded
+from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -20,7 +20,7 @@ from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery,
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
-from bench.auction.random_market import (
+from tests.serving.auction.random_market import (
     NOW,
     RARE_CLICK,
     UNEVEN,

@@ -1,0 +1,205 @@
+"""Temporary servers for benches: PostgreSQL, Valkey and a worker as `adloom up` runs them, and nginx as a reference."""
+
+import asyncio
+import contextlib
+import getpass
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.transport.wire import INBOX_CHANNEL
+from adloom.runtime import migrate
+from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port, is_taken
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.supervisor.program import Program, send, start
+from adloom.runtime.valkey import Valkey, open_valkey
+from bench.fill import CatalogSize, fill_catalog
+from bench.load import NGINX, BenchSubject, Target
+from bench.processes import LoadError, list_descendants, measure_usage, stop
+
+PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
+POOL_SIZE_MAX: Final = 4
+NGINX_SECONDS_MAX: Final = 5.0
+WORKER_SECONDS_MAX: Final = 60.0
+STOP_SECONDS_MAX: Final = 15.0
+LOOK_SECONDS: Final = 0.02
+QUIET_SECONDS: Final = 0.5
+QUIET_SECONDS_MAX: Final = 30.0
+QUIET_SHARE_MAX: Final = 0.05  # Of a core.
+# A bench measures the default product, not an installation configured in this environment.
+OWN_VARIABLES: Final = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "JWT_SECRET",
+    "WORKER_PORT",
+    "RATE_LIMIT_PERMITS_PER_MINUTE",
+)
+NGINX_FILE_BYTES: Final = 500
+NGINX_CONFIGURATION: Final = """
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+{user}
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  server {{
+    listen 127.0.0.1:{port};
+    root {folder}/files;
+  }}
+}}
+"""
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """PostgreSQL and Valkey, and the log file of a worker."""
+
+    pool: Pool
+    valkey: Valkey
+    database_url: str
+    redis_url: str
+    log: Path
+
+
+@contextlib.asynccontextmanager
+async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
+    """Run servers with a catalog, and remove them at the end."""
+    async with contextlib.AsyncExitStack() as stack:
+        folder = stack.enter_context(open_folder())
+        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
+        valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
+        for server in (postgres, valkey):
+            await server.prepare()
+            log = folder / f"{server.program.name}.log"
+            await stack.enter_async_context(run_program(server.program, log))
+            await server.wait_until_ready()
+        await migrate.upgrade(postgres.url)
+        pool = await stack.enter_async_context(open_pool(postgres.url, size_max=POOL_SIZE_MAX))
+        await fill_catalog(pool, size)
+        yield Servers(
+            pool=pool,
+            valkey=await stack.enter_async_context(open_valkey(valkey.url)),
+            database_url=postgres.url,
+            redis_url=valkey.url,
+            log=folder / "worker.log",
+        )
+
+
+@contextlib.asynccontextmanager
+async def run_worker(servers: Servers) -> AsyncGenerator[int]:
+    """Run a production worker, wait until its budget actors receive messages, and yield its pid."""
+    program = Program(
+        name="worker",
+        arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
+        environment={
+            **filter_environment(os.environ),
+            "DATABASE_URL": servers.database_url,
+            "REDIS_URL": servers.redis_url,
+            "WORKER_PORT": str(free_port()),
+            "ADLOOM_PROCESS": "worker",
+        },
+    )
+    async with run_program(program, servers.log) as pid:
+        ends_at = asyncio.get_running_loop().time() + WORKER_SECONDS_MAX
+        while not (await servers.valkey.pubsub_numsub(INBOX_CHANNEL))[0][1]:
+            if asyncio.get_running_loop().time() > ends_at:
+                said = servers.log.read_text(encoding="utf-8", errors="replace")
+                raise LoadError(f"The worker did not start; it said:\n{said[-4000:].strip()}")
+            await asyncio.sleep(LOOK_SECONDS)
+        yield pid
+
+
+@contextlib.asynccontextmanager
+async def run_program(program: Program, log: Path) -> AsyncGenerator[int]:
+    with log.open("wb") as output:
+        process = await start(program, output=output)
+    try:
+        yield process.pid
+    finally:
+        send(process, program.stop_signal)
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await process.wait()
+        except TimeoutError:
+            send(process, program.death_signal)
+            await process.wait()
+
+
+@contextlib.contextmanager
+def open_folder() -> Generator[Path]:
+    with tempfile.TemporaryDirectory(prefix="adloom-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # As root, the servers run as another user, who needs access.
+        yield folder
+
+
+async def wait_until_quiet(pid: int) -> None:
+    """Wait until a process is idle."""
+    for _ in range(int(QUIET_SECONDS_MAX / QUIET_SECONDS)):
+        before = measure_usage([pid]).cpu_seconds
+        await asyncio.sleep(QUIET_SECONDS)
+        if measure_usage([pid]).cpu_seconds - before < QUIET_SECONDS * QUIET_SHARE_MAX:
+            return
+
+
+def filter_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Remove variables that would configure the product or connect it to other servers."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name not in OWN_VARIABLES and not name.startswith(("ADLOOM_", "OTEL_"))
+    }
+
+
+def find_nginx() -> str | None:
+    """Look for nginx on the path, and in Debian's directories that are not on a user's path."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+@contextlib.contextmanager
+def run_nginx(program: str) -> Generator[BenchSubject]:
+    """Run nginx with one worker and one small file on loopback from a temporary folder, as the current user."""
+    with open_folder() as folder:
+        port, error_log = free_port(), folder / "error.log"
+        (folder / "files").mkdir()
+        (folder / "files" / "banner.json").write_text("x" * NGINX_FILE_BYTES, encoding="utf-8")
+        # Only root may, and must, name the worker's user.
+        user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
+        configuration = NGINX_CONFIGURATION.format(folder=folder, port=port, user=user)
+        (folder / "nginx.conf").write_text(configuration, encoding="utf-8")
+        command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(error_log)]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - nginx, our own words
+        try:
+            _wait_until_listening(process, port, error_log)
+            target = Target(name=NGINX, port=port, path="/banner.json")
+            yield BenchSubject(target=target, pids=[process.pid, *list_descendants(process.pid)])
+        finally:
+            stop(process)
+
+
+def _wait_until_listening(process: subprocess.Popen[bytes], port: int, error_log: Path) -> None:
+    ends_at = time.monotonic() + NGINX_SECONDS_MAX
+    while not (is_taken("127.0.0.1", port) and list_descendants(process.pid)):
+        if process.poll() is not None or time.monotonic() > ends_at:
+            said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
+            raise LoadError(f"nginx did not start; it said: {said.strip()}")
+        time.sleep(LOOK_SECONDS)
