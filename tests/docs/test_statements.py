@@ -50,6 +50,13 @@ def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not leads_somewhere(page, link)] == []
 
 
+def test_every_page_of_the_guide_is_in_its_index() -> None:
+    guide = ROOT / "docs" / "guide"
+    linked = set(LINK.findall((guide / "README.md").read_text(encoding="utf-8")))
+
+    assert {page.name for page in guide.glob("*.md")} - linked == {"README.md"}
+
+
 @pytest.mark.parametrize("page", pages_about_the_code(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
     named = set(FILE.findall(prose(page)))
