@@ -6,7 +6,7 @@ itself a Mac, and none of its headers says otherwise.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from ua_parser import Domain, load_lazy_builtins
@@ -54,9 +54,7 @@ class DeviceParser:
     """Parses user agents into kinds of devices, and caches the most recent."""
 
     def __init__(self) -> None:
-        _, systems, devices = load_lazy_builtins()
-        # Without the patterns of browsers, which would take a third of the memory.
-        self._names = Resolver(([], systems, devices))
+        self._names = _load_patterns()
         self.device_of = lru_cache(CACHED_AGENTS_MAX)(self._parse_device)
         self._is_crawler = lru_cache(CACHED_AGENTS_MAX)(self._calls_itself_crawler)
 
@@ -86,6 +84,14 @@ class DeviceParser:
             return False
         device = self._names(agent, Domain.DEVICE).device
         return bool(device and device.family == _CRAWLER) or _DISGUISED.search(agent) is not None
+
+
+@cache
+def _load_patterns() -> Resolver:
+    """Compile the patterns once a process: it takes a quarter of a second, and much memory."""
+    _, systems, devices = load_lazy_builtins()
+    # Without the patterns of browsers, which would take a third of the memory.
+    return Resolver(([], systems, devices))
 
 
 def _is_tablet(agent: str, system: str, family: str, model: str) -> bool:
