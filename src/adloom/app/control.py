@@ -220,8 +220,9 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
     mount_console(app, clock=clock, jwt_secret=settings.jwt_secret, public_url=settings.public_url)
 
 
+@functools.cache
 def openapi_document() -> dict[str, Any]:
-    """Describe both listeners in one document."""
+    """Describe both listeners in one document; it is shared, and takes seconds to build."""
     document = build_document(_build_app())
     add_delivery_routes(document)
     return document
@@ -240,7 +241,8 @@ def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framew
     )
     install_problem_handlers(app)
     for router in ROUTERS:
-        app.include_router(router)
+        # Not `include_router`: it would build every route a second time, in 0.4 s.
+        app.router.routes.extend(router.routes)
     app.add_api_route("/openapi.json", _answer_openapi, include_in_schema=False)
     return app
 
