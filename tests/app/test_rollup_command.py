@@ -1,4 +1,4 @@
-"""`adloom rollup`: days made anew on demand, with words that a person can act on."""
+"""`adloom rollup`: days are rolled up again on demand, with words that a person can act on."""
 
 import asyncio
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from adloom.cli import rollup as command
+from adloom.cli.days import roll_up
 from adloom.cli.user_errors import user_message
 from adloom.core.clock import ManualClock
 from adloom.runtime.ports import free_port
@@ -34,7 +34,7 @@ async def rolled_up(
     said = io.StringIO()
     console = Console(file=said, force_terminal=terminal, width=100, color_system=None)
     clock = ManualClock(NOON + (today - DAY))
-    await command.run(database_url, first, last, clock, console)
+    await roll_up(database_url, first, last, clock, console)
     return said.getvalue()
 
 

@@ -15,8 +15,8 @@ from adloom.events.log.spool.backlog import Backlog
 from adloom.events.log.spool.disk import LocalDisk, make_folder
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder, open_spool
 from adloom.events.log.spool.inspect import SpoolFileInfo, describe_spool
+from adloom.ops.checks.event_log import judge_spool
 from adloom.ops.checks.finding import FindingState
-from adloom.ops.checks.spool import judge_spool
 from adloom.ops.doctor import examine
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.settings import DeliverySettings, SettingsError, delivery_settings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from adloom.cli.sync import SyncCommandError, check_days, run
+from adloom.cli.days import SyncCommandError, check_days, sync
 from adloom.cli.user_errors import user_message
 from adloom.core.clock import ManualClock
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
@@ -39,7 +39,7 @@ async def a_worker(where: Services, handler: Handler) -> AsyncGenerator[None]:
 async def said_by(where: Services, *, is_terminal: bool = False, **given: Any) -> str:
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=is_terminal, soft_wrap=True)
-    await run(where, FIRST, DAY, clock=ManualClock(NOW), console=console, look_seconds=0.02, **given)
+    await sync(where, FIRST, DAY, clock=ManualClock(NOW), console=console, look_seconds=0.02, **given)
     return file.getvalue()
 
 
@@ -75,7 +75,7 @@ async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, where:
     async with a_worker(where, refused):
         file = io.StringIO()
         with pytest.raises(SyncCommandError, match="3 of 3 jobs have failed") as raised:
-            await run(
+            await sync(
                 where,
                 FIRST,
                 DAY,
@@ -103,4 +103,4 @@ async def test_a_sync_without_sellers_is_an_error(where: Services) -> None:
 )
 def test_a_range_that_makes_no_sense_is_refused(first: date, last: date, said: str) -> None:
     with pytest.raises(SyncCommandError, match=said):
-        check_days(first, last, today=DAY)
+        check_days(first, last, today=DAY, error=SyncCommandError)

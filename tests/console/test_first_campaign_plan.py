@@ -3,8 +3,13 @@
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
-from adloom.console.pages.first_campaign.plan import STEPS, CampaignPlan, describe_placement, make_slug
-from adloom.console.pages.first_campaign.steps import summary
+from adloom.console.pages.first_campaign.steps import (
+    STEPS,
+    CampaignPlan,
+    describe_placement,
+    make_slug,
+    summary,
+)
 from adloom.core.actor import Role
 from tests.support.builders import banner_body
 from tests.support.control import ControlPlane

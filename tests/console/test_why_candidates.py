@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from adloom.budgets.messages import BudgetVerdict
-from adloom.console import strings
 from adloom.console.pages.why.candidates import (
     AUCTION,
     DIRECT,
     STEP_OF,
+    STEPS,
     explain_record,
     find_step,
     funnel_steps,
@@ -66,7 +66,7 @@ def test_a_pending_budget_belongs_to_the_budget_step() -> None:
     found = funnel_steps({"budget_pending": 3}, lost=0, won=1, is_auction=True)
 
     left = {step.label: step.left for step in found}
-    assert (left[strings.FUNNEL_STEPS["status"]], left[strings.FUNNEL_STEPS["budget"]]) == (4, 1)
+    assert (left[STEPS["status"].label], left[STEPS["budget"].label]) == (4, 1)
 
 
 @pytest.mark.parametrize("name", ["targeting:country", "targeting"])

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adloom.console import strings
+from adloom.console.pages.why.candidates import STEPS
 from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId
 from adloom.events.log.auction_bids import LOST
@@ -75,8 +75,8 @@ async def test_the_funnel_also_counts_candidates_that_are_not_sent(ann: Visitor,
     left = dict(re.findall(r'class=\\"name\\">([^<]*)</span>.*?class=\\"num\\">([^<]*)<', page))
     assert [
         left["All candidates"],
-        left[strings.FUNNEL_STEPS["status"]],
-        left[strings.FUNNEL_STEPS["won"]],
+        left[STEPS["status"].label],
+        left[STEPS["won"].label],
     ] == [
         "1,050",
         "2",

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import httpx
 
-from adloom.console.session import COOKIE
+from adloom.console.log_in import COOKIE
 from adloom.core.actor import ACCOUNT_ROLES, Role
 from adloom.core.ids import SystemIds
 from tests.support.control import ControlPlane

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
-from adloom.explain.steps import CandidateOutcome
+from adloom.explain.reasons import CandidateOutcome
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.sample.visitors.curve import (
+from adloom.sample.visitors.visitors import (
     BRISK,
     BRISK_VISITS_PER_SECOND,
     BY_HOUR,

@@ -1,12 +1,14 @@
 """The control plane: composes the admin API and the console."""
 
+import asyncio
 import functools
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
 
 import adloom.catalog.advertiser.api
 import adloom.catalog.api
@@ -38,7 +40,6 @@ import adloom.sync.hierarchy.api
 import adloom.sync.manual.api
 import adloom.sync.reports.api
 from adloom import VERSION
-from adloom.app import control_front, control_health
 from adloom.app.listeners import take_socket
 from adloom.app.process import run_process
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
@@ -49,30 +50,34 @@ from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.sessions import UserSessions
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.resource.accounts import AccountRegistry
-from adloom.resource.changes import Catalog
+from adloom.resource.changes import Catalog, read_version
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
-from adloom.runtime.http.api.dependencies import build_document
+from adloom.runtime.http.api.dependencies import Responses, build_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
-from adloom.runtime.postgres import open_pool
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.valkey import is_reachable, open_valkey
 from adloom.serving.openapi import add_delivery_routes
 from adloom.stats.spend.feed import SpendFeed
 from adloom.sync.queue import StatsQueue, open_stats_queue
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
+READY_SECONDS_MAX = 5.0
+UNAVAILABLE: Final[Responses] = {503: {"description": "A part that is needed does not answer."}}
 
+front_router = APIRouter()
+health_router = APIRouter(prefix="/health", tags=["health"])
 ROUTERS = (
-    control_front.router,
-    control_health.router,
+    front_router,
+    health_router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
     adloom.identity.account.api.router,
@@ -111,6 +116,55 @@ ROUTERS = (
     adloom.sync.reports.api.router,
     adloom.sync.manual.api.router,
 )
+
+
+@front_router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+async def front(request: Request) -> Response:
+    """Redirect a browser to the console; tell a program the addresses."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/console", 303)
+    paths = {
+        "console": "/console",
+        "openapi": "/openapi.json",
+        "health": "/health/ready",
+        "logIn": "/auth/login",
+    }
+    addresses = {name: f"{request.app.state.public_url}{path}" for name, path in paths.items()}
+    return JSONResponse({"name": "Adloom", "version": VERSION, **addresses}, headers={"Vary": "Accept"})
+
+
+@health_router.get("/live")
+async def live() -> dict[str, str]:
+    """Answer that the process runs."""
+    return {"status": "ok"}
+
+
+@health_router.get("/ready", responses=UNAVAILABLE)
+@health_router.get("", responses=UNAVAILABLE)
+async def ready(request: Request) -> Response:
+    """Check the services that the control plane needs.
+
+    Valkey is reported but not required: without it changes reach the indexes a second later.
+    """
+    async with asyncio.TaskGroup() as group:
+        version = group.create_task(_read_version(request.app.state.pool))
+        has_valkey = group.create_task(is_reachable(request.app.state.valkey))
+    is_well = version.result() is not None
+    status = "ok" if is_well else "unavailable"
+    checks = {
+        "postgres": status,
+        "valkey": "ok" if has_valkey.result() else "unavailable",
+        "index": {"status": status, "version": version.result()},
+    }
+    return JSONResponse({"status": status, "checks": checks}, 200 if is_well else 503)
+
+
+async def _read_version(pool: Pool) -> int | None:
+    try:
+        async with asyncio.timeout(READY_SECONDS_MAX), pool.acquire() as connection:
+            return await read_version(connection)
+    except POSTGRES_AWAY:
+        return None
 
 
 def main() -> None:

@@ -1,12 +1,11 @@
 """One delivery process: the public path around one index."""
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,10 +14,17 @@ from adloom.app.delivery_auctions import (
     RecordingParts,
     build_auctions,
     build_markets,
-    register_auction_metrics,
 )
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.delivery import ServeFigures, make_heartbeat, register_model
+from adloom.app.metrics.delivery import (
+    ServeFigures,
+    register_auctions,
+    register_events,
+    register_index,
+    register_leases,
+    register_model,
+    register_spool,
+)
 from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
@@ -39,7 +45,7 @@ from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_new_objects, freeze_startup_objects
 from adloom.runtime.settings import DeliverySettings, delivery_settings
-from adloom.runtime.telemetry.heartbeat import publish_meanwhile
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.telemetry.tracing import sample_calls
 from adloom.runtime.valkey import DedicatedConnection, open_valkey
@@ -66,6 +72,8 @@ TRACED_ONE_IN = 1_000
 ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
+
+Part = TypeVar("Part", LeaseClient, ModelLoader)
 
 
 def main() -> None:
@@ -98,8 +106,8 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_leases(LeaseClient(valkey, states, clock, process=process)) as leases,
-        _run_models(ModelLoader(valkey, clock)) as models,
+        _run_beside(LeaseClient(valkey, states, clock, process=process)) as leases,
+        _run_beside(ModelLoader(valkey, clock)) as models,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -116,8 +124,13 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
-        vitals = make_heartbeat(
-            settings, valkey, clock, figures, keeper=refresher, appender=appender, spool=spool
+        vitals = HeartbeatPublisher(
+            valkey,
+            clock,
+            telemetry=settings.telemetry,
+            settings=mask_settings(settings),
+            read=lambda: figures.reading(refresher, appender, spool),
+            is_serving=True,
         )
         routes = [*_limit(public, settings, clock), *ScriptRoutes().routes()]
         if settings.has_sample_pages:
@@ -171,16 +184,14 @@ def _build_public_routes(
         recording=running.recording.appender,
     )
     ad_events = AdEventRoutes(lambda: refresher.current, keys, clock, events)
-    _register_index(metrics, refresher, clock)
-    _register_answers(metrics, refresher.states)
-    _register_reports(metrics, events, detector)
-    _register_requests(metrics, offers, events, appender)
-    _register_spool(metrics, running.spool)
-    _register_leases(metrics, leases)
-    register_auction_metrics(metrics, auctions, running.recording)
-    register_model(metrics, running.models)
     figures = ServeFigures(offers, auctions.routes)
     figures.register(metrics)
+    register_index(metrics, refresher, clock)
+    register_events(metrics, events, detector, appender)
+    register_spool(metrics, running.spool)
+    register_leases(metrics, leases)
+    register_auctions(metrics, auctions, running.recording)
+    register_model(metrics, running.models)
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
         *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
@@ -210,25 +221,13 @@ async def _run_refresher(refresher: IndexRefresher) -> AsyncGenerator[IndexRefre
 
 
 @asynccontextmanager
-async def _run_leases(leases: LeaseClient) -> AsyncGenerator[LeaseClient]:
-    """Keep budget leases; they are returned when nothing is offered any more."""
+async def _run_beside(part: Part) -> AsyncGenerator[Part]:
+    """Run what works beside requests; leases are returned when nothing is offered any more."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(leases.run(stop))
+        group.create_task(part.run(stop))
         try:
-            yield leases
-        finally:
-            stop.set()
-
-
-@asynccontextmanager
-async def _run_models(models: ModelLoader) -> AsyncGenerator[ModelLoader]:
-    """Keep the learned model up to date; serving does not need one."""
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(models.run(stop))
-        try:
-            yield models
+            yield part
         finally:
             stop.set()
 
@@ -265,110 +264,6 @@ def _limit(routes: list[FastRoute], settings: DeliverySettings, clock: Clock) ->
         return routes
     limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     return limit_routes(routes, limiter, clock, trusted=settings.trusted_proxies)
-
-
-def _register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
-    def age_seconds() -> float:
-        age = refresher.age(clock.now())
-        return math.inf if age is None else age.total_seconds()
-
-    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)
-    metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
-
-
-def _register_answers(metrics: Metrics, states: PlacementStates) -> None:
-    metrics.counters(
-        "adloom_serve_answers",
-        "Answers by whether they were decided anew.",
-        "from",
-        lambda: {"cache": states.hits, "decision": states.misses},
-    )
-
-
-def _register_reports(metrics: Metrics, events: EventRoutes, detector: TrafficDetector) -> None:
-    metrics.counters(
-        "adloom_batch_events",
-        "Events of batches by what became of them.",
-        "outcome",
-        lambda: {"accepted": events.batched, "rejected": events.batch_rejected},
-    )
-    metrics.counters(
-        "adloom_events_marked",
-        "Events that were accepted with a doubt, by the doubt.",
-        "mark",
-        lambda: {mark.value: count for mark, count in detector.marked.items()},
-    )
-
-
-def _register_requests(
-    metrics: Metrics, offers: ServeRoutes, events: EventRoutes, appender: EventAppender
-) -> None:
-    metrics.counters(
-        "adloom_serve",
-        "Serve requests by outcome.",
-        "outcome",
-        lambda: {"filled": offers.served, "empty": offers.empty},
-    )
-    metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
-    metrics.counters(
-        "adloom_ledger_events",
-        "Events by what the ledger did with them.",
-        "outcome",
-        lambda: {
-            "appended": appender.appended,
-            "spooled": appender.spooled,
-            "failed": appender.failed,
-            "refused": appender.refused,
-            "dropped": appender.dropped,
-        },
-    )
-    metrics.counter(
-        "adloom_clicks_lost", "Clicks led on without being in the ledger.", lambda: events.clicks_lost
-    )
-    metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
-
-
-def _register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
-    if spool is None:
-        return
-    metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
-    metrics.counters(
-        "adloom_spool_events",
-        "Events by what became of them in the spool; damaged are places that could not be read.",
-        "outcome",
-        lambda: {
-            "spooled": spool.spooled,
-            "drained": spool.drained,
-            "refused": spool.refused,
-            "damaged": spool.damaged,
-        },
-    )
-
-
-def _register_leases(metrics: Metrics, leases: LeaseClient) -> None:
-    local = leases.leases
-    metrics.gauge(
-        "adloom_leases", "Campaigns with a budget that can be offered here.", lambda: local.offerable_count
-    )
-    metrics.counters(
-        "adloom_lease_reports",
-        "Reports about leases by what became of them; late are answers that nobody waited for.",
-        "outcome",
-        lambda: {
-            "asked": local.asked,
-            "repeated": local.repeated,
-            "granted": local.granted,
-            "voided": local.voided,
-            "late": local.late,
-        },
-    )
-    metrics.counters(
-        "adloom_lease_refusals",
-        "Leases that were refused, by what stands in the way.",
-        "reason",
-        lambda: {verdict.value: count for verdict, count in local.refused.items()},
-    )
-    metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 
 
 if __name__ == "__main__":

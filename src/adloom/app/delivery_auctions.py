@@ -1,4 +1,4 @@
-"""Composes the auctions of a delivery process, and registers their metrics."""
+"""Composes the auctions of a delivery process."""
 
 from random import SystemRandom  # noqa: TID251 - chance begins here
 from typing import NamedTuple
@@ -12,7 +12,6 @@ from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import DedicatedConnection
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
@@ -106,47 +105,3 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
 
 def _policies(models: ModelLoader) -> dict[str, Scoring]:
     return {HEURISTIC: Heuristic(), models.name: models}
-
-
-def register_auction_metrics(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
-    routes, frequency, recorder, _ = auctions
-    metrics.counters(
-        "adloom_auctions",
-        "Auctions by outcome; all but won are answered 204, by the cause.",
-        "outcome",
-        lambda: {"won": routes.won, **routes.unfilled},
-    )
-    metrics.counter(
-        "adloom_auction_revenue_micros",
-        "Final prices of all wins, as if each was seen once.",
-        lambda: routes.revenue_micros,
-    )
-    metrics.counters(
-        "adloom_auction_records",
-        "Auctions by whether all their bids were recorded.",
-        "outcome",
-        lambda: {
-            "recorded": recording.beside.kept,
-            "sampled_out": recorder.sampled_out,
-            "left_out": recorder.left_out + recording.left_out,
-        },
-    )
-    metrics.counters(
-        "adloom_frequency_looks",
-        "Requests that depended on what the visitor has seen, and round trips for that.",
-        "what",
-        lambda: {
-            "requests": frequency.asked,
-            "round_trips": frequency.looked_up,
-            "failures": frequency.failures,
-        },
-    )
-    metrics.counters(
-        "adloom_frequency_unknown",
-        "Requests whose visitor's impressions were not known, by what happened to capped ads.",
-        "capped_ads",
-        lambda: {
-            "offered": frequency.offered_unknown,
-            "withheld": frequency.withheld_unknown,
-        },
-    )

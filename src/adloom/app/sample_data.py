@@ -1,6 +1,5 @@
 """The sample of an installation: loaded and removed over the admin API, remembered in the data directory."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -18,14 +17,12 @@ from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.runtime.postgres import CONNECT_SECONDS_MAX
 from adloom.sample.admin import AdminClient, RefusedError
-from adloom.sample.load import load_sample
+from adloom.sample.load import Removed, load_sample, remove_sample
 from adloom.sample.manifest import FILE_NAME, Manifest, State
 from adloom.sample.removal import Stays
-from adloom.sample.remove import Removed, remove_sample
 
 SUBJECT = "adloom-sample"
 TOKEN_LIFETIME = timedelta(minutes=5)
-
 
 Print = Callable[[str], None]
 
@@ -101,10 +98,6 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
         assert begun is not None, "it is kept before anything is made"
         clear(target, begun, now=now)
         raise
-
-
-async def fill_in_thread(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
-    return await asyncio.to_thread(fill, target, ids=ids, now=now)
 
 
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:

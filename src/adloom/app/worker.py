@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
@@ -11,25 +11,28 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from adloom.app.listeners import take_socket
-from adloom.app.metrics.sync import register_sync
 from adloom.app.metrics.worker import (
-    register_auction_days,
     register_budget_actors,
     register_days,
     register_jobs,
+    register_learning,
     register_ledger,
     register_projections,
     register_rollup,
+    register_sync,
 )
 from adloom.app.process import run_process
-from adloom.app.worker_ctr import make_trainer, register_learning
 from adloom.budgets.worker import WorkerIdentity, make_budget_actors
 from adloom.catalog import schedule_sync
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.partition_store import AuctionPartitions
-from adloom.events.log.stream import ValkeyEventLog
+from adloom.events.ctr.publish import ModelPublisher
+from adloom.events.ctr.store import LEARNING, LearningStore
+from adloom.events.ctr.trainer import Trainer
+from adloom.events.log.stream import Lag, ValkeyEventLog
+from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partition_store import EventPartitions
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
@@ -65,7 +68,6 @@ POOL_SIZE_MAX = 12
 DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
-
 
 Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 
@@ -174,10 +176,10 @@ def _ledger_runs(
     )
     register_projections(metrics, folding)
     register_ledger(metrics, upkeep)
-    register_days(metrics, days)
-    register_auction_days(metrics, auction_days)
+    register_days(metrics, days, of="event", what="the event tables")
+    register_days(metrics, auction_days, of="auction", what="recorded auctions")
     register_budget_actors(metrics, budget_actors)
-    trainer = make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
+    trainer = _make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
     register_learning(metrics, trainer)
     return [
         *(one.run for one in folding),
@@ -187,6 +189,26 @@ def _ledger_runs(
         budget_actors.leader.run,
         trainer.run,
     ]
+
+
+def _make_trainer(
+    pool: Pool, valkey: Valkey, clock: Clock, *, folding: Iterable[Projection], wait_seconds: int
+) -> Trainer:
+    """Make the trainer; it learns while this worker runs the projection that it learns from."""
+    [projection] = [one for one in folding if one.name == LEARNING]
+    ledger = ValkeyEventLog(valkey)
+
+    async def lag(cursor: str) -> Lag:
+        return await ledger.measure_lag(LEARNING, cursor)
+
+    return Trainer(
+        LearningStore(pool),
+        ModelPublisher(valkey),
+        clock,
+        wait=timedelta(seconds=wait_seconds),
+        is_owner=lambda: projection.is_owner,
+        lag=lag,
+    )
 
 
 def _consumer(telemetry: Telemetry) -> str:

@@ -3,14 +3,13 @@
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, redis_url
 
 if TYPE_CHECKING:
     from adloom.runtime.jobs.queue import JobQueue, ListedJob
@@ -35,10 +34,7 @@ class JobsError(Exception):
 @app.command("list")
 def list_jobs(*, queue: QueueName = "banners", data_dir: DataDir = None) -> None:
     """List the jobs that ran out of attempts, the last first, and count the others."""
-    from adloom.runtime.embedded.servers import find_redis_url
-
-    redis_url = find_redis_url(os.environ, data_directory(data_dir))
-    asyncio.run(list_dead(redis_url, queue, typer.echo))
+    asyncio.run(list_dead(redis_url(data_dir), queue, typer.echo))
 
 
 @app.command()
@@ -50,12 +46,9 @@ def retry(
     data_dir: DataDir = None,
 ) -> None:
     """Put dead jobs back into their queue, with all their attempts."""
-    from adloom.runtime.embedded.servers import find_redis_url
-
     if bool(job_ids) == every:
         raise JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
-    redis_url = find_redis_url(os.environ, data_directory(data_dir))
-    asyncio.run(retry_dead(redis_url, queue, job_ids or None, typer.echo))
+    asyncio.run(retry_dead(redis_url(data_dir), queue, job_ids or None, typer.echo))
 
 
 async def list_dead(redis_url: str, queue_name: str, print_line: Print) -> None:

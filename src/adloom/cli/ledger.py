@@ -1,6 +1,6 @@
 """The commands `adloom ledger …`, about the event log."""
 
-# ruff: noqa: PLC0415 - as in cli.py, a command imports what it needs when it runs
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, data_directory, database_url, redis_url
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,11 +30,8 @@ LetterId = Annotated[str, typer.Argument(metavar="ID", help="As `adloom ledger d
 def status(*, data_dir: DataDir = None) -> None:
     """Show how much the ledger holds, and for each projection how far it is and which worker owns it."""
     from adloom.cli.ledger_report import show_status
-    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 
-    directory = data_directory(data_dir)
-    urls = find_database_url(os.environ, directory), find_redis_url(os.environ, directory)
-    asyncio.run(show_status(*urls, _console()))
+    asyncio.run(show_status(database_url(data_dir), redis_url(data_dir), _console()))
 
 
 @dead.command("list")
@@ -42,7 +39,7 @@ def list_dead(*, data_dir: DataDir = None) -> None:
     """List the dead letters, oldest first."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.list_dead(_redis_url(data_dir), _console()))
+    asyncio.run(ledger_report.list_dead(redis_url(data_dir), _console()))
 
 
 @dead.command("show")
@@ -50,7 +47,7 @@ def show_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Show one: why it was given up, and the event if it can be read."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.show_dead(_redis_url(data_dir), letter_id, _console()))
+    asyncio.run(ledger_report.show_dead(redis_url(data_dir), letter_id, _console()))
 
 
 @dead.command("retry")
@@ -68,7 +65,7 @@ def retry_dead(
     if (letter_id is None) != every:
         raise typer.BadParameter("Name one, or say --all.", param_hint="ID")
     letter_ids = None if letter_id is None else [letter_id]
-    asyncio.run(ledger_report.retry_dead(_redis_url(data_dir), letter_ids, _console()))
+    asyncio.run(ledger_report.retry_dead(redis_url(data_dir), letter_ids, _console()))
 
 
 @dead.command("forget")
@@ -76,7 +73,7 @@ def forget_dead(letter_id: LetterId, *, data_dir: DataDir = None) -> None:
     """Drop one for good."""
     from adloom.cli import ledger_report
 
-    asyncio.run(ledger_report.forget_dead(_redis_url(data_dir), letter_id, _console()))
+    asyncio.run(ledger_report.forget_dead(redis_url(data_dir), letter_id, _console()))
 
 
 @app.command()
@@ -107,15 +104,13 @@ def replay(
     from rich.console import Console
 
     from adloom.cli import replay as command
-    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 
-    directory = data_directory(data_dir)
     asyncio.run(
         command.run(
             projection,
             start,
-            database_url=find_database_url(os.environ, directory),
-            redis_url=find_redis_url(os.environ, directory),
+            database_url=database_url(data_dir),
+            redis_url=redis_url(data_dir),
             console=Console(soft_wrap=True),
         )
     )
@@ -131,23 +126,16 @@ def topics(
 ) -> None:
     """List the topics that your programs can follow."""
     from adloom.cli import ledger_report as command
-    from adloom.runtime.embedded.servers import find_redis_url
 
     if schema is not None:
         typer.echo(command.find_schema(schema), nl=False)
         return
 
     async def show() -> None:
-        async for line in command.report_topics(find_redis_url(os.environ, data_directory(data_dir))):
+        async for line in command.report_topics(redis_url(data_dir)):
             typer.echo(line)
 
     asyncio.run(show())
-
-
-def _redis_url(data_dir: DataDir) -> str:
-    from adloom.runtime.embedded.servers import find_redis_url
-
-    return find_redis_url(os.environ, data_directory(data_dir))
 
 
 def _console() -> "Console":

@@ -2,20 +2,19 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, cast
 
-import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.event import UnreadableEntryError, decode_event, parse_entry_id
-from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue, unwrap_redelivery
+from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
 from adloom.events.topics.publish import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
 from adloom.ops.projections import list_projections, read_cursors
+from adloom.ops.system.model import event_text, is_letter_id
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -109,15 +108,12 @@ async def report_topics(redis_url: str) -> AsyncGenerator[str]:
             for topic in TOPICS:
                 entries: int = await valkey.xlen(topic)
                 rows = cast("list[tuple[bytes, object]]", await valkey.xrevrange(topic, count=1))
-                newest = f", the last at {_format_entry_time(rows[0][0])}" if rows else ""
+                newest = (
+                    f", the last at {entry_time(rows[0][0].decode()):%Y-%m-%d %H:%M:%S} UTC" if rows else ""
+                )
                 yield f"{topic:<27}{entries:>12,} entries{newest} ({ABOUT[topic]})"
     except VALKEY_AWAY as error:
         raise LedgerCommandError(f"Valkey does not answer: {error}") from error
-
-
-def _format_entry_time(entry_id: bytes) -> str:
-    millis, _ = parse_entry_id(entry_id.decode())
-    return datetime.fromtimestamp(millis // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @asynccontextmanager
@@ -140,8 +136,7 @@ async def _list_all(letters: DeadLetterQueue) -> AsyncGenerator[DeadLetter]:
 
 
 def _check_id(letter_id: str) -> str:
-    millis, dash, sequence = letter_id.partition("-")
-    if not (dash and millis.isascii() and millis.isdigit() and sequence.isascii() and sequence.isdigit()):
+    if not is_letter_id(letter_id):
         raise LedgerCommandError(f"{letter_id!r} is no id of a dead letter; they look like 1794720000000-0.")
     return letter_id
 
@@ -201,21 +196,8 @@ def _list_facts(letter: DeadLetter) -> list[tuple[str, str]]:
         ("tries", str(letter.tries)),
         ("given up", _format_time(letter.at)),
         ("reason", letter.reason),
-        ("event", _format_event(letter.data)),
+        ("event", event_text(letter)),
     ]
-
-
-def _format_event(data: bytes) -> str:
-    again = unwrap_redelivery(data)
-    if again is not None:
-        data = again.data
-    try:
-        event = decode_event(data)
-    except UnreadableEntryError:
-        return f"unreadable, {len(data)} bytes: {data!r}"
-    fields = msgspec.structs.asdict(event)
-    shown = {"kind": type(event).__name__} | {name: value for name, value in fields.items() if value}
-    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
 def _shorten(reason: str) -> str:

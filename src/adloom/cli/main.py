@@ -15,7 +15,7 @@ from uuid import UUID
 import typer
 
 from adloom.cli import jobs, ledger, sample
-from adloom.cli.options import DataDir, data_directory
+from adloom.cli.options import DataDir, data_directory, database_url, redis_url
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 
 app = typer.Typer(
@@ -41,6 +41,9 @@ PASSED_ON: dict[str, Any] = {
 
 ISO_DAY = ["%Y-%m-%d"]
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Workers = Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")]
+FirstDay = Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")]
+LastDay = Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")]
 
 
 def main() -> None:
@@ -75,7 +78,7 @@ def up(  # noqa: PLR0913 - one for each option
     ] = 3001,
     data_dir: DataDir = None,
     empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
-    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    workers: Workers = 1,
     host: Host = "127.0.0.1",
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
@@ -97,14 +100,14 @@ def up(  # noqa: PLR0913 - one for each option
 @app.command()
 def serve(
     *,
-    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")] = 1,
+    workers: Workers = 1,
     host: Annotated[str, typer.Option(envvar="ADLOOM_DELIVERY_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT")] = 8080,
 ) -> None:
     """Run the delivery plane; it needs DATABASE_URL, REDIS_URL and ADLOOM_TOKEN_SECRET."""
-    from adloom.app.up import serve as command
+    from adloom.app.up.run import run_delivery
 
-    command.run(os.environ, host=host, port=port, workers=workers)
+    run_delivery(os.environ, host=host, port=port, workers=workers)
 
 
 @app.command()
@@ -136,37 +139,37 @@ def worker(
 @app.command()
 def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
-    from adloom.runtime.embedded.servers import find_database_url
     from adloom.runtime.schema import upgrade_schema
 
-    database_url = find_database_url(os.environ, data_directory(data_dir))
-    revision = asyncio.run(upgrade_schema(database_url))
+    revision = asyncio.run(upgrade_schema(database_url(data_dir)))
     typer.echo(f"The schema is at revision {revision}.")
 
 
 @app.command()
 def rollup(
     *,
-    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
-    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    first: FirstDay,
+    last: LastDay,
     data_dir: DataDir = None,
 ) -> None:
     """Recompute the daily statistics of some days, both included (UTC); the worker does so every night."""
     from rich.console import Console
 
-    from adloom.cli import rollup as command
+    from adloom.cli import days
     from adloom.core.clock import SystemClock
-    from adloom.runtime.embedded.servers import find_database_url
 
-    database_url = find_database_url(os.environ, data_directory(data_dir))
-    asyncio.run(command.run(database_url, first.date(), last.date(), SystemClock(), Console(soft_wrap=True)))
+    asyncio.run(
+        days.roll_up(
+            database_url(data_dir), first.date(), last.date(), SystemClock(), Console(soft_wrap=True)
+        )
+    )
 
 
 @app.command()
 def sync(
     *,
-    first: Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")],
-    last: Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")],
+    first: FirstDay,
+    last: LastDay,
     seller: Annotated[
         UUID | None, typer.Option(help="The advertiser whose ad accounts; all, if not given.")
     ] = None,
@@ -175,19 +178,14 @@ def sync(
     """Have the worker fetch the statistics of ad accounts again for some days, both included."""
     from rich.console import Console
 
-    from adloom.cli import sync as command
+    from adloom.cli import days
     from adloom.core.clock import SystemClock
-    from adloom.runtime.embedded.servers import find_database_url, find_redis_url
     from adloom.runtime.settings import Secret, Services
 
-    directory = data_directory(data_dir)
-    services = Services(
-        database_url=Secret(find_database_url(os.environ, directory)),
-        redis_url=Secret(find_redis_url(os.environ, directory)),
-    )
+    services = Services(database_url=Secret(database_url(data_dir)), redis_url=Secret(redis_url(data_dir)))
     console, clock = Console(soft_wrap=True), SystemClock()
     asyncio.run(
-        command.run(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
+        days.sync(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
     )
 
 
@@ -246,11 +244,9 @@ def doctor(
 
     if money:
         from adloom.ops.checks.money import prove
-        from adloom.runtime.embedded.servers import find_database_url
 
-        database_url = find_database_url(os.environ, data_directory(data_dir))
         of_day = SystemClock().now().date() if day is None else day.date()
-        raise typer.Exit(0 if asyncio.run(prove(database_url, of_day, Console())) else 1)
+        raise typer.Exit(0 if asyncio.run(prove(database_url(data_dir), of_day, Console())) else 1)
     if day is not None:
         raise typer.BadParameter("The day is that of --money.", param_hint="--day")
     from adloom.ops.doctor import examine, is_well, show

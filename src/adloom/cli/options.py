@@ -1,4 +1,6 @@
-"""`--data-dir`, an option of most commands."""
+"""`--data-dir`, an option of most commands, and the servers that it leads to."""
+
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
 from pathlib import Path
@@ -22,3 +24,16 @@ def data_directory(given: Path | None) -> DataDirectory:
     if given is None:
         return DataDirectory(default_data_directory(os.environ, is_root=os.geteuid() == 0))
     return DataDirectory(given.absolute())
+
+
+def database_url(data_dir: Path | None) -> str:
+    """Return DATABASE_URL, or the address of an installation's own PostgreSQL."""
+    from adloom.runtime.embedded.servers import find_database_url
+
+    return find_database_url(os.environ, data_directory(data_dir))
+
+
+def redis_url(data_dir: Path | None) -> str:
+    from adloom.runtime.embedded.servers import find_redis_url
+
+    return find_redis_url(os.environ, data_directory(data_dir))

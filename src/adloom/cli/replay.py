@@ -38,6 +38,24 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 POOL_SIZE_MAX: Final = 3
 FROM_THE_BEGINNING: Final = "beginning"
 _ENTRY_ID: Final = re.compile(r"\d{10,}-\d+", re.ASCII)
+IMPOSSIBLE: Final = {
+    "topics": (
+        "The topics cannot be replayed: others have read them, and would get everything twice."
+        " What the ledger has can be read from a topic as far back as it reaches."
+    ),
+    CHARGES: (
+        "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
+        " `adloom doctor --money` checks the money of a day."
+    ),
+    AUCTIONS: (
+        "Auctions cannot be replayed: each is recorded once and never corrected,"
+        " and what the ledger keeps has no bids."
+    ),
+    LEARNING: (
+        "Learning cannot be replayed: an example that was learned twice would weigh twice."
+        " To start from scratch, delete the row of learning_states."
+    ),
+}
 
 
 class ReplayError(Exception):
@@ -182,22 +200,4 @@ def _describe(rebuilt: RebuildReport) -> str:
 REPLAYS: Final[Mapping[str, Callable[[ReplayContext], Awaitable[str]]]] = {
     EVENT_TABLES: _replay_event_tables,
     FREQUENCY: _replay_frequency,
-}
-IMPOSSIBLE: Final = {
-    "topics": (
-        "The topics cannot be replayed: others have read them, and would get everything twice."
-        " What the ledger has can be read from a topic as far back as it reaches."
-    ),
-    CHARGES: (
-        "Charges cannot be replayed: what was charged stays charged, and each offer is charged once."
-        " `adloom doctor --money` checks the money of a day."
-    ),
-    AUCTIONS: (
-        "Auctions cannot be replayed: each is recorded once and never corrected,"
-        " and what the ledger keeps has no bids."
-    ),
-    LEARNING: (
-        "Learning cannot be replayed: an example that was learned twice would weigh twice."
-        " To start from scratch, delete the row of learning_states."
-    ),
 }

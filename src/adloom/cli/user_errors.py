@@ -1,10 +1,10 @@
 """Which errors are the user's to mend: these are told in a line, all others with a traceback."""
 
 from adloom.app.listeners import ListenError
+from adloom.cli.days import SyncCommandError
 from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.replay import ReplayError
-from adloom.cli.sync import SyncCommandError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError

@@ -17,6 +17,17 @@ TokenSource = Callable[[bool], Awaitable[str]]
 
 CALL_SECONDS_MAX: Final = 30.0
 ORIGIN: Final = "http://console.internal"
+T = TypeVar("T")
+AT_ONCE_MAX: Final = 6  # Leaves database connections for others.
+NAMES_MAX: Final = 120  # More names than a person reads on a page.
+SHORT_ID_LENGTH: Final = 8
+# The path of a noun, and the field that has its name.
+NOUNS: Final = {
+    "campaign": ("/admin/campaigns", "name"),
+    "banner": ("/admin/banners", "title"),
+    "placement": ("/admin/placements", "label"),
+    "advertiser": ("/admin/advertisers", "name"),
+}
 
 
 class SessionEndedError(Exception):
@@ -114,11 +125,6 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-T = TypeVar("T")
-
-AT_ONCE_MAX: Final = 6  # Leaves database connections for others.
-
-
 async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
     """Await all, a few at a time, and return the results in order; the first error is raised."""
     turn = asyncio.Semaphore(AT_ONCE_MAX)
@@ -134,17 +140,6 @@ async def fetch_all(asked: Sequence[Awaitable[T]]) -> list[T]:
         # Callers handle one API error, not a group.
         raise failed.exceptions[0] from failed
     return [task.result() for task in tasks]
-
-
-NAMES_MAX: Final = 120  # More names than a person reads on a page.
-SHORT_ID_LENGTH: Final = 8
-# The path of a noun, and the field that has its name.
-NOUNS: Final = {
-    "campaign": ("/admin/campaigns", "name"),
-    "banner": ("/admin/banners", "title"),
-    "placement": ("/admin/placements", "label"),
-    "advertiser": ("/admin/advertisers", "name"),
-}
 
 
 async def fetch_names(api: ApiClient, noun: str, ids: Iterable[str | None]) -> dict[str, str]:

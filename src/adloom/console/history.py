@@ -11,7 +11,7 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.format import ago, full_moment, money
-from adloom.console.components.layout import card, empty_state
+from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
 
 PARTS: Final = {
@@ -33,7 +33,6 @@ ACTIONS: Final = {
     "cancel": "cancelled {it}",
     "reset": "reset the budget of {it}",
 }
-
 
 PAGE_SIZE: Final = 20
 PEOPLE_MAX: Final = 100
@@ -86,7 +85,7 @@ def _show_entries(
 ) -> None:
     with entries:
         for entry in answer["items"]:
-            ui.html(_entry(entry, now, people), sanitize=False, tag="li")
+            html(_entry(entry, now, people), tag="li")
     more.set_visibility(answer["page"] < answer["totalPages"])
 
 

@@ -23,8 +23,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from adloom.console import log_in, pages, theme
 from adloom.console.client import ProblemError, SessionEndedError
+from adloom.console.log_in import SessionGuard
 from adloom.console.page import register_not_found
-from adloom.console.session import SessionGuard
 from adloom.core.clock import Clock
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")

@@ -19,7 +19,7 @@ from nicegui import ui
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
 from adloom.console.components.layout import empty_state, problem_notice
 from adloom.console.components.messages import notify_error
-from adloom.console.session import LOG_IN, SessionGuard, make_log_in_url
+from adloom.console.log_in import LOG_IN, SessionGuard, make_log_in_url
 from adloom.console.shell import EVERYBODY, shell
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
@@ -33,6 +33,7 @@ NOT_FOUND: Final = 404
 NOTHING_HERE: Final = "There is nothing at this address"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
+REGISTERED: Final[set[str]] = set()
 
 
 class PageVisit:
@@ -62,7 +63,6 @@ class PageVisit:
 
 
 Builder = Callable[[PageVisit], Awaitable[None]]
-REGISTERED: Final[set[str]] = set()
 
 
 def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Callable[[Builder], Builder]:

@@ -17,7 +17,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, heading, link_button, notice, tab_links
+from adloom.console.components.layout import card, div, heading, html, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import show_history
@@ -232,7 +232,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         if not self.is_compact:
             await self.fields(visit, form, is_new)
             return
-        with card(classes="al-narrow"), ui.element("div").classes("stack tight"):
+        with card(classes="al-narrow"), div("stack tight"):
             await self.fields(visit, form, is_new)
 
     async def _show_history(self, visit: PageVisit, item: Json, _: Reload) -> None:
@@ -264,14 +264,13 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         await reload()
 
     def _show_deleted(self, visit: PageVisit, item: Json, reload: Reload) -> None:
-        with ui.element("div").classes("al-notice warn").props('role="status"'):
+        with div("al-notice warn").props('role="status"'):
             ui.icon("delete_outline").props('aria-hidden="true"')
-            ui.html(
+            html(
                 Markup(
                     '<div class="strong">This {} is deleted</div>'
                     "<div>It is not shown to anybody, and it is not in the lists. It was deleted {}.</div>"
                 ).format(self.noun, ago(item["deletedAt"], now=visit.now)),
-                sanitize=False,
             ).classes("grow")
             if visit.may_write:
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")

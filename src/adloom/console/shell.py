@@ -10,9 +10,9 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import set_attributes
+from adloom.console.components.layout import div, hint, html, set_attributes
 from adloom.console.components.messages import notify_success
-from adloom.console.session import LOG_IN
+from adloom.console.log_in import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
 
@@ -21,6 +21,12 @@ HOUSE: Final = frozenset({Role.ADMIN, Role.VIEWER})
 BUYERS: Final = HOUSE | {Role.ADVERTISER}
 SELLERS: Final = HOUSE | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
+# A form, so that the browser itself sends the request with the cookie.
+_LOG_OUT_FORM = (
+    '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
+    'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
+    "Log out</button></form>"
+)
 
 
 class NavigationEntry(msgspec.Struct, frozen=True):
@@ -64,12 +70,12 @@ def shell(
     with drawer:
         _navigation(path, role, registered)
     with ui.header().classes("al-header"):
-        ui.html('<a class="skip" href="#content">Skip to the content</a>', sanitize=False)
+        html('<a class="skip" href="#content">Skip to the content</a>')
         _button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
             set_attributes(ui.element("img"), src=asset_address("mark.svg"), alt="")
             ui.label("Adloom")
-        ui.element("div").classes("grow")
+        div("grow")
         _button("contrast", "Switch between light and dark").on(
             "click", js_handler="() => adloom.switchTheme()"
         )
@@ -105,20 +111,12 @@ def _is_under(path: str, section: str) -> bool:
 
 
 def _account_menu(email: str, role: Role, api: ApiClient) -> None:
-    with _button("account_circle", "Your account"), ui.menu(), ui.element("div").classes("stack tight"):
+    with _button("account_circle", "Your account"), ui.menu(), div("stack tight"):
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
-            ui.label(role.value).classes("quiet small")
+            hint(role.value)
         ui.menu_item("Change password", on_click=lambda: _change_password(api))
-        ui.html(_LOG_OUT_FORM, sanitize=False)
-
-
-# A form, so that the browser itself sends the request with the cookie.
-_LOG_OUT_FORM = (
-    '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
-    'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
-    "Log out</button></form>"
-)
+        html(_LOG_OUT_FORM)
 
 
 def _change_password(api: ApiClient) -> None:

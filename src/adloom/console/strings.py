@@ -4,15 +4,6 @@ from typing import Final
 
 from adloom.console.theme import asset
 
-
-def _read_names(file: str) -> dict[str, str]:
-    pairs = (line.split(" ", 1) for line in asset(file).decode().splitlines())
-    return dict(sorted(((code, name) for code, name in pairs), key=lambda pair: pair[1]))
-
-
-COUNTRIES: Final = _read_names("countries.txt")  # By ISO 3166-1 alpha-2.
-LANGUAGES: Final = _read_names("languages.txt")  # By ISO 639; those that browsers send most.
-
 AGAINST_PLAN: Final = "Spend against plan"
 AUCTION_FUNNEL: Final = "From all candidates to the winner"
 COULD_NOT_LOAD: Final = "This could not be loaded"
@@ -31,9 +22,6 @@ DIMENSIONS: Final = {
 DOWNLOADED: Final = "The sheet is downloaded."
 ENDS_BEFORE: Final = "must be after the start"
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
-HELD_HINT: Final = (
-    "The price of offers that are out but not yet seen or clicked. Without a view or click it comes back."
-)
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",
     "full_static": "Across the page",
@@ -101,32 +89,6 @@ CAMPAIGN_STATUSES: Final = {
     "ended": "Ended",
     "cancelled": "Cancelled",
 }
-FUNNEL_STEPS: Final = {
-    "bid": "Bid something",
-    "status": "Switched on",
-    "dates": "Within their dates",
-    "targeting": "For this reader",
-    "schedule": "Within their schedule",
-    "caps": "Under their caps",
-    "budget": "With budget left",
-    "frequency": "Not seen too often",
-    "floor": "Over the floor",
-    "slots": "Have a slot",
-    "won": "Highest bid",
-}
-FUNNEL_STEP_NOTES: Final = {
-    "bid": "The campaign bids nothing.",
-    "status": "Paused, draft, ended or switched off.",
-    "dates": "Before the start or after the end of the campaign.",
-    "targeting": "Targeting rules that do not want this reader.",
-    "schedule": "It is not the time of the banner.",
-    "caps": "The campaign has had all that its caps allow.",
-    "budget": "A budget, or the pace of a day, leaves nothing for one more offer, or has not been granted yet.",
-    "frequency": "The reader has seen the ad often enough.",
-    "floor": "The eCPM is under the floor of the placement.",
-    "slots": "Banners that come before fill all slots, or a fallback is not needed.",
-    "won": "Others have a higher eCPM.",
-}
 SYSTEM_TABS: Final = {
     "processes": "Processes",
     "ledger": "Ledger",
@@ -140,3 +102,12 @@ VIEW_ONLY: Final = "Your role can read this, but not change it."
 WHY_NOT_DELIVERING: Final = "Why does it not deliver?"
 WINNER_ECPM: Final = "eCPM of the winner"
 THE_HOUSE: Final = "House"
+
+
+def _read_names(file: str) -> dict[str, str]:
+    pairs = (line.split(" ", 1) for line in asset(file).decode().splitlines())
+    return dict(sorted(((code, name) for code, name in pairs), key=lambda pair: pair[1]))
+
+
+COUNTRIES: Final = _read_names("countries.txt")  # By ISO 3166-1 alpha-2.
+LANGUAGES: Final = _read_names("languages.txt")  # By ISO 639; those that browsers send most.

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 from importlib import resources
-from typing import Final
+from typing import Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
@@ -22,6 +22,20 @@ POLICY: Final = (
 )
 
 router = APIRouter(include_in_schema=False)
+# The banner is in the fragment of the address, which is never sent: the page needs no log-in.
+PREVIEW: Final = "/console/preview"
+PREVIEW_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src http: https: data:; "
+    "media-src http: https:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-scripts"
+)
+# A sandboxed page has no origin, so everything it loads from us must be public.
+PUBLIC_HEADERS: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
+PREVIEW_HEADERS: Final = {
+    **PUBLIC_HEADERS,
+    "Content-Security-Policy": PREVIEW_POLICY,
+    "X-Frame-Options": "SAMEORIGIN",
+}
 
 
 @functools.cache
@@ -54,37 +68,17 @@ async def serve_asset(name: str, request: Request) -> Response:
     return Response(asset(name), media_type=ASSETS[name], headers=headers)
 
 
-# The banner is in the fragment of the address, which is never sent: the page needs no log-in.
-PREVIEW: Final = "/console/preview"
-PREVIEW_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src http: https: data:; "
-    "media-src http: https:; frame-src http: https:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'self'; sandbox allow-scripts"
-)
-# A sandboxed page has no origin, so everything it loads from us must be public.
-PUBLIC_HEADERS: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
-PREVIEW_HEADERS: Final = {
-    **PUBLIC_HEADERS,
-    "Content-Security-Policy": PREVIEW_POLICY,
-    "X-Frame-Options": "SAMEORIGIN",
-}
-
-
 @router.get(PREVIEW)
 async def serve_page() -> Response:
     return Response(asset("preview.html"), media_type="text/html", headers=PREVIEW_HEADERS)
 
 
-@router.get(f"{PREVIEW}/stage.js")
-async def serve_stage() -> Response:
-    return Response(asset("stage.js"), media_type="text/javascript", headers=PUBLIC_HEADERS)
-
-
-@router.get(f"{PREVIEW}/tag.js")
-async def serve_tag() -> Response:
-    return Response(_tag(), media_type="text/javascript", headers=PUBLIC_HEADERS)
+@router.get(f"{PREVIEW}/{{name}}.js")
+async def serve_script(name: Literal["stage", "tag"]) -> Response:
+    body = asset("stage.js") if name == "stage" else _assemble_tag()
+    return Response(body, media_type="text/javascript", headers=PUBLIC_HEADERS)
 
 
 @functools.cache
-def _tag() -> bytes:
+def _assemble_tag() -> bytes:
     return assemble().body

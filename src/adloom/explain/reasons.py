@@ -1,22 +1,60 @@
-"""Every reason an explanation can give, in the order in which the steps decide, and what to do about it."""
+"""Every reason an explanation can give, with what to do about it, and the steps that remove a candidate, in their order."""
 
 # pure
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from adloom.schedule.schedule import Schedule
-from adloom.schedule.schedule_window import ClosedReason
+from adloom.schedule.schedule_window import ClosedReason, find_closed_reason
 from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
-from adloom.serving.eligibility.caps import CLICK_CAP, IMPRESSION_CAP
-from adloom.serving.index.rows import AssignmentStatus, Caps
+from adloom.serving.eligibility.caps import (
+    CLICK_CAP,
+    IMPRESSION_CAP,
+    NO_COUNTS,
+    LifetimeCounts,
+    find_reached_cap,
+)
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
 from adloom.targeting.context import Context
-from adloom.targeting.evaluate import value_of
+from adloom.targeting.evaluate import find_failing, value_of
 from adloom.targeting.rules import Operator, Rule, RuleType
 
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_NEW_CAMPAIGN: Final = "Make a new campaign with this banner."
+_RAISE_BID: Final = "Raise bidAmount of the campaign to what it would have had to bid"
+SUBJECTS: Final = {
+    RuleType.DEVICE: "the device",
+    RuleType.COUNTRY: "the country",
+    RuleType.USER_SEGMENT: "the reader's segment",
+    RuleType.LANGUAGE: "the language",
+    RuleType.HOUR_OF_DAY: "the hour at the placement",
+    RuleType.DAY_OF_WEEK: "the day at the placement",
+    RuleType.REFERRER_DOMAIN: "the site that the reader came from",
+    RuleType.LOGIN_STATE: "the reader",
+    RuleType.NEW_VISITOR: "the reader",
+}
+
+
+class CandidateOutcome(StrEnum):
+    """What became of a candidate."""
+
+    WON = "won"
+    LOST = "lost"
+    REMOVED = "removed"
+
+
+class RequestFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known beside the rows; counts and missing budgets are by campaign."""
+
+    context: Context
+    counts: Mapping[int, LifetimeCounts]
+    budgets: Mapping[int, str]
+    now: datetime
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -30,9 +68,6 @@ class Reason(msgspec.Struct, frozen=True):
 def _build_table(*rows: tuple[str, str] | tuple[str, str, str]) -> dict[str, Reason]:
     return {row[0]: Reason(*row) for row in rows}
 
-
-_NEW_CAMPAIGN: Final = "Make a new campaign with this banner."
-_RAISE_BID: Final = "Raise bidAmount of the campaign to what it would have had to bid"
 
 # What removes a candidate. Parts in braces are filled in by the functions below.
 # fmt: off
@@ -123,18 +158,6 @@ OUTCOMES: Final = _build_table(
 )
 # fmt: on
 
-SUBJECTS: Final = {
-    RuleType.DEVICE: "the device",
-    RuleType.COUNTRY: "the country",
-    RuleType.USER_SEGMENT: "the reader's segment",
-    RuleType.LANGUAGE: "the language",
-    RuleType.HOUR_OF_DAY: "the hour at the placement",
-    RuleType.DAY_OF_WEEK: "the day at the placement",
-    RuleType.REFERRER_DOMAIN: "the site that the reader came from",
-    RuleType.LOGIN_STATE: "the reader",
-    RuleType.NEW_VISITOR: "the reader",
-}
-
 
 def explain_dates(starts_at: datetime | None, ends_at: datetime | None, now: datetime) -> Reason | None:
     """Explain a campaign before its start or after its end."""
@@ -205,3 +228,48 @@ def _describe(rule_type: RuleType, value: object) -> str:
 
 def _format(moment: datetime | None) -> str:
     return "a time that is not given" if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def find_removal(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    """Return why the first step removes a candidate, or None."""
+    return next((reason for step in STEPS if (reason := step(row, facts)) is not None), None)
+
+
+def _check_status(row: AssignmentRow, _: RequestFacts) -> Reason | None:
+    return None if row.status is AssignmentStatus.LIVE else REASONS[row.status]
+
+
+def _check_dates(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    return explain_dates(row.starts_at, row.ends_at, facts.now)
+
+
+def _check_targeting(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    rule = find_failing(row.rules, facts.context)
+    return None if rule is None else explain_rule(rule, facts.context)
+
+
+def _check_schedule(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    closed = find_closed_reason(row.schedule, now=facts.now)
+    return None if closed is None else explain_schedule(closed, row.schedule)
+
+
+def _check_caps(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    if row.caps is None:
+        return None
+    name = find_reached_cap(row.caps, facts.counts.get(row.campaign_key, NO_COUNTS))
+    return None if name is None else explain_cap(name, row.caps)
+
+
+def _check_budget(row: AssignmentRow, facts: RequestFacts) -> Reason | None:
+    missing = facts.budgets.get(row.campaign_key)
+    return None if missing is None else REASONS[missing]
+
+
+STEPS: Final[tuple[Callable[[AssignmentRow, RequestFacts], Reason | None], ...]] = (
+    _check_status,
+    _check_dates,
+    _check_targeting,
+    _check_schedule,
+    _check_caps,
+    _check_budget,
+)

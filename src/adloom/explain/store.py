@@ -9,7 +9,9 @@ import msgspec
 
 from adloom.budgets.addresses import advertiser_address, campaign_address
 from adloom.budgets.status_store import load_states
+from adloom.catalog.campaign.model import Campaign
 from adloom.explain.budget import find_missing_budget
+from adloom.explain.campaign.verdict import CampaignFacts
 from adloom.explain.traffic import LOST, REMOVED, WON, AuctionTally, CampaignTraffic, SeenImpressions
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import read_counts
@@ -73,15 +75,6 @@ class ExplainedRows(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Mapping[int, str]
 
 
-class CampaignRows(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a campaign may be shown, its counts, the budget that it lacks, and what happened there."""
-
-    placements: Sequence[PlacementRows]
-    counts: LifetimeCounts
-    missing_budget: str | None
-    traffic: CampaignTraffic
-
-
 async def read_placement(
     connection: Connection, slug: str, *, publisher_id: UUID | None, now: datetime
 ) -> ExplainedRows | None:
@@ -101,13 +94,13 @@ async def read_market(
 
 
 async def read_campaign(
-    connection: Connection, campaign_id: UUID, *, since: datetime, now: datetime
-) -> CampaignRows:
+    connection: Connection, campaign: Campaign, *, since: datetime, now: datetime
+) -> CampaignFacts:
     """Read a campaign's assignments, and what happened on their placements since a moment."""
     async with store.read_one_version(connection):
-        keys = [row[0] for row in await connection.fetch(CAMPAIGN_PLACEMENT_KEYS, campaign_id)]
+        keys = [row[0] for row in await connection.fetch(CAMPAIGN_PLACEMENT_KEYS, campaign.id)]
         found = [
-            PlacementRows(one.placement, [row for row in one.assignments if row.campaign_id == campaign_id])
+            PlacementRows(one.placement, [row for row in one.assignments if row.campaign_id == campaign.id])
             async for one in store.iter_placements(connection, keys)
         ]
         rows = [row for one in found for row in one.assignments]
@@ -115,9 +108,11 @@ async def read_campaign(
         counts = await read_counts(connection, [own])
         budgets = await _find_missing_budgets(connection, rows, now)
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
-        seen = await connection.fetch(SEEN, campaign_id, since, keys)
-        tally = await _tally(connection, campaign_id, since, sorted(types)) if types else AuctionTally()
-        return CampaignRows(
+        seen = await connection.fetch(SEEN, campaign.id, since, keys)
+        tally = await _tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
+        return CampaignFacts(
+            campaign=campaign,
+            now=now,
             placements=found,
             counts=counts.get(own, NO_COUNTS),
             missing_budget=budgets.get(own),

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool
-from adloom.ops.checks import database, event_log, machine, money, processes, spool, sync
+from adloom.ops.checks import database, event_log, machine, money, processes, sync
 from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
@@ -44,7 +44,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         findings += [valkey] if isinstance(valkey, Finding) else await event_log.check_server(valkey)
         has_ledger = not isinstance(valkey, Finding)
         folder = locate_spool(variables, directory)
-        findings.append(spool.check_spool(folder, has_ledger=has_ledger, now=clock.now()))
+        findings.append(event_log.check_spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
             findings += await event_log.check_projections(find_database_url(variables, directory), valkey)
         if not isinstance(valkey, Finding):

@@ -1,18 +1,22 @@
-"""What each kind of process tells of itself."""
+"""What a delivery process shows to Prometheus and in its heartbeat."""
 
+import math
+
+from adloom.app.delivery_auctions import AuctionParts, RecordingParts
 from adloom.core.clock import Clock
+from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
 from adloom.runtime.http.fast.timing import ServeTimes
-from adloom.runtime.settings import DeliverySettings
-from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
+from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
+from adloom.serving.leases.client import LeaseClient
 
 MEDIAN = 0.5
 NEARLY_ALL = 0.99
@@ -30,6 +34,12 @@ class ServeFigures:
         return [self._times.measure(route) for route in routes]
 
     def register(self, metrics: Metrics) -> None:
+        metrics.counters(
+            "adloom_serve",
+            "Serve requests by outcome.",
+            "outcome",
+            lambda: {"filled": self._offers.served, "empty": self._offers.empty},
+        )
         metrics.gauges(
             "adloom_serve_seconds",
             "From a whole request to its answer, of one in 16 requests; the last 1,024 of them.",
@@ -54,26 +64,6 @@ class ServeFigures:
         )
 
 
-def make_heartbeat(  # noqa: PLR0913 - what it reads
-    settings: DeliverySettings,
-    valkey: Valkey,
-    clock: Clock,
-    figures: ServeFigures,
-    *,
-    keeper: IndexRefresher,
-    appender: EventAppender,
-    spool: DiskSpool | None,
-) -> HeartbeatPublisher:
-    return HeartbeatPublisher(
-        valkey,
-        clock,
-        telemetry=settings.telemetry,
-        settings=mask_settings(settings),
-        read=lambda: figures.reading(keeper, appender, spool),
-        is_serving=True,
-    )
-
-
 def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
     metrics.gauge(
         "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: keeper.version
@@ -89,4 +79,140 @@ def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
         "Models that were published, by whether they could be read.",
         "outcome",
         lambda: {"used": keeper.loads, "failed": keeper.failures},
+    )
+
+
+def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
+    def age_seconds() -> float:
+        age = refresher.age(clock.now())
+        return math.inf if age is None else age.total_seconds()
+
+    metrics.gauge("adloom_index_version", "Catalog version of the index.", lambda: refresher.version or 0)
+    metrics.gauge("adloom_index_age_seconds", "Since the index was known to be the newest.", age_seconds)
+    metrics.counters(
+        "adloom_serve_answers",
+        "Answers by whether they came from the cache.",
+        "from",
+        lambda: {"cache": refresher.states.hits, "decision": refresher.states.misses},
+    )
+
+
+def register_events(
+    metrics: Metrics, events: EventRoutes, detector: TrafficDetector, appender: EventAppender
+) -> None:
+    metrics.counters(
+        "adloom_batch_events",
+        "Events of batches by what became of them.",
+        "outcome",
+        lambda: {"accepted": events.batched, "rejected": events.batch_rejected},
+    )
+    metrics.counters(
+        "adloom_events_marked",
+        "Events that were accepted with a doubt, by the doubt.",
+        "mark",
+        lambda: {mark.value: count for mark, count in detector.marked.items()},
+    )
+    metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
+    metrics.counters(
+        "adloom_ledger_events",
+        "Events by what the ledger did with them.",
+        "outcome",
+        lambda: {
+            "appended": appender.appended,
+            "spooled": appender.spooled,
+            "failed": appender.failed,
+            "refused": appender.refused,
+            "dropped": appender.dropped,
+        },
+    )
+    metrics.counter(
+        "adloom_clicks_lost", "Clicks led on without being in the ledger.", lambda: events.clicks_lost
+    )
+    metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
+
+
+def register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
+    if spool is None:
+        return
+    metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
+    metrics.counters(
+        "adloom_spool_events",
+        "Events by what became of them in the spool; damaged are places that could not be read.",
+        "outcome",
+        lambda: {
+            "spooled": spool.spooled,
+            "drained": spool.drained,
+            "refused": spool.refused,
+            "damaged": spool.damaged,
+        },
+    )
+
+
+def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
+    local = leases.leases
+    metrics.gauge(
+        "adloom_leases", "Campaigns with a budget that can be offered here.", lambda: local.offerable_count
+    )
+    metrics.counters(
+        "adloom_lease_reports",
+        "Reports about leases by what became of them; late are answers that nobody waited for.",
+        "outcome",
+        lambda: {
+            "asked": local.asked,
+            "repeated": local.repeated,
+            "granted": local.granted,
+            "voided": local.voided,
+            "late": local.late,
+        },
+    )
+    metrics.counters(
+        "adloom_lease_refusals",
+        "Leases that were refused, by what stands in the way.",
+        "reason",
+        lambda: {verdict.value: count for verdict, count in local.refused.items()},
+    )
+    metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
+
+
+def register_auctions(metrics: Metrics, auctions: AuctionParts, recording: RecordingParts) -> None:
+    routes, frequency, recorder, _ = auctions
+    metrics.counters(
+        "adloom_auctions",
+        "Auctions by outcome; all but won are answered 204, by the cause.",
+        "outcome",
+        lambda: {"won": routes.won, **routes.unfilled},
+    )
+    metrics.counter(
+        "adloom_auction_revenue_micros",
+        "Final prices of all wins, as if each was seen once.",
+        lambda: routes.revenue_micros,
+    )
+    metrics.counters(
+        "adloom_auction_records",
+        "Auctions by whether all their bids were recorded.",
+        "outcome",
+        lambda: {
+            "recorded": recording.beside.kept,
+            "sampled_out": recorder.sampled_out,
+            "left_out": recorder.left_out + recording.left_out,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_looks",
+        "Requests that depended on what the visitor has seen, and round trips for that.",
+        "what",
+        lambda: {
+            "requests": frequency.asked,
+            "round_trips": frequency.looked_up,
+            "failures": frequency.failures,
+        },
+    )
+    metrics.counters(
+        "adloom_frequency_unknown",
+        "Requests whose visitor's impressions were not known, by what happened to capped ads.",
+        "capped_ads",
+        lambda: {
+            "offered": frequency.offered_unknown,
+            "withheld": frequency.withheld_unknown,
+        },
     )

@@ -1,13 +1,16 @@
-"""What a worker shows of itself and of the ledger to Prometheus."""
+"""What a worker shows to Prometheus: the event log, jobs, budgets, learning and stats sync."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 import msgspec
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from adloom.budgets.worker import BudgetActors
 from adloom.catalog.schedule_sync import ScheduleSync
+from adloom.core.clock import Clock
+from adloom.events.ctr.trainer import Trainer
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partitions import PartitionMaintenance
@@ -15,6 +18,9 @@ from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.stats.rollup import Rollup, StaleDays
+from adloom.sync.processor import SECONDS_BOUNDS, SyncTally
+from adloom.sync.queue import StatsQueue
+from adloom.sync.scheduler import SyncScheduler
 
 
 def register_projections(metrics: Metrics, projections: Sequence[Projection]) -> None:
@@ -61,27 +67,15 @@ def register_ledger(metrics: Metrics, upkeep: LogRetention) -> None:
     metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: upkeep.trimmed)
 
 
-def register_days(metrics: Metrics, days: PartitionMaintenance) -> None:
+def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what: str) -> None:
     metrics.counters(
-        "adloom_event_days",
-        "Days of the event tables that were made ahead of time, and that were dropped.",
+        f"adloom_{of}_days",
+        f"Days of {what} that were made ahead of time, and that were dropped.",
         "outcome",
         lambda: {"made": days.made, "dropped": days.dropped},
     )
     metrics.counter(
-        "adloom_event_days_failures", "Looks at the days that have to be repeated.", lambda: days.failures
-    )
-
-
-def register_auction_days(metrics: Metrics, days: PartitionMaintenance) -> None:
-    metrics.counters(
-        "adloom_auction_days",
-        "Days of recorded auctions that were made ahead of time, and that were dropped.",
-        "outcome",
-        lambda: {"made": days.made, "dropped": days.dropped},
-    )
-    metrics.counter(
-        "adloom_auction_days_failures", "Looks at those days that have to be repeated.", lambda: days.failures
+        f"adloom_{of}_days_failures", "Looks at those days that have to be repeated.", lambda: days.failures
     )
 
 
@@ -125,11 +119,8 @@ class _Events(Collector):
             labels=["projection", "outcome"],
         )
         for one in self._projections:
-            counters = one.counters
-            family.add_metric([one.name, "counted"], counters.counted)
-            family.add_metric([one.name, "repeated"], counters.repeated)
-            family.add_metric([one.name, "dropped"], counters.dropped)
-            family.add_metric([one.name, "dead"], counters.dead)
+            for outcome in ("counted", "repeated", "dropped", "dead"):
+                family.add_metric([one.name, outcome], getattr(one.counters, outcome))
         return [family]
 
 
@@ -167,15 +158,11 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
         lambda: host.counts.fenced,
     )
 
-    def messages() -> Mapping[str, int]:
-        counts = host.counts
-        return {"taken": counts.steps, "failed": counts.failed, "refused": counts.refused}
-
     metrics.counters(
         "adloom_brain_messages",
         "Messages that were taken, came to nothing, or found no inbox.",
         "outcome",
-        messages,
+        lambda: {"taken": host.counts.steps, "failed": host.counts.failed, "refused": host.counts.refused},
     )
     metrics.counter(
         "adloom_brain_news_lost", "News that nobody could be told.", lambda: host.counts.unpublished
@@ -198,3 +185,120 @@ def _register_inbox(metrics: Metrics, budget_actors: BudgetActors) -> None:
         "outcome",
         lambda: inbox.envelopes,
     )
+
+
+def register_learning(metrics: Metrics, trainer: Trainer) -> None:
+    metrics.counters(
+        "adloom_learning_examples",
+        "Impressions that were learned from in this process.",
+        "outcome",
+        lambda: {"clicked": trainer.clicked, "not_clicked": trainer.ignored},
+    )
+    metrics.counter("adloom_learning_failures", "Turns that have to be repeated.", lambda: trainer.failures)
+    metrics.gauge(
+        "adloom_learning_version",
+        "Version of what is learned; 0 where others learn.",
+        lambda: trainer.version,
+    )
+    metrics.gauges(
+        "adloom_learning_log_loss",
+        "Mean log loss of the last 20,000 impressions or so, predicted before the answer was known.",
+        "scoring",
+        lambda: (
+            {}
+            if (learner := trainer.learner) is None
+            else {"learned": learner.loss, "heuristic": learner.heuristic_loss}
+        ),
+    )
+    metrics.gauge(
+        "adloom_learning_calibration_ratio",
+        "Clicks that came for each that was predicted, within bounds.",
+        lambda: 1.0 if (learner := trainer.learner) is None else learner.calibration,
+    )
+
+
+def register_sync(  # noqa: PLR0913 - whatever there is to look at
+    metrics: Metrics,
+    tally: SyncTally,
+    scheduler: SyncScheduler,
+    *,
+    queue: StatsQueue,
+    worker: JobWorker,
+    clock: Clock,
+) -> None:
+    metrics.registry.register(_Providers(tally))
+    metrics.counters(
+        "adloom_sync_changed_rows",
+        "Rows of figures that a sync has changed.",
+        "table",
+        lambda: {"daily": tally.daily_changed, "sellpage": tally.sellpages_changed},
+    )
+    metrics.counters(
+        "adloom_sync_jobs",
+        "Jobs of stats sync by how an attempt ended.",
+        "outcome",
+        lambda: {"done": worker.done, "failed": worker.failed, "dead": worker.dead, "lost": worker.lost},
+    )
+    metrics.gauges(
+        "adloom_sync_queue_depth",
+        "Jobs of stats sync by where they are, as of the last time that the clock put some.",
+        "state",
+        lambda: msgspec.structs.asdict(queue.counts),
+    )
+    _register_ages(metrics, scheduler, clock)
+
+
+def _register_ages(metrics: Metrics, scheduler: SyncScheduler, clock: Clock) -> None:
+    """Export ages over all sellers, and of those that wait longest: one series per seller would be too many."""
+
+    def age(moment: datetime | None) -> float:
+        return 0.0 if moment is None else max(0.0, (clock.now() - moment).total_seconds())
+
+    metrics.gauges(
+        "adloom_sync_age_seconds",
+        "How long ago the seller that waits longest was synced, and the one that was synced last.",
+        "seller",
+        lambda: {"oldest": age(scheduler.ages.oldest), "newest": age(scheduler.ages.newest)},
+    )
+    metrics.gauges(
+        "adloom_sync_seller_age_seconds",
+        "How long ago each of the sellers was synced that wait longest, 100 of them at most.",
+        "seller",
+        lambda: {str(seller_id): age(at) for seller_id, at in scheduler.ages.longest},
+    )
+    metrics.gauges(
+        "adloom_sync_sellers",
+        "Sellers that the clock syncs, and those of them whose figures are older than an hour.",
+        "state",
+        lambda: {"eligible": scheduler.ages.sellers, "stale": scheduler.ages.stale},
+    )
+
+
+class _Providers(Collector):
+    """Reads the tallies at each scrape, and never before."""
+
+    def __init__(self, tally: SyncTally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterable[Metric]:
+        fetches = CounterMetricFamily(
+            "adloom_sync_fetches",
+            "Fetches of an account by how they ended.",
+            labels=["provider", "outcome"],
+        )
+        rows = CounterMetricFamily("adloom_sync_rows", "Rows fetched.", labels=["provider"])
+        seconds = HistogramMetricFamily(
+            "adloom_sync_fetch_seconds", "How long fetches took, with what was appended.", labels=["provider"]
+        )
+        for provider, tally in self._tally.providers.items():
+            for outcome, count in tally.outcomes.items():
+                fetches.add_metric([provider.value, outcome], count)
+            rows.add_metric([provider.value], tally.rows)
+            seconds.add_metric([provider.value], _buckets(tally.within), tally.seconds_sum)
+        return [fetches, rows, seconds]
+
+
+def _buckets(within: list[int]) -> list[tuple[str, float]]:
+    """Make the buckets cumulative, as Prometheus wants them."""
+    bounds = [*(str(bound) for bound in SECONDS_BOUNDS), "+Inf"]
+    return [(bound, float(sum(within[: place + 1]))) for place, bound in enumerate(bounds)]

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,17 @@ from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program
 
 LOOPBACK = "127.0.0.1"
+# A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
+PROBES_PER_CHILD = 8
+# A little longer than a delivery process gives the requests that it has begun.
+STOP_SECONDS_MAX = 5.2
+WORKER = "worker"
+# It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
+WORKER_OUTLIVES_SECONDS_MAX = 2.0
+WORKER_STOP_SECONDS_MAX = 3.2
+SAMPLE = "sample"
+SAMPLE_STOP_SECONDS_MAX = 0.5
+KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
 
 
 class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,26 +158,16 @@ def _children(
     listeners: Listeners, host: str, environment: Mapping[str, str], metrics_ports: list[int]
 ) -> list[ChildSpec]:
     *delivery_metrics, control_metrics, worker_metrics = metrics_ports
+    worker = _child(WORKER, listeners.worker, worker_metrics, host=host, environment=environment)
     return [
         *delivery_children(
             listeners.delivery, host=host, environment=environment, metrics_ports=delivery_metrics
         ),
-        control_child(listeners.control, host=host, environment=environment, metrics_port=control_metrics),
-        worker_child(listeners.worker, host=host, environment=environment, metrics_port=worker_metrics),
+        _child("control", listeners.control, control_metrics, host=host, environment=environment),
+        msgspec.structs.replace(
+            worker, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
+        ),
     ]
-
-
-# A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
-PROBES_PER_CHILD = 8
-# A little longer than a delivery process gives the requests that it has begun.
-STOP_SECONDS_MAX = 5.2
-WORKER = "worker"
-# It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
-WORKER_OUTLIVES_SECONDS_MAX = 2.0
-WORKER_STOP_SECONDS_MAX = 3.2
-SAMPLE = "sample"
-SAMPLE_STOP_SECONDS_MAX = 0.5
-KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
 
 
 def delivery_children(
@@ -177,38 +178,43 @@ def delivery_children(
     metrics_ports: Sequence[int | None],
 ) -> list[ChildSpec]:
     """Describe the delivery processes, one per socket."""
-
-    async def wait_until_ready() -> None:
-        probes = PROBES_PER_CHILD if len(listeners) > 1 else 1
-        await wait_until_ok(host, port_of(listeners[0]), "/health/ready", connections=probes)
-
-    return [
-        msgspec.structs.replace(
-            _child(f"delivery-{number}", listener, wait_until_ready, environment, metrics_port),
-            reports_to=WORKER,
-        )
-        for number, (listener, metrics_port) in enumerate(zip(listeners, metrics_ports, strict=True), start=1)
+    probes = PROBES_PER_CHILD if len(listeners) > 1 else 1
+    children = [
+        _child(f"delivery-{number}", listener, port, host=host, environment=environment, probes=probes)
+        for number, (listener, port) in enumerate(zip(listeners, metrics_ports, strict=True), start=1)
     ]
+    return [msgspec.structs.replace(child, reports_to=WORKER) for child in children]
 
 
-def control_child(
-    listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
+def _child(  # noqa: PLR0913 - what the children differ in
+    name: str,
+    listener: socket.socket,
+    metrics_port: int | None,
+    *,
+    host: str,
+    environment: Mapping[str, str],
+    probes: int = 1,
 ) -> ChildSpec:
+    path = "/health" if name == WORKER else "/health/ready"
+
     async def wait_until_ready() -> None:
-        await wait_until_ok(host, port_of(listener), "/health/ready")
+        await wait_until_ok(host, port_of(listener), path, connections=probes)
 
-    return _child("control", listener, wait_until_ready, environment, metrics_port)
-
-
-def worker_child(
-    listener: socket.socket, *, host: str, environment: Mapping[str, str], metrics_port: int
-) -> ChildSpec:
-    async def wait_until_ready() -> None:
-        await wait_until_ok(host, port_of(listener), "/health")
-
-    child = _child(WORKER, listener, wait_until_ready, environment, metrics_port)
-    return msgspec.structs.replace(
-        child, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
+    return ChildSpec(
+        program=Program(
+            name=name,
+            # -P: a module of the working directory must not take the place of one of ours.
+            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
+            environment={
+                **environment,
+                LISTEN_FD: str(listener.fileno()),
+                "ADLOOM_PROCESS": name,
+                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
+            },
+        ),
+        wait_until_ready=wait_until_ready,
+        inherited_fds=(listener.fileno(),),
+        stop_seconds_max=STOP_SECONDS_MAX,
     )
 
 
@@ -233,29 +239,4 @@ def sample_child(data_directory: Path, *, host: str, port: int, environment: Map
         ),
         stop_seconds_max=SAMPLE_STOP_SECONDS_MAX,
         may_finish=True,
-    )
-
-
-def _child(
-    name: str,
-    listener: socket.socket,
-    wait_until_ready: Callable[[], Awaitable[None]],
-    environment: Mapping[str, str],
-    metrics_port: int | None,
-) -> ChildSpec:
-    return ChildSpec(
-        program=Program(
-            name=name,
-            # -P: a module of the working directory must not take the place of one of ours.
-            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
-            environment={
-                **environment,
-                LISTEN_FD: str(listener.fileno()),
-                "ADLOOM_PROCESS": name,
-                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
-            },
-        ),
-        wait_until_ready=wait_until_ready,
-        inherited_fds=(listener.fileno(),),
-        stop_seconds_max=STOP_SECONDS_MAX,
     )

@@ -1,4 +1,4 @@
-"""`adloom up`: the whole product on one machine, until it is told to stop."""
+"""`adloom up`: the whole product on one machine; `adloom serve`: the delivery plane alone."""
 
 import asyncio
 import contextlib
@@ -8,23 +8,26 @@ from datetime import datetime
 
 import msgspec
 
+from adloom.app.listeners import listen, port_of
 from adloom.app.progress import StepProgress
 from adloom.app.sample_data import (
     SampleTarget,
-    fill_in_thread,
+    fill,
     is_catalog_untouched,
     is_loaded,
     read_manifest,
 )
-from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.plan import UpOptions, UpPlan, delivery_children, make_plan, open_listeners
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
+from adloom.events.log.spool.drain import make_spool_folder
 from adloom.identity.console_sessions import create_welcome
 from adloom.identity.first_admin import ensure_first_admin
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import upgrade_schema
+from adloom.runtime.settings import delivery_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
@@ -36,6 +39,7 @@ SAMPLE_PATH = "/sample"
 SHOP_PATH = "/sample/shop"
 CONSOLE_PATH = "/console"
 WELCOME_PATH = "/console/welcome"
+LOOK_SECONDS = 1.0
 
 
 def run(options: UpOptions, variables: Mapping[str, str]) -> None:
@@ -133,9 +137,6 @@ def _print_summary(
     progress.print_ready(f"adloom ready: delivery {plan.delivery_url}, control {plan.control_url}")
 
 
-LOOK_SECONDS = 1.0
-
-
 async def load_at_start(
     plan: UpPlan, directory: DataDirectory, progress: StepProgress, *, ids: IdSource, now: datetime
 ) -> None:
@@ -146,7 +147,7 @@ async def load_at_start(
         return
     with progress.step("Sample data"):
         try:
-            await fill_in_thread(site_of(plan, directory), ids=ids, now=now)
+            await asyncio.to_thread(fill, site_of(plan, directory), ids=ids, now=now)
         except SampleError as error:
             raise StartError(f"The sample cannot be loaded: {error} Start without it: --empty.") from error
 
@@ -169,3 +170,26 @@ async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor
         await supervisor.start([plan.sample])
         await supervisor.wait_finished(plan.sample.program.name)
     await asyncio.Event().wait()
+
+
+def run_delivery(variables: Mapping[str, str], *, host: str, port: int, workers: int) -> None:
+    """Run the delivery plane alone, as many processes as asked for, until a signal asks to stop."""
+    environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
+    settings = delivery_settings(environment)
+    make_spool_folder(settings)
+    environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
+    configure_logs(msgspec.structs.replace(settings.telemetry, process="serve"))
+    with listen(host, port, count=workers, flag="--port") as listeners:
+        environment["ADLOOM_DELIVERY_PORT"] = str(port_of(listeners[0]))
+        first = settings.telemetry.metrics_port
+        # Each process has metrics of its own, so they take the port that was given and those after it.
+        metrics_ports = [first and first + number for number in range(workers)]
+
+        async def work(supervisor: Supervisor) -> None:
+            await supervisor.start(
+                delivery_children(listeners, host=host, environment=environment, metrics_ports=metrics_ports)
+            )
+            StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
+            await asyncio.Event().wait()
+
+        asyncio.run(run_supervised(work))

@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const SLUG = "preview";
-  const OVER_THE_PAGE = /popup|interstitial|sticky_bar/;
   const bad = document.getElementById("bad");
   const page = document.querySelector(".page");
 
@@ -41,11 +40,10 @@
   }
 
   function set() {
-    const { layout, ratio } = scene;
+    const { layout } = scene;
     const place = document.createElement("div");
     place.dataset.adloom = SLUG;
     place.dataset.layout = layout;
-    if (ratio && !OVER_THE_PAGE.test(layout)) place.dataset.ratio = ratio;
     const isAside = /sidebar/.test(layout);
     page.classList.toggle("aside", isAside);
     const [before, after] = page.querySelectorAll(".text");
@@ -55,9 +53,9 @@
   }
 
   addEventListener("hashchange", () => {
-    const last = scene;
+    const { layout } = scene;
     scene = said();
-    if (scene.layout !== last.layout || scene.ratio !== last.ratio) location.reload();
+    if (scene.layout !== layout) location.reload();
     look();
     window.adloom?.refresh(SLUG);
   });

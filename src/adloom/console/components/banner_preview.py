@@ -9,10 +9,10 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
+from adloom.console.components.layout import div
 from adloom.console.theme import PREVIEW
 
 PREVIEW_ON: Final = {"desktop": "Preview on a computer", "phone": "Preview on a phone"}
-
 
 Device = Literal["desktop", "phone"]
 Banner = Mapping[str, Any]
@@ -20,56 +20,13 @@ Banner = Mapping[str, Any]
 DEVICES: Final[tuple[Device, ...]] = ("desktop", "phone")
 # How many banners a layout shows side by side.
 BANNERS_ABREAST: Final = {"half_pair": 2, "quarter_grid": 4, "sidebar_stack": 2, "full_slider": 2}
+# fmt: off
 SHOWN: Final = (
-    "title",
-    "headline",
-    "subheadline",
-    "description",
-    "primaryImageUrl",
-    "primaryImageAlt",
-    "mobileImageUrl",
-    "videoUrl",
-    "mediaVariants",
-    "ctaLabel",
-    "ctaUrl",
-    "ctaOpenNewTab",
-    "bgColor",
-    "transitionDurationMs",
+    "title", "headline", "subheadline", "description", "primaryImageUrl", "primaryImageAlt", "mobileImageUrl",
+    "videoUrl", "mediaVariants", "ctaLabel", "ctaUrl", "ctaOpenNewTab", "bgColor", "transitionDurationMs",
 )
+# fmt: on
 NEIGHBOUR: Final = {"headline": "Another ad", "subheadline": "", "bgColor": "#eeeeee"}
-
-
-class BannerPreview:
-    """A preview frame; `show` changes its content without reloading it."""
-
-    def __init__(self, device: Device) -> None:
-        with ui.element("div").classes(f"al-preview {device}"):
-            self._frame = ui.element("iframe").props(
-                f'sandbox="allow-scripts" inert title="{PREVIEW_ON[device]}"'
-            )
-
-    def show(
-        self, banners: Sequence[Banner], layout: str, *, ratio: str | None = None, instead: str | None = None
-    ) -> None:
-        """Show banners in a layout; without banners, show the image `instead`."""
-        scene = {
-            "layout": layout,
-            "ratio": ratio,
-            "instead": instead,
-            "banners": [{name: banner.get(name) for name in SHOWN} for banner in banners],
-            "words": {
-                "bad": "This picture could not be loaded:",
-                "nothing": "Give it a picture to see it here.",
-            },
-        }
-        self._frame.props["src"] = f"{PREVIEW}#{quote(msgspec.json.encode(scene))}"
-
-
-def with_neighbours(banner: Banner, layout: str) -> list[Banner]:
-    """Add placeholder banners where the layout shows several next to each other."""
-    return [banner, *[NEIGHBOUR] * (BANNERS_ABREAST.get(layout, 1) - 1)]
-
-
 # Boxes on a page of 44 by 30: left, top, width, height.
 BOXES: Final = {
     "full_slider": [(3, 5, 38, 10)],
@@ -84,6 +41,38 @@ BOXES: Final = {
     "sticky_bar": [(0, 24, 44, 6)],
 }
 LINES: Final = (5, 10, 15, 20, 25)
+
+
+class BannerPreview:
+    """Preview frames, one a device; `show` changes their content without reloading them."""
+
+    def __init__(self, *devices: Device) -> None:
+        self._frames: list[ui.element] = []
+        for device in devices or DEVICES:
+            with div(f"al-preview {device}"):
+                frame = ui.element("iframe").props(
+                    f'sandbox="allow-scripts" inert title="{PREVIEW_ON[device]}"'
+                )
+            self._frames.append(frame)
+
+    def show(self, banners: Sequence[Banner], layout: str, *, instead: str | None = None) -> None:
+        """Show banners in a layout; without banners, show the image `instead`."""
+        scene = {
+            "layout": layout,
+            "instead": instead,
+            "banners": [{name: banner.get(name) for name in SHOWN} for banner in banners],
+            "words": {
+                "bad": "This picture could not be loaded:",
+                "nothing": "Give it a picture to see it here.",
+            },
+        }
+        for frame in self._frames:
+            frame.props["src"] = f"{PREVIEW}#{quote(msgspec.json.encode(scene))}"
+
+
+def with_neighbours(banner: Banner, layout: str) -> list[Banner]:
+    """Add placeholder banners where the layout shows several next to each other."""
+    return [banner, *[NEIGHBOUR] * (BANNERS_ABREAST.get(layout, 1) - 1)]
 
 
 def layout_picture(layout: str) -> Markup:

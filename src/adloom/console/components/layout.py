@@ -28,18 +28,31 @@ def set_attributes(element: Element, **values: str) -> Element:
     return element
 
 
+def div(classes: str) -> ui.element:
+    return ui.element("div").classes(classes)
+
+
+def html(content: str = "", *, tag: str = "div") -> ui.html:
+    """Show HTML; whoever makes it escapes what is not ours, as `Markup` does."""
+    return ui.html(content, sanitize=False, tag=tag)
+
+
+def hint(text: str = "") -> ui.label:
+    return ui.label(text).classes("quiet small")
+
+
 def heading(
     title: str, *, note: str = "", crumbs: Sequence[tuple[str, str]] = (), badge: str = ""
 ) -> ui.element:
     """Show the title of a page, and return the place for its buttons. `badge` is HTML (`badge()`)."""
-    with ui.element("div").classes("al-heading"):
+    with div("al-heading"):
         trail = Markup(" <span>/</span> ").join(
             Markup('<a href="{}">{}</a>').format(href, label) for label, href in crumbs
         )
         above = Markup('<div class="al-crumbs">{} <span>/</span></div>').format(trail) if crumbs else ""
         below = Markup('<p class="quiet">{}</p>').format(note) if note else ""
-        ui.html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}', sanitize=False)
-        return ui.element("div").classes("row-of")
+        html(f'{above}<div class="row-of"><h1>{escape(title)}</h1>{badge}</div>{below}')
+        return div("row-of")
 
 
 @contextmanager
@@ -47,7 +60,7 @@ def card(title: str = "", *, note: str = "", classes: str = "") -> Generator[ui.
     with ui.element("section").classes(f"al-card {classes}") as frame:
         if title:
             aside = Markup('<span class="quiet small">{}</span>').format(note) if note else ""
-            ui.html(f"<h2>{escape(title)}</h2>{aside}", sanitize=False).classes("al-card-head")
+            html(f"<h2>{escape(title)}</h2>{aside}").classes("al-card-head")
         yield frame
 
 
@@ -64,7 +77,7 @@ def badge(text: str, kind: str = "") -> Markup:
 
 def facts(pairs: Sequence[tuple[str, str | Markup]]) -> None:
     items = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(name, value) for name, value in pairs)
-    ui.html(items, sanitize=False, tag="dl").classes("al-facts")
+    html(items, tag="dl").classes("al-facts")
 
 
 def meter(share: float, kind: str = "") -> Markup:
@@ -90,9 +103,9 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
     href: str = "",
     on_action: Callable[[], object] | None = None,
 ) -> None:
-    with ui.element("div").classes("al-empty"):
+    with div("al-empty"):
         ui.icon(icon).props('aria-hidden="true"')
-        ui.html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>", sanitize=False)
+        html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>")
         if href:
             link_button(action, href, look="unelevated")
         elif on_action is not None:
@@ -100,16 +113,16 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
 
 
 def notice(text: str, *, kind: NoticeKind = "info", title: str = "") -> None:
-    with ui.element("div").classes(f"al-notice {kind}").props('role="status"'):
+    with div(f"al-notice {kind}").props('role="status"'):
         ui.icon(ICONS[kind]).props('aria-hidden="true"')
         head = f'<div class="strong">{escape(title)}</div>' if title else ""
-        ui.html(f"{head}<div>{escape(text)}</div>", sanitize=False).classes("grow")
+        html(f"{head}<div>{escape(text)}</div>").classes("grow")
 
 
 def problem_notice(error: ProblemError) -> None:
-    with ui.element("div").classes("stack"):
+    with div("stack"):
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
-        with ui.element("div").classes("row-of"):
+        with div("row-of"):
             ui.button("Try again", on_click=ui.navigate.reload).props("outline")
             ui.link("To the overview", "/console")
 
@@ -130,7 +143,7 @@ def view_links(views: Sequence[tuple[str, str]], *, current: str, label: str) ->
         )
         for text, href in views
     )
-    set_attributes(ui.html(links, sanitize=False, tag="nav").classes("al-tabs"), aria_label=label)
+    set_attributes(html(links, tag="nav").classes("al-tabs"), aria_label=label)
 
 
 def _sparkline(values: Sequence[float | None]) -> Markup:
@@ -151,7 +164,7 @@ def _sparkline(values: Sequence[float | None]) -> Markup:
 
 
 def add_tiles(*labels: str) -> "list[Tile]":
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         return [Tile(label) for label in labels]
 
 
@@ -160,7 +173,7 @@ class Tile:
 
     def __init__(self, label: str, *, hint: str = "") -> None:
         self._label = label
-        self._element = ui.html("", sanitize=False).classes("al-tile")
+        self._element = html("").classes("al-tile")
         if hint:
             self._element.tooltip(hint)
 
@@ -175,8 +188,8 @@ class Tile:
 
 
 def snippet(text: str) -> None:
-    with ui.element("div").classes("al-snippet"):
-        ui.html(f"<code>{escape(text)}</code>", sanitize=False, tag="pre")
+    with div("al-snippet"):
+        html(f"<code>{escape(text)}</code>", tag="pre")
         copy_button(text)
 
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 from markupsafe import Markup
-from nicegui import ui
 
 from adloom.console.components.format import moment, percent
+from adloom.console.components.layout import html
 from adloom.schedule.schedule import Schedule, ScheduleStatus, find_zone
 from adloom.schedule.schedule_window import is_open
 from adloom.targeting.context import Context
@@ -121,11 +121,10 @@ def calendar(days: Sequence[CalendarDay], *, now: datetime, zone: str) -> None:
     summary = f"On for {percent(share, places=0)} of the time in the next four weeks."
     if share in {0, 1}:
         summary = "On all the time." if share else "Never on in the next four weeks."
-    ui.html(
+    html(
         Markup(
             '<div class="al-calendar" role="group" aria-label="{}">{}{}</div><p class="quiet small">{} {}</p>'
         ).format("Calendar of the next four weeks", head, cells, summary, f"Hours of {zone}"),
-        sanitize=False,
     )
 
 

@@ -11,7 +11,6 @@ from adloom.console.components.layout import badge
 
 BID_SHOWN: Final = {"cpm": "{amount} CPM", "cpc": "{amount} CPC"}
 
-
 CAMPAIGN_KINDS: Final = {
     "draft": "",
     "scheduled": "info",

@@ -3,9 +3,9 @@
 async def read(query: Mapping[str, str]) -> Json:
     return await visit.api.get("/admin/campaigns", **query)
 
-table = Table(visit.query, columns, read, href=lambda row: f"/console/campaigns/{row['id']}")
-table.search(words.SEARCH_CAMPAIGNS)
-table.filter("status", words.STATUS, {"active": "Active", …})
+table = DataTable(visit.query, columns, read, href=lambda row: f"/console/campaigns/{row['id']}")
+table.search("Search by name")
+table.filter("status", "Status", {"active": "Active", …})
 await table.show()
 """
 
@@ -18,10 +18,9 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.layout import empty_state
+from adloom.console.components.layout import div, empty_state, html
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
-
 
 PAGE_SIZE: Final = 25
 SEARCH_WAIT_MILLISECONDS: Final = 250
@@ -81,9 +80,9 @@ class DataTable:
         self._caption = caption
         self._state: dict[str, str] = {name: address[name] for name in ("page", "sort") if name in address}
         self._filters: dict[str, Any] = {}
-        self._bar = ui.element("div").classes("al-bar")
-        with ui.element("div").classes("al-card flush"):
-            self._body = ui.html("", sanitize=False).on("click", self._on_click, js_handler=CLICK_HANDLER)
+        self._bar = div("al-bar")
+        with div("al-card flush"):
+            self._body = html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
             self._nothing = ui.element("div")
 
     def search(self, label: str = "Search") -> None:
@@ -177,19 +176,12 @@ class DataTable:
     def _markup(self, answer: Json) -> Markup:
         head = Markup("").join(self._head_cell(column) for column in self._columns)
         rows = Markup("").join(self._row(row) for row in answer["items"])
-        caption = (
-            Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
-            if self._caption
-            else ""
-        )
-        return Markup(
-            '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}'
-        ).format(caption, head, rows, _pager(answer))
+        caption = Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
+        return _frame(caption if self._caption else "", head, rows) + _pager(answer)
 
     def _head_cell(self, column: Column) -> Markup:
-        classes = _classes(column)
         if not column.sort:
-            return Markup('<th scope="col" class="{}">{}</th>').format(classes, column.label)
+            return _plain_head(column)
         current = self._state.get("sort", self._sort_default)
         is_current = current.removeprefix("-") == column.sort
         is_falling = current.startswith("-")
@@ -200,41 +192,43 @@ class DataTable:
             '<th scope="col" class="{}" aria-sort="{}"><button data-act="sort" data-value="{}" data-key="{}" '
             'aria-pressed="{}" title="{}">{}{}</button></th>'
         ).format(
-            classes, order, following, column.sort, str(is_current).lower(),
+            _classes(column), order, following, column.sort, str(is_current).lower(),
             f"Sort by {column.label}", column.label, arrow,
         )  # fmt: skip
 
     def _row(self, row: Row) -> Markup:
         href = self._href(row) if self._href else ""
-        cells: list[Markup] = []
-        for index, column in enumerate(self._columns):
-            shown = column.show(row)
-            if href and index == 0 and "<a " not in shown:
-                # The link is for the keyboard; a click anywhere in the row does the same.
-                shown = Markup('<a href="{}">{}</a>').format(href, shown)
-            cells.append(Markup('<td class="{}">{}</td>').format(_classes(column), shown))
-        attribute = Markup(' data-href="{}"').format(href) if href else ""
-        return Markup("<tr{}>{}</tr>").format(attribute, Markup("").join(cells))
+        cells = [column.show(row) for column in self._columns]
+        if href and "<a " not in cells[0]:
+            # The link is for the keyboard; a click anywhere in the row does the same.
+            cells[0] = Markup('<a href="{}">{}</a>').format(href, cells[0])
+        return _row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "")
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
     """Make a table of rows that are all here, without paging or sorting."""
-    head = Markup("").join(
-        Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
-        for column in columns
+    head = Markup("").join(_plain_head(column) for column in columns)
+    return _frame(
+        "", head, Markup("").join(_row(columns, [one.show(row) for one in columns]) for row in rows)
     )
-    body = Markup("").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(
-                Markup('<td class="{}">{}</td>').format(_classes(column), column.show(row))
-                for column in columns
-            )
-        )
-        for row in rows
-    )
+
+
+def _frame(caption: str, head: str, rows: str) -> Markup:
     return Markup(
-        '<div class="al-table-scroll"><table class="al-table"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
-    ).format(head, body)
+        '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(caption, head, rows)
+
+
+def _plain_head(column: Column) -> Markup:
+    return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
+
+
+def _row(columns: Sequence[Column], cells: Sequence[str], attributes: str = "") -> Markup:
+    shown = Markup("").join(
+        Markup('<td class="{}">{}</td>').format(_classes(column), cell)
+        for column, cell in zip(columns, cells, strict=True)
+    )
+    return Markup("<tr{}>{}</tr>").format(attributes, shown)
 
 
 def _classes(column: Column) -> str:

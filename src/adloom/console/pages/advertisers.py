@@ -2,22 +2,18 @@
 
 from typing import Final
 
-from nicegui import ui
-
-from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import Tile, facts, meter
+from adloom.console.components.layout import facts
 from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
+from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.campaigns.pages import CAMPAIGNS
 from adloom.console.resource_pages import Reload, ResourcePages
 from adloom.console.shell import BUYERS
-
-REFRESH_SECONDS: Final = 2.0
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -35,24 +31,7 @@ async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: 
 
 
 async def _show_spend(visit: PageVisit, advertiser: Json, _: Reload) -> None:
-    with ui.element("div").classes("grid-of tiles"):
-        spent = Tile("Spent")
-        held = Tile("Held", hint=strings.HELD_HINT)
-        remaining = Tile("Remaining")
-    bar = ui.html("", sanitize=False)
-
-    async def show() -> None:
-        spend = await visit.api.get(f"/admin/advertisers/{advertiser['id']}/spend")
-        budget, left = spend["dailyBudgetPaisa"], spend["remainingPaisa"]
-        spent.update(money(spend["spentPaisa"]), note="no limit" if budget is None else f"of {money(budget)}")
-        held.update(money(spend["heldPaisa"]), note=f"Day {spend['day']}")
-        remaining.update("no limit" if left is None else money(left), kind="bad" if left == 0 else "")
-        if budget:
-            share = (spend["spentPaisa"] + spend["heldPaisa"]) / budget
-            bar.content = meter(share, "bad" if share >= 1 else "good")
-
-    await show()
-    ui.timer(REFRESH_SECONDS, show)
+    await show_budget(visit, "advertiser", advertiser["id"])
 
 
 ADVERTISERS: Final = ResourcePages(

@@ -13,11 +13,21 @@ from adloom.console.client import Json, fetch_all, fetch_names, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
-from adloom.console.components.layout import Tile, card, empty_state, facts, heading, link_button, meter
+from adloom.console.components.layout import (
+    Tile,
+    card,
+    div,
+    empty_state,
+    facts,
+    heading,
+    hint,
+    html,
+    link_button,
+    meter,
+)
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.pages.why.candidates import amount
-from adloom.console.pages.why.recorded import make_question_url, show_auction
+from adloom.console.pages.why.candidates import amount, make_question_url, show_auction
 from adloom.console.shell import BUYERS
 from adloom.core.actor import Role
 
@@ -32,6 +42,9 @@ POINTS_PAGES: Final = 3
 POINTS_A_PAGE: Final = 100
 PARTS_MAX: Final = 8
 HOUR: Final = timedelta(hours=1)
+CHARTED_MAX = 12
+CPC = "cpc"
+NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
 class AuctionsView:
@@ -102,9 +115,9 @@ async def auctions(visit: PageVisit) -> None:
         return
     _tiles(view, total, is_own=visit.role is Role.ADVERTISER)
     await _pictures(view)
-    with ui.element("div").classes("row-of apart"):
-        ui.html("<h2>The last auctions</h2>", sanitize=False)
-        ui.label("refreshes automatically").classes("quiet small")
+    with div("row-of apart"):
+        html("<h2>The last auctions</h2>")
+        hint("refreshes automatically")
     table = DataTable(
         visit.query,
         [
@@ -132,7 +145,7 @@ def _price_share(row: Json) -> Markup:
 
 async def _controls(view: AuctionsView) -> None:
     types = await view.read("/statistics/breakdown", groupBy="placementType", placementType=None)
-    with ui.element("div").classes("al-bar"):
+    with div("al-bar"):
         ui.select(PERIODS, label="Period", value=view.hours).props(
             "outlined dense options-dense"
         ).on_value_change(lambda event: ui.navigate.to(view.address(hours=event.value)))
@@ -146,7 +159,7 @@ async def _controls(view: AuctionsView) -> None:
 
 
 def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         labels = ("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
         tiles = [Tile(label) for label in labels]
 
@@ -168,7 +181,7 @@ def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
 async def _pictures(view: AuctionsView) -> None:
     points = await _points(view)
     count = sum(map(len, points.values()))
-    with ui.element("div").classes("grid-of two"):
+    with div("grid-of two"):
         with card("Price against eCPM", note=f"the last {count}; on the line nothing was saved"):
             scatter = Scatter(
                 points, across=strings.WINNER_ECPM, up="Price", description="Price against eCPM"
@@ -176,9 +189,9 @@ async def _pictures(view: AuctionsView) -> None:
         with card("Auctions by hour"):
             hours = Chart(*await _by_hour(view), classes="tall", description="Auctions by hour")
         with card("Win rate by campaign"):
-            campaigns = ui.html(await _by_campaign(view), sanitize=False)
+            campaigns = html(await _by_campaign(view))
         with card("Win rate by placement type"):
-            types = ui.html(await _by_type(view), sanitize=False)
+            types = html(await _by_type(view))
 
     async def refresh() -> None:
         scatter.update(await _points(view))
@@ -230,11 +243,6 @@ async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
     ]
 
 
-CHARTED_MAX = 12
-CPC = "cpc"
-NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
-
-
 @page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
 async def auction(visit: PageVisit) -> None:
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
@@ -248,7 +256,7 @@ async def auction(visit: PageVisit) -> None:
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
     named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
     banners = await fetch_names(visit.api, "banner", named)
-    with ui.element("div").classes("grid-of two"):
+    with div("grid-of two"):
         with card("What it came to"):
             await _facts(visit, found, banners)
         with card("eCPM of the bids"):

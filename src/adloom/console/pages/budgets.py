@@ -17,9 +17,12 @@ from adloom.console.components.layout import (
     add_tiles,
     badge,
     card,
+    div,
     heading,
+    hint,
+    html,
     link_button,
-    set_attributes,
+    meter,
     view_links,
 )
 from adloom.console.components.messages import notify_success
@@ -30,6 +33,12 @@ from adloom.console.shell import BUYERS
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
 SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
 ON_THE_LINE: Final = (0.9, 1.02)
+ADDRESS: Final = "/console/budgets"
+OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
+VIEWS: Final = (("Campaigns", ADDRESS), ("Advertisers", OF_ADVERTISERS))
+REFRESH_SECONDS: Final = 5.0
+TILES_REFRESH_SECONDS: Final = 2.0
+PAISA: Final = 100
 
 
 def split_budget(row: Json) -> list[Part]:
@@ -41,7 +50,7 @@ def split_budget(row: Json) -> list[Part]:
 
 def budget_bar(row: Json) -> Markup:
     whole = row["dailyBudgetPaisa"]
-    text = f"{fmt.money(row['spentTodayPaisa'])} / {'no limit' if whole is None else fmt.money(whole)}"
+    text = f"{fmt.money(row['spentTodayPaisa'])} / {_limit(whole)}"
     return split(split_budget(row), whole=whole, description=text)
 
 
@@ -49,23 +58,12 @@ def pace_badge(pace: float | None) -> Markup:
     if pace is None:
         return Markup('<span class="quiet">{}</span>').format("as fast as it can")
     low, high = ON_THE_LINE
-    label, kind = (
-        ("behind the line", "info")
-        if pace < low
-        else ("ahead of the line", "warn")
-        if pace > high
-        else ("on the line", "good")
-    )
+    label, kind = ("ahead of the line", "warn") if pace > high else ("on the line", "good")
+    if pace < low:
+        label, kind = "behind the line", "info"
     return Markup('<span title="{}">{}</span>').format(
         f"{fmt.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
     )
-
-
-ADDRESS: Final = "/console/budgets"
-OF_ADVERTISERS: Final = f"{ADDRESS}/advertisers"
-VIEWS: Final = (("Campaigns", ADDRESS), ("Advertisers", OF_ADVERTISERS))
-REFRESH_SECONDS: Final = 5.0
-PAISA: Final = 100
 
 
 @page(ADDRESS, title="Budgets", roles=BUYERS)
@@ -91,7 +89,7 @@ async def budgets(visit: PageVisit) -> None:
         empty_action=("To the campaigns", "/console/campaigns"),
     )  # fmt: skip
     await table.show()
-    ui.html(split_key(SPLIT_KEY), sanitize=False).classes("row-of small quiet")
+    html(split_key(SPLIT_KEY)).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
 
 
@@ -104,7 +102,7 @@ async def advertisers(visit: PageVisit) -> None:
             Column("Advertiser", "name", sort="name"),
             Column("Today", budget_bar),
             Column("Spent", lambda row: fmt.money(row["spentTodayPaisa"]), is_number=True),
-            Column("Budget", _budget, is_number=True),
+            Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True),
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
         ],
@@ -116,9 +114,7 @@ async def advertisers(visit: PageVisit) -> None:
     )  # fmt: skip
     table.search()
     await table.show()
-    ui.html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"]), sanitize=False).classes(
-        "row-of small quiet"
-    )
+    html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
 
 
@@ -133,8 +129,8 @@ async def _top(visit: PageVisit, current: str) -> None:
         tiles[0].update(fmt.money(round(spent * PAISA)), note=f"{share} of all budgets")
         tiles[1].update(fmt.money(round(budget * PAISA)))
         tiles[2].update(fmt.percent(found["averageUtilization"] / 100, places=1))
-        count = "of {count} campaigns".format(count=f"{found['totalCampaigns']:,}")
         exceeded = found["campaignsExceeded"]
+        count = f"of {found['totalCampaigns']:,} campaigns"
         tiles[3].update(fmt.count(exceeded), note=count, kind="warn" if exceeded else "")
 
     await tell()
@@ -142,9 +138,51 @@ async def _top(visit: PageVisit, current: str) -> None:
     view_links(VIEWS, current=current, label="Budgets of")
 
 
-def _budget(row: Json) -> str | Markup:
-    budget = row["dailyBudgetPaisa"]
-    return Markup('<span class="quiet">{}</span>').format("no limit") if budget is None else fmt.money(budget)
+async def fetch_budget(api: ApiClient, noun: str, item_id: str) -> Json:
+    """Read the state of a day's budget; an advertiser's has the same fields as a campaign's."""
+    if noun == "campaign":
+        return await api.get(f"/admin/campaigns/{item_id}/budget")
+    spend = await api.get(f"/admin/advertisers/{item_id}/spend")
+    return {
+        **spend,
+        "spentTodayPaisa": spend["spentPaisa"],
+        "remainingTodayPaisa": spend["remainingPaisa"],
+        "leasedPaisa": 0,
+    }
+
+
+async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
+    """Show the tiles of today's budget on the page of a campaign or an advertiser."""
+    with div("grid-of tiles"):
+        spent = Tile("Spent")
+        held = Tile(
+            "Held",
+            hint="The price of offers that are out but not yet seen or clicked. Without a view or click it comes back.",
+        )
+        remaining = Tile("Remaining")
+        if noun == "campaign":
+            projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
+            in_all = Tile("Spent in all")
+    bar = html()
+
+    async def show() -> None:
+        budget = await fetch_budget(visit.api, noun, item_id)
+        daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
+        spent.update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(daily))
+        held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
+        note = ""
+        if noun == "campaign":
+            pace = budget["pace"]
+            note = "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
+            projected.update(fmt.money(budget["projectedPaisa"]), note=_of_limit(daily))
+            in_all.update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
+        remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
+        if daily:
+            share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
+            bar.content = meter(share, "bad" if share >= 1 else "good")
+
+    await show()
+    ui.timer(TILES_REFRESH_SECONDS, show)
 
 
 async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
@@ -152,126 +190,101 @@ async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
     answer = await api.get("/api/v1/admin/budget/pacers", **query)
     ids = [row["campaignId"] for row in answer["items"]]
     names = await fetch_names(api, "campaign", ids)
-    standings = await fetch_all([api.get(f"/admin/campaigns/{one}/budget") for one in ids])
-    for row, standing in zip(answer["items"], standings, strict=True):
-        row.update(standing, name=names[row["campaignId"]])
+    found = await fetch_all([fetch_budget(api, "campaign", one) for one in ids])
+    for row, budget in zip(answer["items"], found, strict=True):
+        row.update(budget, name=names[row["campaignId"]])
     return answer
 
 
 async def _advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
     answer = await api.get("/admin/advertisers", **query)
-    spends = await fetch_all([api.get(f"/admin/advertisers/{row['id']}/spend") for row in answer["items"]])
-    for row, spend in zip(answer["items"], spends, strict=True):
-        row.update(
-            spend,
-            spentTodayPaisa=spend["spentPaisa"],
-            remainingTodayPaisa=spend["remainingPaisa"],
-            leasedPaisa=0,
-        )
+    found = await fetch_all([fetch_budget(api, "advertiser", row["id"]) for row in answer["items"]])
+    for row, budget in zip(answer["items"], found, strict=True):
+        row.update(budget)
     return answer
-
-
-Tell = Callable[[list[Tile], Json, Json], None]
-Refresh = Callable[[], Awaitable[None]]
 
 
 @page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=BUYERS)
 async def campaign_budget(visit: PageVisit) -> None:
-    path = f"/admin/campaigns/{visit.parts['campaign_id']}"
-    campaign = await visit.api.get(path)
+    campaign = await visit.api.get(f"/admin/campaigns/{visit.parts['campaign_id']}")
     with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
-        why, whole = (
-            ui.button(strings.WHY_NOT_DELIVERING).props("outline"),
-            ui.button("Open the campaign").props("outline"),
-        )
-        set_attributes(why, href=f"/console/why?campaign={campaign['id']}")
-        set_attributes(whole, href=f"/console/campaigns/{campaign['id']}")
+        link_button(strings.WHY_NOT_DELIVERING, f"/console/why?campaign={campaign['id']}")
+        link_button("Open the campaign", f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
         reset = ui.button("Reset today").props("unelevated") if is_resettable else None
-
-    with ui.element("div").classes("grid-of tiles"):
-        names = ("Spent today", "End of day", "Left", "Spent in all")
-        tiles = [Tile(name) for name in names]
-    refresh = await _day(visit, path, "budget", tiles, _tell_campaign)
+    refresh = await _show_day(visit, "campaign", campaign["id"])
     if reset is not None:
         reset.on_click(lambda: _ask_reset(visit, campaign, refresh))
 
 
 @page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=BUYERS)
 async def advertiser_budget(visit: PageVisit) -> None:
-    path = f"/admin/advertisers/{visit.parts['advertiser_id']}"
-    advertiser = await visit.api.get(path)
+    advertiser = await visit.api.get(f"/admin/advertisers/{visit.parts['advertiser_id']}")
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]
     with heading(advertiser["name"], crumbs=crumbs):
         link_button("Open the advertiser", f"/console/advertisers/{advertiser['id']}")
-    tiles = add_tiles("Spent today", "End of day", "Left", "Held")
-    await _day(visit, path, "spend", tiles, _tell_advertiser)
+    await _show_day(visit, "advertiser", advertiser["id"])
 
 
-async def _day(visit: PageVisit, path: str, noun: str, tiles: list[Tile], tell: Tell) -> Refresh:
+async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], Awaitable[None]]:
     """Build the page of a day, and return its refresh."""
-    standing, day = await fetch_all([visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")])
-    tell(tiles, standing, day)
-    note = f"{day['day']}, {day['timezone']}"
-    with card(strings.AGAINST_PLAN, note=note):
+    part = "budget" if noun == "campaign" else "spend"
+
+    async def read() -> list[Json]:
+        path = f"/admin/{noun}s/{item_id}/{part}/day"
+        return await fetch_all([fetch_budget(visit.api, noun, item_id), visit.api.get(path)])
+
+    tiles = add_tiles("Spent today", "End of day", "Left", "Spent in all" if noun == "campaign" else "Held")
+    budget, day = await read()
+    _update_tiles(tiles, budget, day)
+    with card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
-            ui.label("No daily budget: there is no plan to keep to.").classes("quiet small")
+            hint("No daily budget: there is no plan to keep to.")
     with card("Where the day's budget is"):
-        where = ui.html(_where(standing), sanitize=False).classes("stack tight")
+        where = html(_where(budget)).classes("stack tight")
 
     async def refresh() -> None:
-        standing, day = await fetch_all(
-            [visit.api.get(f"{path}/{noun}"), visit.api.get(f"{path}/{noun}/day")]
-        )
-        tell(tiles, standing, day)
+        budget, day = await read()
+        _update_tiles(tiles, budget, day)
         chart.update(day, now=visit.now)
-        where.content = _where(standing)
+        where.content = _where(budget)
 
     refresh_every(REFRESH_SECONDS, refresh)
     return refresh
 
 
-def _tell_campaign(tiles: list[Tile], standing: Json, day: Json) -> None:
-    budget = standing["dailyBudgetPaisa"]
-    of_day = "no limit" if budget is None else f"of {fmt.money(budget)}"
-    tiles[0].update(fmt.money(standing["spentTodayPaisa"]), note=of_day)
-    tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace_badge(standing["pace"]).striptags())
-    tiles[2].update(_limit(standing["remainingTodayPaisa"]))
-    total = standing["totalBudgetPaisa"]
-    of_total = "no limit" if total is None else f"of {fmt.money(total)}"
-    tiles[3].update(fmt.money(standing["spentTotalPaisa"]), note=of_total)
-
-
-def _tell_advertiser(tiles: list[Tile], standing: Json, day: Json) -> None:
-    budget = standing["dailyBudgetPaisa"]
-    of_day = "no limit" if budget is None else f"of {fmt.money(budget)}"
-    tiles[0].update(fmt.money(standing["spentPaisa"]), note=of_day)
-    tiles[1].update(fmt.money(day["projectedPaisa"]))
-    tiles[2].update(_limit(standing["remainingPaisa"]))
-    tiles[3].update(fmt.money(standing["heldPaisa"]))
+def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
+    is_campaign = "pace" in budget
+    tiles[0].update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(budget["dailyBudgetPaisa"]))
+    pace = pace_badge(budget["pace"]).striptags() if is_campaign else ""
+    tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace)
+    tiles[2].update(_limit(budget["remainingTodayPaisa"]))
+    if is_campaign:
+        tiles[3].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
+    else:
+        tiles[3].update(fmt.money(budget["heldPaisa"]))
 
 
 def _limit(paisa: int | None) -> str:
     return "no limit" if paisa is None else fmt.money(paisa)
 
 
-def _where(standing: Json) -> str:
-    row = {
-        "spentTodayPaisa": standing.get("spentTodayPaisa", standing.get("spentPaisa")),
-        "heldPaisa": standing["heldPaisa"],
-        "leasedPaisa": standing.get("leasedPaisa", 0),
-    }
-    left = standing.get("remainingTodayPaisa", standing.get("remainingPaisa"))
-    parts = split_budget(row)
+def _of_limit(paisa: int | None) -> str:
+    return "no limit" if paisa is None else f"of {fmt.money(paisa)}"
+
+
+def _where(budget: Json) -> str:
+    left = budget["remainingTodayPaisa"]
+    parts = split_budget(budget)
     shown_parts = [(name, fmt.money(int(amount)), colour) for name, amount, colour in parts]
-    free = None if left is None else max(0, left - row["leasedPaisa"])
+    free = None if left is None else max(0, left - budget["leasedPaisa"])
     shown_parts.append(("Left", _limit(free), COLOURS["Left"]))
-    bar = split(parts, whole=standing["dailyBudgetPaisa"], description="Where the day's budget is")
+    bar = split(parts, whole=budget["dailyBudgetPaisa"], description="Where the day's budget is")
     return f'{bar}<div class="row-of small">{split_key(shown_parts)}</div>'
 
 
-def _ask_reset(visit: PageVisit, campaign: Json, refresh: Refresh) -> None:
+def _ask_reset(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable[None]]) -> None:
     async def reset(form: Form) -> None:
         await visit.api.put(f"/api/v1/admin/budget/campaigns/{campaign['id']}/reset", form.values())
         notify_success("Today's budget is reset.")

@@ -9,7 +9,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
-from adloom.console.components.layout import Tile, badge, heading, meter, view_links
+from adloom.console.components.layout import Tile, badge, div, heading, meter, view_links
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit, page, refresh_every
@@ -51,7 +51,7 @@ async def _queues(visit: PageVisit) -> None:
         if visit.is_admin:
             retry_all = ui.button("Try all again", icon="replay", on_click=lambda: _retry_all(visit, queue))
             retry_all.props("outline")
-    with ui.element("div").classes("grid-of two"):
+    with div("grid-of two"):
         tiles = {name: Tile(label) for name, label in QUEUES.items()}
 
     async def tell() -> None:

@@ -9,7 +9,7 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
-from adloom.console.components.layout import Tile, card, empty_state, heading
+from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import HOUSE
 from adloom.core.actor import Role
@@ -22,6 +22,13 @@ SLOW_EVERY: Final = 5
 DAY_SECONDS: Final = 86_400
 REMEMBERED: Final = 60
 LAG_SECONDS_GOOD: Final = 10.0
+LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
+WAYS: Final = {
+    "campaign": "/console/campaigns/{id}",
+    "banner": "/console/banners/{id}",
+    "adAccount": "/console/sync",
+}
+HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
 
 
 @page("/console", title="Overview")
@@ -36,13 +43,13 @@ async def overview(visit: PageVisit) -> None:
     if visit.is_admin:
         await _invite(visit)
     figures = OverviewFigures(visit, span)
-    with ui.element("div").classes("grid-of four" if visit.role in HOUSE else "grid-of tiles"):
+    with div("grid-of four" if visit.role in HOUSE else "grid-of tiles"):
         figures.build_tiles()
-    with ui.element("div").classes("grid-of side"):
-        main = ui.element("div").classes("stack")
+    with div("grid-of side"):
+        main = div("stack")
         with card("What needs attention"):
             attention = AttentionList(visit)
-    below = ui.element("div").classes("grid-of two")
+    below = div("grid-of two")
     await figures.build_charts(main, below)
     await attention.refresh()
     await figures.refresh_now()
@@ -221,23 +228,12 @@ def _labels(answer: Json) -> list[str]:
     return [at.strftime(pattern) for one in answer["points"] if (at := moment(one["beginsAt"])) is not None]
 
 
-LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
-
-
-WAYS: Final = {
-    "campaign": "/console/campaigns/{id}",
-    "banner": "/console/banners/{id}",
-    "adAccount": "/console/sync",
-}
-HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
-
-
 class AttentionList:
     """The list of what needs attention."""
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
-        self._list = ui.html("", sanitize=False).classes("al-list")
+        self._list = html("").classes("al-list")
         self._nothing = ui.element("div")
         with self._nothing:
             empty_state("task_alt", "Nothing needs your attention.", "")

@@ -7,11 +7,21 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.banner_preview import DEVICES, BannerPreview, layout_picture
+from adloom.console.components.banner_preview import BannerPreview, layout_picture
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import fetch_name, owner_field, reference_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import badge, card, empty_state, facts, link_button, snippet
+from adloom.console.components.layout import (
+    badge,
+    card,
+    div,
+    empty_state,
+    facts,
+    hint,
+    html,
+    link_button,
+    snippet,
+)
 from adloom.console.components.status import campaign_badge, switch_badge, thumbnail
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
@@ -22,13 +32,22 @@ from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4
+SCORINGS: Final = {"heuristic": "By fixed rules", "learned": "Learned from clicks"}
+DELIVERY_NOTES: Final = {
+    "direct": "Assigned banners, in their order.",
+    "auction": "Campaigns bid for each request.",
+    "contextual": "What fits the page.",
+}
+RATIO_LENGTH_MAX: Final = 20
+PAGE_LENGTH_MAX: Final = 100
+TYPE_LENGTH_MAX: Final = 50
 
 
 async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
     # Publishers may not know what advertisers assign.
     rows = [] if visit.role is Role.PUBLISHER else await _fetch_assignments(visit, placement)
-    with ui.element("div").classes("grid-of side"):
-        with ui.element("div").classes("stack"):
+    with div("grid-of side"):
+        with div("stack"):
             await _show_tag(visit, placement)
             if visit.role is not Role.PUBLISHER:
                 _show_banners(rows)
@@ -41,9 +60,7 @@ async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
 async def _show_tag(visit: PageVisit, placement: Json) -> None:
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
     with card("Put it on a page"):
-        ui.label(
-            "Put the script into the page once, and the second line where the placement should be."
-        ).classes("quiet small")
+        hint("Put the script into the page once, and the second line where the placement should be.")
         snippet(tag["html"])
         with ui.expansion("For pages without scripts").classes("full"):
             snippet(tag["frameHtml"])
@@ -83,9 +100,9 @@ def _show_banners(rows: list[Json]) -> None:
         if not rows:
             empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
             return
-        with ui.element("div").classes("al-list"):
+        with div("al-list"):
             for row in rows:
-                ui.html(_row(row), sanitize=False)
+                html(_row(row))
 
 
 async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> None:
@@ -96,11 +113,8 @@ async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> 
     banners = [
         apply_overrides(await visit.api.get(f"/admin/banners/{row['bannerId']}"), row) for row in first
     ]
-    with card("What readers see"), ui.element("div").classes("stack"):
-        for device in DEVICES:
-            BannerPreview(device).show(
-                banners, placement["layoutType"], instead=placement["fallbackPlaceholderUrl"]
-            )
+    with card("What readers see"), div("stack"):
+        BannerPreview().show(banners, placement["layoutType"], instead=placement["fallbackPlaceholderUrl"])
 
 
 def _row(row: Json) -> Markup:
@@ -121,20 +135,9 @@ def _row(row: Json) -> Markup:
     )
 
 
-SCORINGS: Final = {"heuristic": "By fixed rules", "learned": "Learned from clicks"}
-DELIVERY_NOTES: Final = {
-    "direct": "Assigned banners, in their order.",
-    "auction": "Campaigns bid for each request.",
-    "contextual": "What fits the page.",
-}
-RATIO_LENGTH_MAX: Final = 20
-PAGE_LENGTH_MAX: Final = 100
-TYPE_LENGTH_MAX: Final = 50
-
-
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
-    with ui.element("div").classes("grid-of two"):
-        with card("What it is"), ui.element("div").classes("stack tight"):
+    with div("grid-of two"):
+        with card("What it is"), div("stack tight"):
             form.name("label", "Label", hint="For you and for buyers.")
             form.text(
                 "slug",
@@ -152,22 +155,22 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
                 check=checks.at_most(PAGE_LENGTH_MAX),
             )
             form.flag("isActive", "Pages may ask for it")
-        with card("How it is filled"), ui.element("div").classes("stack tight"):
+        with card("How it is filled"), div("stack tight"):
             _add_delivery_fields(form)
-        with card("What fits"), ui.element("div").classes("stack tight"):
-            with ui.element("div").classes("grid-of tiles"):
+        with card("What fits"), div("stack tight"):
+            with div("grid-of tiles"):
                 form.integer("recommendedWidth", "Width of images", is_positive=True)
                 form.integer("recommendedHeight", "Height of images", is_positive=True)
             form.text("recommendedAspectRatio", "Aspect ratio", check=checks.at_most(RATIO_LENGTH_MAX))
             form.url("fallbackPlaceholderUrl", "Image when there is no ad")
-        with card("Less often needed"), ui.element("div").classes("stack tight"):
+        with card("Less often needed"), div("stack tight"):
             form.integer("sortOrder", "Position in lists")
             form.text("notes", "Notes", is_long=True).props("autogrow")
 
 
 def _add_delivery_fields(form: Form) -> None:
     delivery = form.choice("delivery", "Filled by", strings.DELIVERIES, is_required=True)
-    note = ui.label(DELIVERY_NOTES[delivery.value]).classes("quiet small")
+    note = hint(DELIVERY_NOTES[delivery.value])
     delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES[event.value]))
     form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
     form.flag("allowPartialRender", "Show fallbacks in slots that stay empty")
@@ -211,17 +214,15 @@ def _add_links(placement: Json) -> None:
 
 
 def _add_actions(visit: PageVisit, placement: Json, reload: Reload) -> None:
-    is_on = placement["isActive"]
-
     async def switch() -> None:
-        body = {"isActive": not is_on, "updatedAt": placement["updatedAt"]}
+        body = {"isActive": not placement["isActive"], "updatedAt": placement["updatedAt"]}
         await visit.api.patch(f"/admin/placements/{placement['id']}", body)
         await reload()
 
     switch_button(
         placement["label"],
         switch,
-        is_on=is_on,
+        is_on=placement["isActive"],
         off_note=(
             "Pages that ask for it get no ad within two seconds, and the space stays empty. "
             "Its assignments stay. Offers that are already out still count and are charged."

@@ -24,7 +24,7 @@ from adloom.events.frequency.counts import FrequencyCounters
 from adloom.events.frequency.windows import Window
 from adloom.explain.auction.verdict import AuctionFacts, ExplainedMarket, JudgedBid, explain_market
 from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visitor_request
-from adloom.explain.steps import CandidateOutcome
+from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems

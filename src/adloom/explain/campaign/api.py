@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
@@ -13,7 +12,6 @@ from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
 from adloom.explain.campaign.verdict import (
     CampaignCheck,
-    CampaignFacts,
     CheckState,
     check_campaign,
     summarize,
@@ -84,8 +82,8 @@ async def explain_campaign(
     since = (now - LOOKED_BACK).replace(minute=0, second=0, microsecond=0)
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
-        found = await read_campaign(connection, campaign.id, since=since, now=now)
-    checks = check_campaign(CampaignFacts(campaign=campaign, now=now, **msgspec.structs.asdict(found)))
+        found = await read_campaign(connection, campaign, since=since, now=now)
+    checks = check_campaign(found)
     is_account = scope.account_id is not None
     return CampaignDelivery(
         campaign_id=campaign.id,
@@ -101,17 +99,11 @@ async def explain_campaign(
 
 
 def _show(check: CampaignCheck, *, is_account: bool) -> CheckAnswer:
-    is_counted = not (is_account and check.name in OF_OTHERS)
-    return CheckAnswer(
-        name=check.name,
-        state=check.state,
-        sentence=check.sentence,
-        change=check.change,
-        passed=check.passed if is_counted else None,
-        of=check.of if is_counted else None,
-    )
+    shown = CheckAnswer.model_validate(check)
+    is_hidden = is_account and check.name in OF_OTHERS
+    return shown.model_copy(update={"passed": None, "of": None}) if is_hidden else shown
 
 
 def _show_auctions(auctions: AuctionTally, *, is_account: bool) -> TakenPart:
-    shown = TakenPart.model_validate(auctions, from_attributes=True)
+    shown = TakenPart.model_validate(auctions)
     return shown.model_copy(update={"winning_ecpm": None}) if is_account else shown

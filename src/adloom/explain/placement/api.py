@@ -12,7 +12,7 @@ from pydantic import Field
 from adloom.core.actor import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
-from adloom.explain.steps import CandidateOutcome
+from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import read_placement
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
@@ -31,7 +31,6 @@ AskedMoment = Annotated[
 ]
 
 _contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
-
 
 RemovedCounts = Annotated[
     dict[str, int], Field(description="How many were removed, by the step that did it.")

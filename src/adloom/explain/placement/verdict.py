@@ -12,8 +12,7 @@ from datetime import datetime
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId
-from adloom.explain.reasons import OUTCOMES, REASONS, Reason
-from adloom.explain.steps import CandidateOutcome, RequestFacts, find_removal
+from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reached_cap
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded

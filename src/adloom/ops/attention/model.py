@@ -54,7 +54,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Thing(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign, a banner or an account elsewhere, as far as this needs it."""
+    """A campaign, a banner or an account elsewhere; `at` is when it begins, ends or has expired."""
 
     noun: str
     id: UUID
@@ -103,12 +103,4 @@ def _is_settled(thing: Thing, now: datetime) -> bool:
 
 
 def _about(thing: Thing, kind: AttentionKind, level: AttentionLevel, message: str) -> Attention:
-    return Attention(
-        kind=kind,
-        level=level,
-        message=message,
-        noun=thing.noun,
-        id=thing.id,
-        name=thing.name,
-        at=thing.at,
-    )
+    return Attention(kind=kind, level=level, message=message, **msgspec.structs.asdict(thing))

@@ -50,47 +50,35 @@ async def read_running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
 ) -> list[tuple[Thing, BudgetStatus]]:
     """Read the budget status of running campaigns."""
-    filters = _filter_by_owner(scope)
-    rows = await connection.fetch(
-        RUNNING.format(filters=filters.sql, most=filters.bind(BUDGETS_MAX)), *filters.values
-    )
-    standings = await load_campaign_statuses(connection, [CampaignId(row["id"]) for row in rows], now=now)
-    return [
-        (
-            Thing(noun="campaign", id=row["id"], name=row["name"], at=row["at"]),
-            standings[CampaignId(row["id"])],
-        )
-        for row in rows
-        if row["id"] in standings
-    ]
+    things = await _read(connection, scope, "campaign", RUNNING, most=BUDGETS_MAX)
+    statuses = await load_campaign_statuses(connection, [CampaignId(one.id) for one in things], now=now)
+    return [(one, statuses[CampaignId(one.id)]) for one in things if one.id in statuses]
 
 
 async def read_ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
     """Read the campaigns and banners that end soon."""
-    found: list[Thing] = []
-    for noun, statement in (("campaign", ENDING_CAMPAIGNS), ("banner", ENDING_BANNERS)):
-        filters = _filter_by_owner(scope)
-        text = statement.format(
-            filters=filters.sql,
-            now=filters.bind(now),
-            soon=filters.bind(now + SOON),
-            most=filters.bind(THINGS_MAX),
-        )
-        rows = await connection.fetch(text, *filters.values)
-        found += [Thing(noun=noun, id=row["id"], name=row["name"], at=row["at"]) for row in rows]
-    return found
+    return [
+        *await _read(connection, scope, "campaign", ENDING_CAMPAIGNS, now=now, soon=now + SOON),
+        *await _read(connection, scope, "banner", ENDING_BANNERS, now=now, soon=now + SOON),
+    ]
 
 
 async def read_locked_out(connection: Connection, scope: Scope) -> list[Thing]:
     """Read the ad accounts that need new credentials."""
-    filters = _filter_by_owner(scope)
-    rows = await connection.fetch(
-        LOCKED_OUT.format(filters=filters.sql, most=filters.bind(THINGS_MAX)), *filters.values
-    )
-    return [Thing(noun="adAccount", id=row["id"], name=row["name"], at=row["at"]) for row in rows]
+    return await _read(connection, scope, "adAccount", LOCKED_OUT)
 
 
-def _filter_by_owner(scope: Scope) -> Filters:
+async def _read(
+    connection: Connection,
+    scope: Scope,
+    noun: str,
+    statement: str,
+    *,
+    most: int = THINGS_MAX,
+    **values: datetime,
+) -> list[Thing]:
     filters = Filters()
     filters.add_given("owner.public_id = {}", scope.account_id)
-    return filters
+    bound = {name: filters.bind(value) for name, value in {"most": most, **values}.items()}
+    rows = await connection.fetch(statement.format(filters=filters.sql, **bound), *filters.values)
+    return [Thing(noun=noun, **row) for row in rows]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from adloom.core.clock import Clock
-from adloom.ops.checks.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, ok
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import current_revision, describe_database, newest_revision
@@ -54,11 +54,8 @@ def judge_clock(difference: timedelta) -> Finding:
     """Judge how far two clocks are apart: schedules and days depend on both."""
     detail = f"the database is {difference.total_seconds():+.3f} s from this machine"
     remedy = "have both machines keep time by NTP (`timedatectl set-ntp true`)"
-    if abs(difference) > CLOCK_MAX:
-        return fail("Clock", detail, remedy)
-    if abs(difference) > CLOCK_GOOD:
-        return warn("Clock", detail, remedy)
-    return ok("Clock", detail)
+    away = abs(difference)
+    return grade("Clock", detail, remedy, is_bad=away > CLOCK_MAX, is_good=away <= CLOCK_GOOD)
 
 
 async def check_schema(connection: Connection) -> Finding:

@@ -1,12 +1,15 @@
-"""Valkey: whether it answers, its version, whether it keeps what it accepts, how well the projections are."""
+"""The event log: Valkey's version and durability, the projections, and what waits on this machine's disk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
 
 from adloom.core.errors import UnavailableError
+from adloom.events.log.spool.inspect import SpoolFileInfo, list_spool_files
 from adloom.events.log.stream import EventLogSize, Lag
 from adloom.events.projections.dead_letters import LETTERS_MAX
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.checks.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
@@ -17,6 +20,7 @@ LAG_SECONDS_MAX = 300.0
 MEMORY_SHARE_GOOD = 0.75
 MEMORY_SHARE_MAX = 0.95  # Beyond the limit events are refused.
 MEGABYTE = 1_000_000
+DRAINED_AFTER = timedelta(minutes=1)  # Delivery processes look for files of dead ones twice a minute.
 
 
 def unreachable(error: Exception) -> Finding:
@@ -105,11 +109,10 @@ def judge_memory(size: EventLogSize, memory: Mapping[str, object]) -> Finding:
         return ok("Ledger memory", f"{detail}; Valkey has no limit")
     detail += f"; Valkey uses {used / MEGABYTE:,.0f} of {limit / MEGABYTE:,.0f} MB"
     remedy = "raise `maxmemory`, or lower ADLOOM_LEDGER_RETENTION_DAYS"
-    if used >= limit * MEMORY_SHARE_MAX:
-        return fail("Ledger memory", detail, remedy)
-    if used >= limit * MEMORY_SHARE_GOOD:
-        return warn("Ledger memory", detail, remedy)
-    return ok("Ledger memory", detail)
+    share = used / limit
+    return grade(
+        "Ledger memory", detail, remedy, is_bad=share >= MEMORY_SHARE_MAX, is_good=share < MEMORY_SHARE_GOOD
+    )
 
 
 def judge_lag(projection: str, lag: Lag) -> Finding:
@@ -128,3 +131,34 @@ def judge_failed_jobs(failed: int) -> Finding:
     if failed:
         return warn("Jobs", f"{failed:,} jobs have failed", "see `adloom jobs list`, and retry them")
     return ok("Jobs", "none has failed")
+
+
+def check_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
+    try:
+        files = list_spool_files(folder)
+    except OSError as error:
+        return fail("Spool", f"{folder}: {error.strerror}", "run doctor as the user who runs delivery")
+    return judge_spool(files, has_ledger=has_ledger, now=now)
+
+
+def judge_spool(files: Sequence[SpoolFileInfo], *, has_ledger: bool, now: datetime) -> Finding:
+    damaged = [file.name for file in files if file.is_damaged]
+    if damaged:
+        return fail(
+            "Spool",
+            f"could not be read whole: {', '.join(damaged)}",
+            "all that could be read was drained; look at the disk, then remove these files",
+        )
+    waiting = sum(file.size_bytes for file in files)
+    detail = f"{waiting:,} bytes in {len(files)} files"
+    if not files:
+        return ok("Spool", "nothing waits for the ledger")
+    if not has_ledger:
+        return warn("Spool", f"{detail} wait for Valkey", "repair Valkey; delivery drains them then")
+    if now - max(file.written_at for file in files) > DRAINED_AFTER:
+        return fail(
+            "Spool",
+            f"{detail} are not drained",
+            "start delivery on this machine with this spool; if it runs, see what it logs",
+        )
+    return warn("Spool", f"{detail} are being drained", "look again in a minute")

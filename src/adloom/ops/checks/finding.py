@@ -25,10 +25,6 @@ class Finding(msgspec.Struct, frozen=True):
         assert self.state is FindingState.OK or self.remedy, "a finding that is not well says what to do"
 
 
-NOT_RUNNING = "not running"
-START_IT = "start it with `adloom up`"
-
-
 def ok(name: str, detail: str) -> Finding:
     return Finding(name, FindingState.OK, detail)
 
@@ -45,4 +41,11 @@ def fail(name: str, detail: str, remedy: str) -> Finding:
 
 def not_running(name: str) -> Finding:
     """Report what cannot be checked because the installation is stopped."""
-    return warn(name, NOT_RUNNING, START_IT)
+    return warn(name, "not running", "start it with `adloom up`")
+
+
+def grade(name: str, detail: str, remedy: str, *, is_bad: bool, is_good: bool) -> Finding:
+    """Report a figure: a failure where it is bad, a warning where it is not good either."""
+    if is_good:
+        return ok(name, detail)
+    return fail(name, detail, remedy) if is_bad else warn(name, detail, remedy)

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 
-from adloom.ops.checks.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.runtime.embedded.binaries import UnreachableError, find_unprivileged_user, find_unreachable_folder
 from adloom.runtime.installation import PRIVATE_MODE, DataDirectory
 
@@ -65,16 +65,15 @@ def check_disk(directory: DataDirectory) -> Finding:
 def judge_space(free_bytes: int) -> Finding:
     detail = f"{free_bytes / 1e9:.1f} GB free"
     remedy = "make room, or move the data directory to a larger disk"
-    if free_bytes < FREE_BYTES_MIN:
-        return fail("Disk", detail, f"{remedy}: PostgreSQL and Valkey stop accepting writes on a full disk")
-    if free_bytes < FREE_BYTES_GOOD:
-        return warn("Disk", detail, remedy)
-    return ok("Disk", detail)
+    is_bad = free_bytes < FREE_BYTES_MIN
+    if is_bad:
+        remedy += ": PostgreSQL and Valkey stop accepting writes on a full disk"
+    return grade("Disk", detail, remedy, is_bad=is_bad, is_good=free_bytes >= FREE_BYTES_GOOD)
 
 
 def check_ports(ports: Mapping[str, int], *, is_running: bool, is_taken: Callable[[int], bool]) -> Finding:
     """Check that the ports are free for a start, or taken by the running installation itself."""
-    words = ", ".join(f"{name} {port}" for name, port in ports.items())
+    words = _join_ports(ports)
     if is_running:
         silent = {name: port for name, port in ports.items() if not is_taken(port)}
         if silent:

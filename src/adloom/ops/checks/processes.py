@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from adloom.ops.checks.finding import Finding, fail, ok, warn
+from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.runtime.http.probe import fetch
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
@@ -43,11 +43,8 @@ def judge_index(index: IndexCheck | None, *, catalog_version: int | None) -> Fin
         f"version {index.version}, checked {index.age_seconds:.1f} s ago; the catalog is at {catalog_version}"
     )
     remedy = "see what delivery has logged: it cannot read the catalog"
-    if index.age_seconds > INDEX_SECONDS_MAX:
-        return fail("Index", detail, remedy)
-    if index.age_seconds > INDEX_SECONDS_GOOD:
-        return warn("Index", detail, remedy)
-    return ok("Index", detail)
+    age = index.age_seconds
+    return grade("Index", detail, remedy, is_bad=age > INDEX_SECONDS_MAX, is_good=age <= INDEX_SECONDS_GOOD)
 
 
 def judge_heartbeats(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:

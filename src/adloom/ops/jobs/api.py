@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
+import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
@@ -14,7 +15,7 @@ from adloom.resource.access import require_admin
 from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, problems
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer, Body
-from adloom.runtime.jobs.queue import JobQueue, JobState, ListedJob
+from adloom.runtime.jobs.queue import JobQueue, JobState
 from adloom.runtime.listing import PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 
 RETRIED_MAX: Final = 1_000  # So many dead jobs are kept at all.
@@ -108,15 +109,7 @@ async def list_queues(queues: Queues) -> QueuesAnswer:
     for name, queue in queues.items():
         await queue.refresh_counts()
         counts = queue.counts
-        items.append(
-            QueueAnswer(
-                name=name,
-                waiting=counts.waiting,
-                active=counts.active,
-                delayed=counts.delayed,
-                failed=counts.dead,
-            )
-        )
+        items.append(QueueAnswer(name=name, failed=counts.dead, **msgspec.structs.asdict(counts)))
     return QueuesAnswer(items=items)
 
 
@@ -129,7 +122,7 @@ async def list_jobs(
     first = (query.page - 1) * query.page_size
     listed = await queue.list_jobs(query.state, first=first, count_max=query.page_size)
     return Page[QueuedJob](
-        items=[_answer(job) for job in listed.items],
+        items=[QueuedJob(created_at=job.put_at, **msgspec.structs.asdict(job)) for job in listed.items],
         total_count=listed.total_count,
         page=query.page,
         page_size=query.page_size,
@@ -159,16 +152,3 @@ def _find_queue(queues: Mapping[str, JobQueue], name: str) -> JobQueue:
     if name not in queues:
         raise QueueNotFoundError(f"There is no queue of this name. There are {', '.join(queues)}.")
     return queues[name]
-
-
-def _answer(job: ListedJob) -> QueuedJob:
-    return QueuedJob(
-        id=job.id,
-        name=job.name,
-        state=job.state,
-        attempts=job.attempts,
-        progress=job.progress,
-        error=job.error,
-        created_at=job.put_at,
-        ended_at=job.ended_at,
-    )

@@ -4,18 +4,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
+from adloom.core.actor import Role
+from adloom.core.errors import ForbiddenError
+from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.status import LogStatusReader
-from adloom.ops.system.model import (
-    DeadLetterNotFoundError,
-    check_admin,
-    check_letter_id,
-    check_sees_all,
-    event_text,
-)
+from adloom.ops.system.model import DeadLetterNotFoundError, check_letter_id, event_text
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text100
@@ -148,11 +145,13 @@ def _cursors(request: Request) -> Callable[[], Awaitable[Mapping[str, str]]]:
 
 
 def _house(actor: CurrentActor) -> None:
-    check_sees_all(actor)
+    if not actor.sees_all:
+        raise ForbiddenError("Only admins and viewers see how the installation is doing.")
 
 
 def _admin(actor: CurrentActor) -> None:
-    check_admin(actor)
+    if actor.role is not Role.ADMIN:
+        raise ForbiddenError("Only an admin may see and do this.")
 
 
 ValkeyOfTheApp = Annotated[Valkey, Depends(_valkey)]
@@ -200,13 +199,9 @@ async def read_ledger(valkey: ValkeyOfTheApp, cursors: Cursors) -> LedgerAnswer:
         dead=found.size.dead,
         projections=[
             ProjectionAnswer(
-                name=one.name,
-                cursor=one.cursor,
                 behind_entries=one.lag.entries,
                 behind_seconds=round(one.lag.seconds, 3) if one.lag.entries else 0.0,
-                owner=one.owner,
-                failing=one.failing,
-                dead=one.dead,
+                **msgspec.structs.asdict(one),
             )
             for one in found.projections
         ],
@@ -235,7 +230,7 @@ async def read_dead_letter(letter_id: str, valkey: ValkeyOfTheApp) -> DeadLetter
     letter = await DeadLetterQueue(valkey).get(check_letter_id(letter_id))
     if letter is None:
         raise _unknown(letter_id)
-    return _detail(letter)
+    return DeadLetterDetailAnswer(event=event_text(letter), **msgspec.structs.asdict(letter))
 
 
 @router.post(
@@ -272,31 +267,9 @@ async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
     )
 
 
-def _process(vitals: ProcessHeartbeat) -> ProcessAnswer:
-    reading = vitals.reading
-    return ProcessAnswer(
-        id=vitals.id,
-        process=vitals.process,
-        kind=vitals.kind,
-        host=vitals.host,
-        pid=vitals.pid,
-        version=vitals.version,
-        started_at=vitals.started_at,
-        told_at=vitals.told_at,
-        requests=reading.requests,
-        filled=reading.filled,
-        requests_per_second=vitals.requests_per_second,
-        index_version=reading.index_version,
-        p50_seconds=reading.p50_seconds,
-        p99_seconds=reading.p99_seconds,
-        pending=reading.pending,
-        spool_bytes=reading.spool_bytes,
-    )
-
-
-def _detail(letter: DeadLetter) -> DeadLetterDetailAnswer:
-    shown = DeadLetterAnswer.model_validate(letter)
-    return DeadLetterDetailAnswer(**shown.model_dump(by_alias=False), event=event_text(letter))
+def _process(heartbeat: ProcessHeartbeat) -> ProcessAnswer:
+    facts = msgspec.structs.asdict(heartbeat) | msgspec.structs.asdict(heartbeat.reading)
+    return ProcessAnswer(id=heartbeat.id, **facts)
 
 
 def _fill(minutes: Sequence[TrafficCounts]) -> float | None:

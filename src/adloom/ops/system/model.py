@@ -1,15 +1,16 @@
 """Errors of looking after the installation, and what a dead letter says."""
 
+import re
 from typing import Final
 
 import msgspec
 
-from adloom.core.actor import Actor, Role
-from adloom.core.errors import FieldProblem, ForbiddenError, NotFoundError, ValidationFailedError
+from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
 from adloom.events.log.event import UnreadableEntryError, decode_event
 from adloom.events.projections.dead_letters import DeadLetter, unwrap_redelivery
 
 BYTES_SHOWN_MAX: Final = 2_000
+_LETTER_ID: Final = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")  # As many digits as 64 bits have.
 
 
 class DeadLetterNotFoundError(NotFoundError):
@@ -20,8 +21,7 @@ class DeadLetterNotFoundError(NotFoundError):
 
 def check_letter_id(letter_id: str) -> str:
     """Return the id, or raise ValidationFailedError."""
-    millis, dash, sequence = letter_id.partition("-")
-    if not (dash and _is_number(millis) and _is_number(sequence)):
+    if not is_letter_id(letter_id):
         message = "must look like 1794720000000-0"
         raise ValidationFailedError(f"The id {message}.", errors=[FieldProblem("letterId", message)])
     return letter_id
@@ -40,15 +40,5 @@ def event_text(letter: DeadLetter) -> str:
     return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 20  # noqa: PLR2004 - as many as 64 bits have
-
-
-def check_sees_all(actor: Actor) -> None:
-    if not actor.sees_all:
-        raise ForbiddenError("Only admins and viewers see how the installation is doing.")
-
-
-def check_admin(actor: Actor) -> None:
-    if actor.role is not Role.ADMIN:
-        raise ForbiddenError("Only an admin may see and do this.")
+def is_letter_id(text: str) -> bool:
+    return _LETTER_ID.fullmatch(text) is not None

@@ -34,6 +34,8 @@ SUBJECT_NAMES: Final = (
     "tea",
     "teapot",
 )
+# Shapes in a box of 400 by 400, on a ground at 330.
+SUBJECTS: Final = {name: read_data(f"subjects/{name}.svg").decode() for name in SUBJECT_NAMES}
 
 
 class Palette(msgspec.Struct, frozen=True):
@@ -55,8 +57,6 @@ PALETTES: Final = {
     "moss": Palette("#5d6f3a", "#76894c", "#36441f", "#49592c"),
     "rose": Palette("#a94a52", "#c2656a", "#69272f", "#8a3a42"),
 }
-# Shapes in a box of 400 by 400, on a ground at 330.
-SUBJECTS: Final = {name: read_data(f"subjects/{name}.svg").decode() for name in SUBJECT_NAMES}
 
 
 class Picture(msgspec.Struct, frozen=True):

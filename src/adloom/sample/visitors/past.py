@@ -13,8 +13,7 @@ from typing import Final
 from adloom.core.random import Chance
 from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest
-from adloom.sample.visitors.curve import VISITS_PER_SECOND, busyness
-from adloom.sample.visitors.visitors import pick, pick_visitor
+from adloom.sample.visitors.visitors import VISITS_PER_SECOND, busyness, pick, pick_visitor
 
 Event = dict[str, str]
 

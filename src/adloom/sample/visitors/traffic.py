@@ -12,9 +12,8 @@ from adloom.core.clock import Clock
 from adloom.core.random import Chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
-from adloom.sample.visitors.curve import seconds_to_next, visits_per_second
 from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
-from adloom.sample.visitors.visitors import SampleVisitor
+from adloom.sample.visitors.visitors import SampleVisitor, seconds_to_next, visits_per_second
 from adloom.sample.visitors.visits import Reaction, SeenOffer, VisitedPage, ctrs_of, pick_visit, react_to
 
 LOOK_SECONDS: Final = 1.0  # How often we look whether the sample is still loaded.

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 from markupsafe import Markup
-from nicegui import ui
 
 from adloom.console.components.format import percent
-from adloom.console.components.layout import meter, set_attributes
+from adloom.console.components.layout import html, meter, set_attributes
 
 
 class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,9 +21,7 @@ class FunnelStep(msgspec.Struct, frozen=True, kw_only=True):
 def funnel(steps: Sequence[FunnelStep], *, description: str) -> None:
     whole = max((step.left for step in steps), default=0) or 1
     rows = Markup("").join(_funnel_row(step, whole, before) for step, before in _with_before(steps))
-    set_attributes(
-        ui.html(rows, sanitize=False, tag="ol").classes("al-funnel"), role="list", aria_label=description
-    )
+    set_attributes(html(rows, tag="ol").classes("al-funnel"), role="list", aria_label=description)
 
 
 def _with_before(steps: Sequence[FunnelStep]) -> list[tuple[FunnelStep, int]]:

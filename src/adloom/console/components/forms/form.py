@@ -18,7 +18,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.format import moment as parse_moment
 from adloom.console.components.forms import checks
-from adloom.console.components.layout import set_attributes
+from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
 from adloom.schedule.schedule import find_zone
 
@@ -244,7 +244,7 @@ class Form:
                 if not button.is_deleted:
                     button.enable()
 
-        with ui.element("div").classes("al-actions row-of"):
+        with div("al-actions row-of"):
             if on_cancel is not None:
                 ui.button("Cancel", on_click=on_cancel).props("flat")
             button = ui.button(label, on_click=save).props("unelevated")
@@ -316,6 +316,6 @@ def _to_utc(value: str, zone: str | None) -> str | None:
 def _show_stale(error: ProblemError) -> None:
     with open_dialog("Somebody else changed this first") as dialog:
         ui.label(error.message)
-        with ui.element("div").classes("al-actions"):
+        with div("al-actions"):
             ui.button("Stay here", on_click=dialog.close).props("flat")
             ui.button("Load it again", on_click=ui.navigate.reload).props("unelevated")

@@ -11,7 +11,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, card, empty_state, notice
+from adloom.console.components.layout import badge, card, div, empty_state, html, notice
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import thumbnail
 from adloom.console.page import PageVisit
@@ -53,29 +53,29 @@ class _Assignments:
         for _, group in groupby(rows, key=lambda row: row["placementId"]):
             self._placement(list(group))
         if self._may_write:
-            with ui.element("div").classes("row-of"):
+            with div("row-of"):
                 ui.button("Add a placement", icon="add", on_click=self._add_placement).props("outline")
 
     def _placement(self, rows: Sequence[Json]) -> None:
         first = rows[0]
         shown = [row for row in rows if row["bannerId"]]
         with card():
-            with ui.element("div").classes("row-of apart"):
-                ui.html(_placement_head(first), sanitize=False).classes("grow")
+            with div("row-of apart"):
+                html(_placement_head(first)).classes("grow")
                 if self._may_write:
                     self._placement_actions(first)
             if not first["isPlacementActive"]:
                 notice("The placement is switched off.", kind="warn")
             if not shown:
                 ui.label("No banner is assigned here, so this campaign shows nothing.").classes("quiet")
-            with ui.element("div").classes("al-list"):
+            with div("al-list"):
                 for row in shown:
                     self._banner(row, is_first=row is shown[0])
             if self._may_write:
                 ui.button("Add a banner", icon="add", on_click=lambda: self._add_banner(first)).props("flat")
 
     def _placement_actions(self, row: Json) -> None:
-        with ui.element("div").classes("row-of tight"):
+        with div("row-of tight"):
             switch = ui.switch(
                 value=row["isLinkActive"], on_change=lambda event: self._switch(row, bool(event.value))
             )
@@ -85,8 +85,8 @@ class _Assignments:
             ).tooltip("Remove the placement")
 
     def _banner(self, row: Json, *, is_first: bool) -> None:
-        with ui.element("div").classes("row-of"):
-            ui.html(_banner_row(row, is_first=is_first), sanitize=False).classes("grow")
+        with div("row-of"):
+            html(_banner_row(row, is_first=is_first)).classes("grow")
             if self._may_write:
                 ui.button("Change", on_click=lambda: self._change(row)).props("flat")
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
@@ -149,7 +149,7 @@ class _Assignments:
             form.integer("fallbackPriority", "Order among fallbacks", hint="Lower comes first.")
             with (
                 ui.expansion("Other texts than the banner has").classes("full"),
-                ui.element("div").classes("stack tight"),
+                div("stack tight"),
             ):
                 form.text("overrideHeadline", "Headline here")
                 form.text("overrideSubheadline", "Subheadline here")
@@ -192,7 +192,7 @@ class _Assignments:
 
 
 def _add_place_fields(form: Form) -> None:
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         form.integer("displayOrder", "Order", hint="Lower comes first.")
         form.integer("weight", "Weight", hint="Higher comes first.")
 

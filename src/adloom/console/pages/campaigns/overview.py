@@ -8,29 +8,30 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
+from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.charts.chart import Chart, Series
-from adloom.console.components.format import count, money, percent
+from adloom.console.components.format import count, percent
 from adloom.console.components.forms.fields import fetch_name
-from adloom.console.components.layout import Tile, card, facts, link_button, meter
+from adloom.console.components.layout import card, div, facts, hint, html, link_button
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
 from adloom.console.page import PageVisit
+from adloom.console.pages.budgets import show_budget
 from adloom.console.resource_pages import Reload
 
 RESULT_DAYS: Final = 14
-REFRESH_SECONDS: Final = 2.0
 RULES_MAX: Final = 100
+BANNERS_SHOWN_MAX = 6
 
 
 async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     _say_what_is_missing(campaign, has_banner=bool(shown))
-    await _budget(visit, campaign)
-    with ui.element("div").classes("grid-of side"):
-        with ui.element("div").classes("stack"):
+    await show_budget(visit, "campaign", campaign["id"])
+    with div("grid-of side"):
+        with div("stack"):
             await show_results(visit, campaignId=campaign["id"])
             await _facts(visit, campaign)
         if shown:
@@ -48,57 +49,13 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
         if has_banner
         else "No banner is assigned to a placement yet, so there is nothing to show."
     )
-    with ui.element("div").classes("al-notice info").props('role="status"'):
+    with div("al-notice info").props('role="status"'):
         ui.icon("info_outline").props('aria-hidden="true"')
-        ui.html(
+        html(
             Markup('<div class="strong">{}</div><div>{}</div>').format("What it still needs", text),
-            sanitize=False,
         ).classes("grow")
         if not has_banner:
             link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
-
-
-async def _budget(visit: PageVisit, campaign: Json) -> None:
-    with ui.element("div").classes("grid-of tiles"):
-        spent = Tile("Spent")
-        held = Tile("Held", hint=strings.HELD_HINT)
-        remaining = Tile("Remaining")
-        projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
-        in_all = Tile("Spent in all")
-    bar = ui.html("", sanitize=False)
-
-    async def show() -> None:
-        budget = await visit.api.get(f"/admin/campaigns/{campaign['id']}/budget")
-        daily, total = budget["dailyBudgetPaisa"], budget["totalBudgetPaisa"]
-        spent.update(money(budget["spentTodayPaisa"]), note=_of_budget(daily))
-        held.update(money(budget["heldPaisa"]), note=f"Day {budget['day']}")
-        left = budget["remainingTodayPaisa"]
-        remaining.update(
-            "no limit" if left is None else money(left), kind="bad" if left == 0 else "", note=_pace(budget)
-        )
-        projected.update(money(budget["projectedPaisa"]), note=_of_budget(daily))
-        in_all.update(money(budget["spentTotalPaisa"]), note=_of_budget(total))
-        bar.content = _bar(budget)
-
-    await show()
-    ui.timer(REFRESH_SECONDS, show)
-
-
-def _bar(budget: Json) -> str:
-    daily = budget["dailyBudgetPaisa"]
-    if not daily:
-        return ""
-    share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
-    return meter(share, "bad" if share >= 1 else "good")
-
-
-def _of_budget(budget: int | None) -> str:
-    return "without a limit" if budget is None else f"of {money(budget)}"
-
-
-def _pace(budget: Json) -> str:
-    pace = budget["pace"]
-    return "as fast as it can" if pace is None else f"{percent(pace, places=0)} of the line"
 
 
 async def show_results(visit: PageVisit, **narrowed: str) -> None:
@@ -158,10 +115,9 @@ async def _look(visit: PageVisit, row: Json) -> None:
     banner = await visit.api.get(f"/admin/banners/{row['bannerId']}")
     layout = row["placementLayoutType"]
     note = f"{banner['title']} on {row['placementLabel']}"
-    with card("What readers see"), ui.element("div").classes("stack"):
-        ui.label(note).classes("quiet small")
-        for device in DEVICES:
-            BannerPreview(device).show(with_neighbours(apply_overrides(banner, row), layout), layout)
+    with card("What readers see"), div("stack"):
+        hint(note)
+        BannerPreview().show(with_neighbours(apply_overrides(banner, row), layout), layout)
 
 
 def apply_overrides(banner: Json, row: Json) -> Json:
@@ -175,17 +131,14 @@ def apply_overrides(banner: Json, row: Json) -> Json:
     return {**banner, **{name: value for name, value in said.items() if value is not None}}
 
 
-BANNERS_SHOWN_MAX = 6
-
-
 async def show_schedule(visit: PageVisit, campaign: Json, _: Reload) -> None:
     """Show the calendar of the campaign, and of its banners that have a schedule."""
     rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
     is_on = campaign_is_on(campaign, rules["items"])
     with card(strings.NEXT_WEEKS):
-        ui.label(
+        hint(
             "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
-        ).classes("quiet small")
+        )
         zone = campaign["timezone"]
         calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.layout import card, empty_state
+from adloom.console.components.layout import card, div, empty_state, html
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
 from adloom.console.page import PageVisit
@@ -53,9 +53,9 @@ class RuleDialog:
                 on_change=self._on_kind,
             )
             kinds.props("outlined dense").classes("full")
-            self._parts = ui.element("div").classes("stack")
-            self._meaning = ui.html("", sanitize=False).props('role="status"')
-            with ui.element("div").classes("al-actions"):
+            self._parts = div("stack")
+            self._meaning = html("").props('role="status"')
+            with div("al-actions"):
                 ui.button("Cancel", on_click=self._dialog.close).props("flat")
                 self._button = ui.button("Save", on_click=self._save).props("unelevated")
         self._build()
@@ -110,7 +110,7 @@ class RuleDialog:
             pair[place] = hour
             self._set(pair)
 
-        with ui.element("div").classes("grid-of two"):
+        with div("grid-of two"):
             for place, label in enumerate(("From the hour", "To the hour (it is included)")):
                 ui.select(
                     HOURS,
@@ -199,12 +199,11 @@ class _Targeting:
         )
         rules = answer["items"]
         with card("Targeting"):
-            ui.html(
+            html(
                 Markup('<p class="al-sentence">{}</p><p class="quiet small">{}</p>').format(
                     describe_rules(rules),
                     "A reader has to meet every condition. Hours and days are those of the placement's time zone.",
                 ),
-                sanitize=False,
             )
         with card("Conditions"):
             if not rules:
@@ -213,7 +212,7 @@ class _Targeting:
                     "No conditions yet",
                     "Everyone can see this campaign. Add a condition to narrow it.",
                 )
-            with ui.element("div").classes("al-list"):
+            with div("al-list"):
                 for rule in rules:
                     self._row(rule)
             if self._may_write:
@@ -221,15 +220,14 @@ class _Targeting:
 
     def _row(self, rule: Json) -> None:
         words = RULE_WORDS[rule["ruleType"]]
-        with ui.element("div").classes("row-of"):
+        with div("row-of"):
             ui.icon(words.icon).props('aria-hidden="true"').classes("quiet")
-            ui.html(
+            html(
                 Markup('<span class="quiet small">{}</span><div class="{}">{}</div>').format(
                     words.label,
                     "" if rule["isActive"] else "quiet",
                     describe_rule(rule),
                 ),
-                sanitize=False,
             ).classes("grow")
             if not self._may_write:
                 return

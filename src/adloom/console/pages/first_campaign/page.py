@@ -8,11 +8,11 @@ from nicegui import ui
 
 from adloom.console.client import Json
 from adloom.console.components.format import count
-from adloom.console.components.layout import card, heading, link_button, set_attributes, snippet
+from adloom.console.components.layout import card, div, heading, html, link_button, set_attributes, snippet
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.first_campaign.plan import CampaignPlan
 from adloom.console.pages.first_campaign.steps import (
     SAMPLE_PATH,
+    CampaignPlan,
     go_step,
     how_step,
     is_of_sample,
@@ -22,19 +22,21 @@ from adloom.console.pages.first_campaign.steps import (
 from adloom.console.shell import ADMINS
 
 REFRESH_SECONDS: Final = 1.0
+STEP_LABELS: Final = ("Where", "What", "How", "Go")
+STEP_BUILDERS: Final = (where_step, what_step, how_step, go_step)
 
 
 async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
     placement, campaign = plan.made["placement"], plan.made["campaign"]
     tag = await visit.api.get(f"/admin/placements/{placement['id']}/tag")
-    with ui.element("div").classes("grid-of two"):
-        with card("Your ad is on its way"), ui.element("div").classes("stack"):
+    with div("grid-of two"):
+        with card("Your ad is on its way"), div("stack"):
             _way(placement, tag)
-            with ui.element("div").classes("row-of"):
+            with div("row-of"):
                 link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
                 ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
         with card("Live check"):
-            checks = ui.html("", sanitize=False, tag="ul").classes("al-progress").props('aria-live="polite"')
+            checks = html("", tag="ul").classes("al-progress").props('aria-live="polite"')
 
     async def look() -> None:
         content = await _checks(visit, placement, campaign)
@@ -57,7 +59,7 @@ def _way(placement: Json, tag: Json) -> None:
 
 
 def _link(label: str, address: str) -> None:
-    with ui.element("div").classes("row-of"):
+    with div("row-of"):
         link = ui.button(label, icon="open_in_new").props('target="_blank" rel="noopener" unelevated')
         set_attributes(link, href=address)
 
@@ -98,12 +100,6 @@ def _check(label: str, note: str, *, is_done: bool) -> Markup:
     )
 
 
-STEP_LABELS: Final = ("Where", "What", "How", "Go")
-
-
-STEP_BUILDERS: Final = (where_step, what_step, how_step, go_step)
-
-
 @page("/console/first-campaign", title="My first campaign", roles=ADMINS)
 async def first_campaign(visit: PageVisit) -> None:
     plan = CampaignPlan()
@@ -140,4 +136,4 @@ def _trail(current: int) -> None:
         for number, label in enumerate(STEP_LABELS)
     )
     label = f"Step {min(current + 1, len(STEP_LABELS))} of {len(STEP_LABELS)}"
-    set_attributes(ui.html(steps, sanitize=False, tag="ol").classes("al-steps"), aria_label=label)
+    set_attributes(html(steps, tag="ol").classes("al-steps"), aria_label=label)

@@ -1,5 +1,7 @@
-"""The steps of the guide: where, what, how, go."""
+"""The guide's choices, its steps (where, what, how, go), and the requests that carry them out."""
 
+import re
+import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -7,14 +9,93 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.banner_preview import DEVICES, BannerPreview, with_neighbours
+from adloom.console.components.banner_preview import BANNERS_ABREAST, BannerPreview, with_neighbours
 from adloom.console.components.format import day, money
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, notice, set_attributes
+from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
 from adloom.console.page import PageVisit
-from adloom.console.pages.first_campaign.plan import CampaignPlan, describe_placement, make_slug
+
+STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
+# Heavier than other banners, so that the new ad is shown.
+WEIGHT: Final = 1_000
+SLUG_LENGTH_MAX: Final = 60
+SAMPLE: Final = "sample"
+EXISTING: Final = "existing"
+NEW_PLACEMENT: Final = "new"
+# The placement on the front page of the sample site.
+SAMPLE_SLUG: Final = "hedgerow-top"
+SAMPLE_PATH: Final = "/sample"
+IMAGES_SHOWN_MAX: Final = 6
+BANNERS_READ: Final = 30
+HEADLINE_LENGTH_MAX: Final = 255
+BUTTON_LENGTH_MAX: Final = 100
+
+
+class CampaignPlan:
+    """The choices so far, and what was created from them: a second try continues where the first failed."""
+
+    def __init__(self) -> None:
+        self.placement: Json = {}
+        self.banner: Json = {}
+        self.campaign: Json = {}
+        self.made: dict[str, Json] = {}
+
+    @property
+    def layout(self) -> str:
+        return self.placement["layoutType"]
+
+    async def carry_out(self, api: ApiClient, on_step: Callable[[str], None]) -> None:
+        """Create what does not exist yet, in order, and report each finished step."""
+        for step in STEPS:
+            if step not in self.made:
+                self.made[step] = await self._do(api, step)
+            on_step(step)
+
+    async def _do(self, api: ApiClient, step: str) -> Json:
+        match step:
+            case "placement":
+                return (
+                    self.placement
+                    if "id" in self.placement
+                    else await api.post("/admin/placements", self.placement)
+                )
+            case "banner":
+                return await api.post("/admin/banners", self.banner)
+            case "campaign":
+                return await api.post("/admin/campaigns", self.campaign)
+            case _:
+                return await self._join(api, step)
+
+    async def _join(self, api: ApiClient, step: str) -> Json:
+        campaign = f"/admin/campaigns/{self.made['campaign']['id']}"
+        placement_id = self.made["placement"]["id"]
+        match step:
+            case "link":
+                return await api.post(f"{campaign}/placements", {"placementId": placement_id})
+            case "assignment":
+                body = {"bannerId": self.made["banner"]["id"], "weight": WEIGHT}
+                return await api.post(f"{campaign}/placements/{placement_id}/banners", body)
+            case _:
+                return await api.patch(f"{campaign}/activate")
+
+
+def describe_placement(label: str, layout: str) -> Json:
+    return {
+        "label": label,
+        "slug": make_slug(label),
+        "layoutType": layout,
+        "maxBanners": BANNERS_ABREAST.get(layout, 1),
+        "allowPartialRender": True,
+    }
+
+
+def make_slug(label: str) -> str:
+    """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
+    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"
+
 
 # Forward by 1, back by -1.
 GoTo = Callable[[int], Awaitable[None]]
@@ -28,18 +109,10 @@ def next_buttons(form: Form, turn: GoTo, on_next: Callable[[], None], *, is_firs
     async def back() -> None:
         await turn(-1)
 
-    with ui.element("div").classes("row-of"):
+    with div("row-of"):
         if not is_first:
             ui.button("Back", on_click=back).props("flat")
         form.buttons("Next", forth)
-
-
-SAMPLE: Final = "sample"
-EXISTING: Final = "existing"
-NEW_PLACEMENT: Final = "new"
-# The placement on the front page of the sample site.
-SAMPLE_SLUG: Final = "hedgerow-top"
-SAMPLE_PATH: Final = "/sample"
 
 
 async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
@@ -49,14 +122,14 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     options = {SAMPLE: "On the sample's front page"} if sample else {}
     options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
     options |= {NEW_PLACEMENT: "On a new placement"}
-    with card("Where should it appear?", classes="al-narrow"), ui.element("div").classes("stack"):
+    with card("Where should it appear?", classes="al-narrow"), div("stack"):
         choice = ui.radio(options, value=next(iter(options)))
         form = Form({"label": "Home page, at the top", "layoutType": "full_static", "placementId": None})
         if sample:
             with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
-                ui.label(
+                hint(
                     f"The quickest way to see it: {sample['label']}, in the magazine that came with this installation."
-                ).classes("quiet small")
+                )
         with ui.element("div").bind_visibility_from(choice, "value", value=EXISTING):
             known = await reference_field(
                 form,
@@ -69,11 +142,7 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                 isActive=True,
                 delivery="direct",
             )
-        with (
-            ui.element("div")
-            .classes("stack tight")
-            .bind_visibility_from(choice, "value", value=NEW_PLACEMENT)
-        ):
+        with div("stack tight").bind_visibility_from(choice, "value", value=NEW_PLACEMENT):
             _new_fields(form)
 
         async def forth(by: int) -> None:
@@ -87,11 +156,11 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 def _new_fields(form: Form) -> None:
     label = form.text("label", "What do you call the place?", check=checks.name)
     form.choice("layoutType", "Layout", strings.LAYOUTS)
-    note = ui.label().classes("quiet small")
+    note = hint()
     note.bind_text_from(
         label, "value", backward=lambda value: f"Your page will ask for it as {make_slug(value or '')}."
     )
-    ui.label("You get two lines to put into your page.").classes("quiet small")
+    hint("You get two lines to put into your page.")
 
 
 async def _decide(api: ApiClient, plan: CampaignPlan, form: Form, choice: str, sample: Json | None) -> None:
@@ -117,12 +186,6 @@ def is_of_sample(placement: Json) -> bool:
     return placement.get("slug") == SAMPLE_SLUG and placement.get("pageContext") == SAMPLE
 
 
-IMAGES_SHOWN_MAX: Final = 6
-BANNERS_READ: Final = 30
-HEADLINE_LENGTH_MAX: Final = 255
-BUTTON_LENGTH_MAX: Final = 100
-
-
 async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     known = await _images(visit.api)
     first = {
@@ -132,8 +195,8 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
         "ctaUrl": known[0]["ctaUrl"] if known else "",
     }
     form = Form(plan.banner or first)
-    with ui.element("div").classes("al-editor"):
-        with card("What do readers see?"), ui.element("div").classes("stack tight"):
+    with div("al-editor"):
+        with card("What do readers see?"), div("stack tight"):
             fields = _banner_fields(form, known)
 
             def keep() -> None:
@@ -142,12 +205,11 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                 plan.made.pop("banner", None)
 
             next_buttons(form, turn, keep)
-        with card("Preview"), ui.element("div").classes("stack"):
-            frames = [BannerPreview(device) for device in DEVICES]
+        with card("Preview"), div("stack"):
+            preview = BannerPreview()
 
     def show() -> None:
-        for frame in frames:
-            frame.show(with_neighbours(form.values(), plan.layout), plan.layout)
+        preview.show(with_neighbours(form.values(), plan.layout), plan.layout)
 
     for field in fields:
         field.on_value_change(show)
@@ -164,8 +226,8 @@ def _banner_fields(form: Form, known: list[Json]) -> list[ui.input | ui.textarea
         hint="It has to be reachable for readers: https://…",
     )
     if known:
-        ui.label("Or take one that is there already:").classes("quiet small")
-        with ui.element("div").classes("al-pictures"):
+        hint("Or take one that is there already:")
+        with div("al-pictures"):
             for banner in known:
                 _picture(banner, image)
     button = form.text("ctaLabel", "Button", check=checks.at_most(BUTTON_LENGTH_MAX))
@@ -192,7 +254,7 @@ async def _images(api: ApiClient) -> list[Json]:
 
 async def how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     form = Form(plan.campaign or {"name": "My first campaign"})
-    with card("How should it run?", classes="al-narrow"), ui.element("div").classes("stack tight"):
+    with card("How should it run?", classes="al-narrow"), div("stack tight"):
         form.name("name", "Name of the campaign")
         form.moment("endsAt", "Runs until", zone=lambda: "UTC", hint="Empty: until you pause it.")
         form.price(
@@ -236,17 +298,17 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
 
     def tell(step: str) -> None:
         with progress:
-            ui.html(strings.FIRST_CAMPAIGN_PARTS[step], sanitize=False, tag="li")
+            html(strings.FIRST_CAMPAIGN_PARTS[step], tag="li")
 
-    with ui.element("div").classes("al-editor"):
-        with card("All of it at a glance"), ui.element("div").classes("stack"):
+    with div("al-editor"):
+        with card("All of it at a glance"), div("stack"):
             ui.label(summary(plan)).classes("al-sentence")
             ui.label(
                 "The campaign becomes active at once: readers can see the ad within two seconds."
             ).classes("quiet")
             progress = ui.element("ul").classes("al-progress").props('aria-live="polite"')
             refusal = ui.element("div")
-            with ui.element("div").classes("row-of"):
+            with div("row-of"):
                 back = ui.button("Back", on_click=lambda: turn(-1)).props("flat")
                 button = ui.button("Put it on the page", on_click=make).props("unelevated")
         with card():

@@ -16,8 +16,10 @@ from adloom.console.components.layout import (
     Tile,
     badge,
     card,
+    div,
     empty_state,
     heading,
+    html,
     meter,
     notice,
     view_links,
@@ -39,6 +41,10 @@ CHARTED_MAX: Final = 10
 LOOKED_AT_MAX: Final = 20  # Advertisers checked for ad accounts; further ones are chosen by hand.
 DEEPER: Final = {"campaigns": ("adsets", "campaignId"), "adsets": ("ads", "adsetId")}
 STATUS_KINDS: Final = {"ACTIVE": "good", "PAUSED": "warn", "ARCHIVED": ""}
+MANAGER: Final = "/api/ads-manager"
+LOOK_SECONDS: Final = 0.7
+SAID_SECONDS: Final = 1.5  # Time to read the message before the page reloads.
+JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
 
 
 class AdsQuery:
@@ -143,7 +149,7 @@ def _crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
 
 def _controls(asked: AdsQuery, sellers: Sequence[Json]) -> None:
     today_length = (asked.last - asked.first).days + 1
-    with ui.element("div").classes("al-bar"):
+    with div("al-bar"):
         if sellers:
             names = {one["id"]: one["name"] for one in sellers}
             ui.select(names, label="Seller", value=asked.seller, with_input=True).props(
@@ -203,7 +209,7 @@ async def _report(visit: PageVisit, asked: AdsQuery) -> None:
 
 def _totals(summary: Json, asked: AdsQuery) -> None:
     currency = summary["currency"] or "several currencies"
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         Tile("Spend").update(_money(summary[asked.spend_field]), note=currency)
         Tile("Impressions").update(fmt.count(summary["impressions"]))
         Tile("Link clicks").update(fmt.count(summary["linkClicks"]), note=fmt.percent(summary["ctr"]))
@@ -280,16 +286,10 @@ def _paisa(amount: float | None) -> float | None:
     return None if amount is None else amount * 100
 
 
-MANAGER: Final = "/api/ads-manager"
-LOOK_SECONDS: Final = 0.7
-SAID_SECONDS: Final = 1.5  # Time to read the message before the page reloads.
-JOB_LEVELS: Final = {"CAMPAIGN": "campaigns", "ADSET": "adsets", "AD": "ads"}
-
-
 def ask_sync(visit: PageVisit, asked: Json) -> None:
     with open_dialog("Sync these days") as dialog:
         ui.label(f"The days {asked['dateFrom']} to {asked['dateTo']} are fetched again, one job per level.")
-        progress = ui.html("", sanitize=False).classes("stack tight")
+        progress = html("").classes("stack tight")
 
         async def start() -> None:
             button.disable()
@@ -317,7 +317,7 @@ def ask_sync(visit: PageVisit, asked: Json) -> None:
             with dialog:
                 ui.timer(SAID_SECONDS, ui.navigate.reload, once=True)
 
-        with ui.element("div").classes("al-actions"):
+        with div("al-actions"):
             ui.button("Close", on_click=dialog.close).props("flat")
             ui.button("To the jobs").props('flat href="/console/jobs?queue=stats-sync"')
             button = ui.button("Sync now", on_click=start).props("unelevated")

@@ -11,12 +11,20 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import day_field
-from adloom.console.components.layout import Tile, card, empty_state, heading, notice, set_attributes
+from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.reports.chart import OF_TIME, list_keys, report_chart
-from adloom.console.pages.reports.question import FIELDS, ReportFilters, find_period, paginate, parse_query
+from adloom.console.pages.reports.question import (
+    FIELDS,
+    OF_TIME,
+    ReportFilters,
+    find_period,
+    list_keys,
+    paginate,
+    parse_query,
+    report_chart,
+)
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
@@ -74,7 +82,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         if event.value:
             ask(**{"from": today - timedelta(days=int(event.value) - 1), "to": today})
 
-    with ui.element("div").classes("al-bar"):
+    with div("al-bar"):
         ui.select(strings.PERIODS, label="Period", value=find_period(question, today=today)).props(
             "outlined dense options-dense"
         ).on_value_change(ask_period)
@@ -89,7 +97,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ui.select(metrics, label="Chart of", value=question.metric).props(
             "outlined dense options-dense"
         ).on_value_change(lambda event: ask(metric=event.value))
-    with ui.element("div").classes("al-bar"):
+    with div("al-bar"):
         for name, label, options in await _filters(visit):
             given = question.filters.get(name)
             known = (
@@ -114,7 +122,7 @@ async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]
 
 
 def _totals(totals: Json, question: ReportFilters) -> None:
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
             invalid = totals[clicks]
             note = "{count} are not valid, and not billed".format(count=f"{invalid:,}") if invalid else ""

@@ -7,8 +7,12 @@ from adloom.console import strings
 from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.system.access import show_accounts, show_keys
-from adloom.console.pages.system.ledger import show_dead_letters, show_ledger
-from adloom.console.pages.system.processes import show_processes, show_settings
+from adloom.console.pages.system.processes import (
+    show_dead_letters,
+    show_ledger,
+    show_processes,
+    show_settings,
+)
 from adloom.console.shell import ADMINS
 
 PARTS: Final[dict[str, Callable[[PageVisit], Awaitable[None]]]] = {

@@ -10,7 +10,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, copy_button
+from adloom.console.components.layout import badge, copy_button, div
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit
@@ -26,7 +26,7 @@ class AccountsTab:
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
         self._emails: dict[str, str] = {}
-        with ui.element("div").classes("row-of apart"):
+        with div("row-of apart"):
             ui.label("People who can log in to the console and the API.").classes("quiet")
             ui.button("New account", icon="add", on_click=self._create).props("unelevated")
         self.table = DataTable(
@@ -121,7 +121,7 @@ def _add_role_fields(form: Form) -> None:
 
 
 async def show_keys(visit: PageVisit) -> None:
-    with ui.element("div").classes("row-of apart"):
+    with div("row-of apart"):
         ui.label("Keys for machines. A key is shown once, when it is made.").classes("quiet")
         ui.button("New key", icon="add", on_click=lambda: _create_key(visit, table)).props("unelevated")
     names: dict[str, str] = {}
@@ -182,8 +182,8 @@ def _show_key_once(key: str) -> None:
     with open_dialog("Here is the key") as dialog:
         dialog.props("persistent")
         ui.label("Copy it now: it is not shown again, and only its hash is kept.")
-        with ui.element("div").classes("al-secret"):
+        with div("al-secret"):
             ui.label(key).classes("mono grow")
             copy_button(key)
-        with ui.element("div").classes("al-actions"):
+        with div("al-actions"):
             ui.button("I have it", on_click=dialog.close).props("unelevated")

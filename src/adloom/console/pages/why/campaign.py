@@ -14,52 +14,39 @@ from adloom.console.components.layout import (
     Tile,
     badge,
     card,
+    div,
     empty_state,
+    html,
     link_button,
     meter,
     notice,
     set_attributes,
 )
 from adloom.console.page import PageVisit
-from adloom.console.pages.why.candidates import AUCTION, amount, find_step
-
-CHECK_STATES: Final = {"ok": "passes", "limits": "holds back", "stops": "stops"}
-CHECKS: Final = {
-    "status": "Status",
-    "dates": "Dates",
-    "placements": "Placements",
-    "schedule": "Schedule",
-    "targeting": "Targeting",
-    "caps": "Caps",
-    "budget": "Budget",
-    "pacing": "Pacing",
-    "requests": "Readers",
-    "frequency": "Frequency",
-    "floor": "Floors",
-    "auctions": "Auctions",
-    "rivals": "Other banners",
-}
-
+from adloom.console.pages.why.candidates import AUCTION, STEPS, amount, count_by_step
 
 LISTED_MAX: Final = 100
-ICONS: Final = {
-    "ok": ("check_circle_outline", "good"),
-    "limits": ("warning_amber", "warn"),
-    "stops": ("block", "bad"),
+# By state: what it says, its icon, and its colour.
+STATES: Final = {
+    "ok": ("passes", "check_circle_outline", "good"),
+    "limits": ("holds back", "warning_amber", "warn"),
+    "stops": ("stops", "block", "bad"),
 }
-METERS: Final = {"ok": "good", "limits": "warn", "stops": "bad"}
-# The tab of the campaign's page that can change a step; the first has the status buttons.
-TABS: Final = {
-    "dates": "settings",
-    "caps": "settings",
-    "budget": "settings",
-    "pacing": "settings",
-    "floor": "settings",
-    "auctions": "settings",
-    "targeting": "targeting",
-    "schedule": "schedule",
-    "placements": "banners",
-    "rivals": "banners",
+# The label of a check, and the tab of the campaign's page that can change it; the first has the status buttons.
+CHECKS: Final = {
+    "status": ("Status", ""),
+    "dates": ("Dates", "settings"),
+    "placements": ("Placements", "banners"),
+    "schedule": ("Schedule", "schedule"),
+    "targeting": ("Targeting", "targeting"),
+    "caps": ("Caps", "settings"),
+    "budget": ("Budget", "settings"),
+    "pacing": ("Pacing", "settings"),
+    "requests": ("Readers", ""),
+    "frequency": ("Frequency", ""),
+    "floor": ("Floors", "settings"),
+    "auctions": ("Auctions", "settings"),
+    "rivals": ("Other banners", "banners"),
 }
 
 
@@ -102,7 +89,7 @@ async def _chooser(api: ApiClient, campaign_id: str) -> None:
 
 def _figures(found: Json) -> None:
     auctions = found["auctions"]
-    with ui.element("div").classes("grid-of tiles"):
+    with div("grid-of tiles"):
         Tile("Impressions").update(fmt.count(found["impressions"]))
         Tile("Clicks").update(fmt.count(found["clicks"]))
         if auctions["held"]:
@@ -114,21 +101,18 @@ def _figures(found: Json) -> None:
 def _checks(found: Json) -> None:
     with ui.element("ul").classes("al-checks"):
         for check in found["checks"]:
-            icon, colour = ICONS[check["state"]]
+            label, icon, colour = STATES[check["state"]]
             with set_attributes(ui.element("li"), data_check=check["name"], data_state=check["state"]):
-                set_attributes(ui.icon(icon).classes(colour), aria_label=CHECK_STATES[check["state"]])
-                ui.html(
-                    Markup('<span class="strong">{}</span>').format(CHECKS.get(check["name"], check["name"])),
-                    sanitize=False,
-                )
-                ui.html(_sentence(check, found["campaignId"]), sanitize=False).classes("say")
-                ui.html(_share(check), sanitize=False).classes("share")
+                set_attributes(ui.icon(icon).classes(colour), aria_label=label)
+                html(Markup('<span class="strong">{}</span>').format(CHECKS[check["name"]][0]))
+                html(_sentence(check, found["campaignId"])).classes("say")
+                html(_share(check)).classes("share")
 
 
 def _sentence(check: Json, campaign_id: str) -> Markup:
     if not check["change"]:
         return Markup("{}").format(check["sentence"])
-    tab = TABS.get(check["name"])
+    tab = CHECKS[check["name"]][1]
     link = Markup('<a href="/console/campaigns/{}{}">{}</a>').format(
         campaign_id, f"?tab={tab}" if tab else "", strings.OPEN_LABELS["campaign"]
     )
@@ -137,38 +121,30 @@ def _sentence(check: Json, campaign_id: str) -> Markup:
 
 def _share(check: Json) -> Markup:
     passed, of = check["passed"], check["of"]
+    label, _, kind = STATES[check["state"]]
     if passed is None or not of:
-        return (
-            badge(CHECK_STATES[check["state"]], METERS[check["state"]])
-            if check["state"] != "ok"
-            else Markup("")
-        )
+        return badge(label, kind) if check["state"] != "ok" else Markup("")
     return Markup('<div class="small num">{}</div>{}').format(
-        "{passed} of {of}".format(passed=f"{passed:,}", of=f"{of:,}"),
-        meter(passed / of, METERS[check["state"]]),
+        f"{passed:,} of {of:,}", meter(passed / of, kind)
     )
 
 
 def _auctions(auctions: Json) -> None:
-    left = auctions["held"]
-    found = [FunnelStep(label="Held", left=left)]
-    left -= auctions["absent"]
-    found.append(
-        FunnelStep(
-            label="It was a candidate", left=left, note="Not a candidate: not running then, or without a bid."
-        )
-    )
-    for name in AUCTION[:-1]:
-        taken = sum(count for step, count in auctions["removed"].items() if find_step(step) == name)
-        if taken:
-            left -= taken
-            found.append(
-                FunnelStep(label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name])
-            )
-    note = strings.FUNNEL_STEP_NOTES["won"]
+    left = auctions["held"] - auctions["absent"]
+    absent = "Not a candidate: not running then, or without a bid."
+    found = [
+        FunnelStep(label="Held", left=auctions["held"]),
+        FunnelStep(label="It was a candidate", left=left, note=absent),
+    ]
+    taken = count_by_step(auctions["removed"])
+    for name in AUCTION:
+        if taken[name]:
+            left -= taken[name]
+            found.append(FunnelStep(label=STEPS[name].label, left=left, note=STEPS[name].note))
+    note = STEPS["won"].note
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
         note = f"Where it lost, its eCPM was {amount(auctions['ecpm'])} on average; the winner's was {amount(auctions['winningEcpm'])}."
-    found.append(FunnelStep(label=strings.FUNNEL_STEPS["won"], left=auctions["won"], note=note, kind="good"))
+    found.append(FunnelStep(label=STEPS["won"].label, left=auctions["won"], note=note, kind="good"))
     with card("In the auctions since then"):
         funnel(found, description="In the auctions since then")
 
@@ -179,7 +155,7 @@ async def _placements(api: ApiClient, campaign_id: str) -> None:
         if not links:
             ui.label("It has no placements yet.").classes("quiet")
             return
-        with ui.element("div").classes("row-of"):
+        with div("row-of"):
             for link in links:
                 try:
                     placement = await api.get(f"/admin/placements/{link['placementId']}")

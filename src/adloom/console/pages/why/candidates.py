@@ -1,18 +1,22 @@
-"""The candidates of a decision: the funnel of steps that removed them, and a table with reasons and links."""
+"""The candidates of a decision, also of a recorded auction: what removed them, as a funnel and as a table."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
+import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, fetch_names, short_id
+from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
 from adloom.console.components import format as fmt
-from adloom.console.components.charts.bars import FunnelStep
-from adloom.console.components.layout import badge
+from adloom.console.components.charts.bars import FunnelStep, funnel
+from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
+from adloom.console.page import PageVisit
 
+DIRECT: Final = ("status", "dates", "targeting", "schedule", "caps", "budget", "slots")
 REASONS: Final = {
     "not_held": "The budget had nothing to offer at that moment.",
     "budget_pending": "A delivery process waited for a piece of the campaign's budget, which the worker grants.",
@@ -32,74 +36,82 @@ REASONS: Final = {
     "won": "It had the highest eCPM.",
     "lost": "Another ad had a higher eCPM.",
 }
-
 WON: Final = "won"
 LOST: Final = "lost"
-STATUS: Final = "status"
-# The step of the funnel, by the name that an explanation gives a removal.
-STEP_OF: Final = {
-    "no_bid": "bid",
-    "placement_inactive": "status",
-    "placement_not_direct": "status",
-    "advertiser_deleted": "status",
-    "campaign_deleted": "status",
-    "campaign_draft": "status",
-    "campaign_paused": "status",
-    "campaign_ended": "status",
-    "campaign_cancelled": "status",
-    "campaign_undated": "status",
-    "link_inactive": "status",
-    "assignment_inactive": "status",
-    "site_blocked": "status",
-    "rule_unreadable": "status",
-    "banner_deleted": "status",
-    "banner_inactive": "status",
-    "campaign_dates": "dates",
-    "targeting": "targeting",
-    "schedule": "schedule",
-    "impression_cap": "caps",
-    "click_cap": "caps",
-    "daily_budget": "budget",
-    "total_budget": "budget",
-    "advertiser_budget": "budget",
-    "pacing": "budget",
-    "caps_and_budgets": "budget",
-    "budget_pending": "budget",
-    "not_held": "budget",
-    "frequency_cap": "frequency",
-    "frequency_unknown": "frequency",
-    "floor": "floor",
-    "no_partial_render": "slots",
-}
-DIRECT: Final = ("status", "dates", "targeting", "schedule", "caps", "budget", "slots")
-AUCTION: Final = (
-    "bid", "status", "dates", "targeting", "schedule", "caps", "budget", "frequency", "floor", "won",
-)  # fmt: skip
+KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
 ON_BANNER: Final = ("banner_", "schedule", "frequency_")
 ON_PLACEMENT: Final = ("placement_", "no_partial_render")
+FLOOR: Final = "floor"  # An outbid campaign changes the same fields as one under the floor.
+SHOWN_MAX: Final = 200  # More rows than a person reads; the funnel counts all.
+BIDS_MAX: Final = 256
+# Names of a recorded context that the page's address calls otherwise.
+TO_PARAMETERS: Final = {"loginState": "loggedIn", "referrerDomain": "referrer"}
+OF_TIME: Final = frozenset({"hour", "day"})
+
+
+class WhyStep(msgspec.Struct, frozen=True):
+    """A step of the funnel: what it says of those that pass, why others do not, and the reasons that belong to it."""
+
+    label: str
+    note: str
+    reasons: tuple[str, ...] = ()
+    tab: str = ""  # Of the campaign's page that can change it.
+
+
+# fmt: off
+STEPS: Final = {
+    "bid": WhyStep("Bid something", "The campaign bids nothing.", ("no_bid",), "settings"),
+    "status": WhyStep("Switched on", "Paused, draft, ended or switched off.", (
+        "placement_inactive", "placement_not_direct", "advertiser_deleted", "campaign_deleted", "campaign_draft",
+        "campaign_paused", "campaign_ended", "campaign_cancelled", "campaign_undated", "link_inactive",
+        "assignment_inactive", "site_blocked", "rule_unreadable", "banner_deleted", "banner_inactive",
+    )),
+    "dates": WhyStep("Within their dates", "Before the start or after the end of the campaign.",
+                     ("campaign_dates",), "settings"),
+    "targeting": WhyStep("For this reader", "Targeting rules that do not want this reader.",
+                         ("targeting",), "targeting"),
+    "schedule": WhyStep("Within their schedule", "It is not the time of the banner.", ("schedule",)),
+    "caps": WhyStep("Under their caps", "The campaign has had all that its caps allow.",
+                    ("impression_cap", "click_cap"), "settings"),
+    "budget": WhyStep(
+        "With budget left",
+        "A budget, or the pace of a day, leaves nothing for one more offer, or has not been granted yet.",
+        ("daily_budget", "total_budget", "advertiser_budget", "pacing", "caps_and_budgets", "budget_pending", "not_held"),
+        "settings"),
+    "frequency": WhyStep("Not seen too often", "The reader has seen the ad often enough.",
+                         ("frequency_cap", "frequency_unknown")),
+    "floor": WhyStep("Over the floor", "The eCPM is under the floor of the placement.", ("floor",), "settings"),
+    "slots": WhyStep("Have a slot", "Banners that come before fill all slots, or a fallback is not needed.",
+                     ("no_partial_render",)),
+    "won": WhyStep("Highest bid", "Others have a higher eCPM."),
+}
+# fmt: on
+STEP_OF: Final = {reason: name for name, step in STEPS.items() for reason in step.reasons}
+AUCTION: Final = tuple(name for name in STEPS if name != "slots")
 
 
 def find_step(removed_by: str) -> str:
-    return STEP_OF.get(removed_by.partition(":")[0], STATUS)
+    return STEP_OF.get(removed_by.partition(":")[0], "status")
+
+
+def count_by_step(removed: Mapping[str, int]) -> Counter[str]:
+    taken = Counter[str]()
+    for name, count in removed.items():
+        taken[find_step(name)] += count
+    return taken
 
 
 def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[FunnelStep]:
     """Build the funnel from removals by name, and the numbers of losers and winners."""
     order = AUCTION if is_auction else DIRECT
-    taken = Counter[str]()
-    for name, count in removed.items():
-        taken[find_step(name)] += count
+    taken = count_by_step(removed)
     taken[order[-1]] += lost
     left = sum(taken.values()) + won
     found = [FunnelStep(label="All candidates", left=left)]
     for name in order:
         left -= taken[name]
         kind = "good" if name == order[-1] and left else ""
-        found.append(
-            FunnelStep(
-                label=strings.FUNNEL_STEPS[name], left=left, note=strings.FUNNEL_STEP_NOTES[name], kind=kind
-            )
-        )
+        found.append(FunnelStep(label=STEPS[name].label, left=left, note=STEPS[name].note, kind=kind))
     return found
 
 
@@ -124,76 +136,48 @@ def explain_record(removed_by: str | None, outcome: str) -> str:
     return sentence.format(part=part.replace("_", " "))
 
 
-KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
-# The tab of the campaign's page that can change a step.
-TABS: Final = {
-    "dates": "settings",
-    "targeting": "targeting",
-    "caps": "settings",
-    "budget": "settings",
-    "bid": "settings",
-    "floor": "settings",
-}
-FLOOR: Final = "floor"  # An outbid campaign changes the same fields as one under the floor.
-SHOWN_MAX: Final = 200  # More rows than a person reads; the funnel counts all.
-
-
 async def candidate_table(
     api: ApiClient, candidates: Sequence[Json], *, is_auction: bool, placement_id: str | None = None
 ) -> None:
     """Show the candidates in the order of the API: those that came furthest first."""
     rows = candidates[:SHOWN_MAX]
     campaigns = await fetch_names(api, "campaign", (one.get("campaignId") for one in rows))
-    untitled = [one.get("adId") for one in rows if not one.get("title")]
-    titles = await fetch_names(api, "banner", untitled)
-    heads = [("Banner", ""), ("Outcome", ""), ("Why", "")]
-    if is_auction:
-        heads += [("eCPM", "num"), ("Bid", "num"), ("To win", "num")]
-        heads += [("CTR", "num"), ("Quality", "num")]
+    titles = await fetch_names(api, "banner", [one.get("adId") for one in rows if not one.get("title")])
+    won = "won" if is_auction else "shown"
+    # Label, classes and content of each column; numbers keep their label on a phone.
+    columns: list[tuple[str, str, Callable[[Json], str]]] = [
+        ("Banner", "who", lambda one: _who(one, campaigns, titles)),
+        ("Outcome", "", lambda one: badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
+        ("Why", "al-reason", lambda one: _reason(one, is_auction=is_auction, placement_id=placement_id)),
+    ]  # fmt: skip
+    numbers: list[tuple[str, str, Callable[[Json], str]]] = [
+        ("eCPM", "num", lambda one: amount(one.get("ecpm"))),
+        ("Bid", "num", _bid),
+        ("To win", "num strong", lambda one: amount(one.get("wouldHaveToBid"), places=4)),
+        ("CTR", "num", lambda one: fmt.percent(one.get("predictedCtr"))),
+        ("Quality", "num", lambda one: amount(one.get("qualityScore"))),
+    ]
+    columns += numbers if is_auction else []
     head = Markup("").join(
-        Markup('<th scope="col" class="{}">{}</th>').format(kind, text) for text, kind in heads
+        Markup('<th scope="col" class="{}">{}</th>').format(classes if "num" in classes else "", label)
+        for label, classes, _ in columns
     )
     body = Markup("").join(
-        _row(one, campaigns, titles, is_auction=is_auction, placement_id=placement_id) for one in rows
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(_cell(label, classes, show(one)) for label, classes, show in columns)
+        )
+        for one in rows
     )
-    ui.html(
+    html(
         Markup(
             '<div class="al-table-scroll"><table class="al-table al-candidates"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
         ).format(head, body),
-        sanitize=False,
     )
 
 
-def _row(
-    one: Json,
-    campaigns: Mapping[str, str],
-    titles: Mapping[str, str],
-    *,
-    is_auction: bool,
-    placement_id: str | None,
-) -> Markup:
-    outcome = one["outcome"]
-    won = "won" if is_auction else "shown"
-    label = {"won": won, "lost": "lost", "removed": "removed"}[outcome]
-    cells = [
-        Markup('<td class="who">{}</td>').format(_who(one, campaigns, titles)),
-        Markup("<td>{}</td>").format(badge(label, KINDS[outcome])),
-        Markup('<td class="al-reason">{}</td>').format(
-            _reason(one, is_auction=is_auction, placement_id=placement_id)
-        ),
-    ]
-    if is_auction:
-        cells += [
-            Markup('<td class="num {}" data-label="{}">{}</td>').format(kind, label, text)
-            for kind, label, text in (
-                ("", "eCPM", amount(one.get("ecpm"))),
-                ("", "Bid", _bid(one)),
-                ("strong", "To win", amount(one.get("wouldHaveToBid"), places=4)),
-                ("", "CTR", fmt.percent(one.get("predictedCtr"))),
-                ("", "Quality", amount(one.get("qualityScore"))),
-            )
-        ]
-    return Markup("<tr>{}</tr>").format(Markup("").join(cells))
+def _cell(label: str, classes: str, shown: str) -> Markup:
+    named = Markup(' data-label="{}"').format(label) if "num" in classes else ""
+    return Markup('<td class="{}"{}>{}</td>').format(classes, named, shown)
 
 
 def _who(one: Json, campaigns: Mapping[str, str], titles: Mapping[str, str]) -> Markup:
@@ -224,7 +208,7 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     }
     # The campaign's page names the owner of the budget.
     kind = kind if ids.get(kind) else "campaign"
-    tab = TABS.get(find_step(one.get("removedBy") or FLOOR)) if kind == "campaign" else None
+    tab = STEPS[find_step(one.get("removedBy") or FLOOR)].tab if kind == "campaign" else ""
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(
         kind, ids[kind], f"?tab={tab}" if tab else "", strings.OPEN_LABELS[kind]
     )
@@ -242,3 +226,68 @@ def amount(value: float | None, *, places: int = 2) -> str:
     text = f"{value:,.{places}f}"
     whole, _, rest = text.partition(".")
     return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+
+
+async def show_recorded(visit: PageVisit) -> None:
+    auction_id = visit.query.get("auction", "")
+    if not auction_id:
+        empty_state(
+            "gavel",
+            "Which auction?",
+            "Every auction of the last days is on record. Take one from the list, or enter its id.",
+            action="To the auctions",
+            href="/console/auctions",
+        )
+        return
+    try:
+        auction = await visit.api.get(f"/api/v1/admin/auctions/{auction_id}")
+    except ProblemError as error:
+        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        return
+    with div("row-of apart"):
+        ui.label(f"Held {fmt.full_moment(auction['auctionTime'])}").classes("quiet")
+        with div("row-of"):
+            again = await make_question_url(visit, auction)
+            if again:
+                link_button("Ask the same now", again, icon="replay")
+            link_button("The auction in full", f"/console/auctions/{auction['id']}")
+    await show_auction(visit, auction)
+
+
+async def show_auction(visit: PageVisit, auction: Json) -> None:
+    bids: list[Json] = auction["bids"]
+    won = sum(bid["outcome"] == "won" for bid in bids)
+    with card(strings.AUCTION_FUNNEL):
+        funnel(
+            funnel_steps(
+                _count_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True
+            ),
+            description=strings.AUCTION_FUNNEL,
+        )
+    with card("Candidates", note=f"{len(bids):,}", classes="flush"):
+        told = [{**bid, "reason": explain_record(bid["removedBy"], bid["outcome"])} for bid in bids]
+        await candidate_table(visit.api, told, is_auction=True, placement_id=auction["placementId"])
+    if len(bids) >= BIDS_MAX:
+        hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
+
+
+def _count_removed(auction: Json) -> Mapping[str, int]:
+    if auction["removed"]:
+        return auction["removed"]
+    # An account sees only its own bids.
+    own = [bid["removedBy"] for bid in auction["bids"] if bid["outcome"] == "removed"]
+    return Counter(name for name in own if name)
+
+
+async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
+    """Return the address that asks for the same reader now; None if the placement is unknown."""
+    if auction["placementId"] is None or auction["context"] is None:
+        return None
+    try:
+        placement = await visit.api.get(f"/admin/placements/{auction['placementId']}")
+    except ProblemError:
+        return None
+    context: dict[str, Any] = auction["context"]
+    reader = {TO_PARAMETERS.get(name, name): value for name, value in context.items() if name not in OF_TIME}
+    user = {"userId": auction["userId"]} if auction["userId"] else {}
+    return f"/console/why?{urlencode({'placement': placement['slug'], **reader, **user})}"

@@ -13,6 +13,7 @@ from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import (
     card,
+    div,
     empty_state,
     facts,
     heading,
@@ -23,8 +24,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import notify_success
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
-from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps
-from adloom.console.pages.why.recorded import show_recorded
+from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps, show_recorded
 from adloom.core.actor import Role
 
 CONTEXT_NAMES: Final = {
@@ -57,11 +57,11 @@ async def show_reader(visit: PageVisit) -> None:
     placement = next((one for one in places if one["slug"] == asked), None)
     if asked and placement is None:
         placement = await _find_placement(visit.api, asked)
-    with ui.element("div").classes("al-aside"):
+    with div("al-aside"):
         with card("The reader"):
             _form(visit.query, places)
-        beside = ui.element("div").classes("stack")
-    below = ui.element("div").classes("stack")
+        beside = div("stack")
+    below = div("stack")
     if not asked:
         with beside:
             empty_state(
@@ -98,7 +98,7 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
     if asked and asked not in slugs:
         slugs[asked] = asked
     fields: dict[str, Any] = {}
-    with ui.element("div").classes("al-fields"):
+    with div("al-fields"):
         fields["placement"] = ui.select(
             slugs, label="Placement", value=asked, with_input=True, new_value_mode="add-unique"
         ).classes("wide")
@@ -133,7 +133,7 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         ui.navigate.to(f"{ADDRESS}?{urlencode(given)}")
 
     fields["userId"].on("keydown.enter", ask)
-    with ui.element("div").classes("row-of apart").style("margin-top: 1.5rem"):
+    with div("row-of apart").style("margin-top: 1.5rem"):
         ui.button("Explain", icon="search", on_click=ask).props("unelevated")
         ui.button("Copy link", on_click=_copy).props("flat")
 

@@ -1,8 +1,8 @@
-"""`adloom sync`: has the worker sync some days again, with a bar on a terminal and a line a job elsewhere."""
+"""`adloom rollup` and `adloom sync`: some days again, with a bar on a terminal and a line a day or job elsewhere."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import contextlib
+from collections.abc import Callable, Generator, Sequence
 from datetime import date, timedelta
 from typing import Final
 from uuid import UUID
@@ -16,12 +16,14 @@ from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database
 from adloom.runtime.settings import Services
 from adloom.runtime.valkey import VALKEY_AWAY
+from adloom.stats.rollup import RolledDay, Rollup, RollupRefusedError, refuse_dropped
 from adloom.sync.jobs import Origin, SyncJob, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.scheduler_store import load_eligible_sellers
 
 DAYS_MAX: Final = 3_660
 ONE_DAY: Final = timedelta(days=1)
+POOL_SIZE_MAX: Final = 2
 LOOK_SECONDS: Final = 0.5
 # Then a message asks whether a worker runs.
 PATIENCE_SECONDS: Final = 15.0
@@ -31,7 +33,71 @@ class SyncCommandError(Exception):
     """What was asked cannot be synced, or not all of it was; the message says why."""
 
 
-async def run(  # noqa: PLR0913 - where, what, and how it is shown
+def check_days(first: date, last: date, *, today: date, error: type[Exception]) -> None:
+    """Raise what is wrong with a range of days."""
+    if last < first:
+        raise error(f"--to is {last}, which is before --from {first}.")
+    # It may be tomorrow already where an account is, or by a reader's clock.
+    if last > today + ONE_DAY:
+        raise error(f"--to is {last}, but today is {today} (UTC): nothing has happened then.")
+    if (last - first).days >= DAYS_MAX:
+        raise error(f"--from {first} --to {last} are more than {DAYS_MAX} days at once.")
+
+
+def _unusable(database_url: str, error: Exception) -> DatabaseError:
+    return DatabaseError(
+        f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
+    )
+
+
+def _make_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+async def roll_up(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
+    """Roll up days one after another, both included; each is replaced whole or not at all."""
+    check_days(first, last, today=clock.now().date(), error=RollupRefusedError)
+    days = [first + number * ONE_DAY for number in range((last - first).days + 1)]
+    try:
+        async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
+            await refuse_dropped(pool, first, last)
+            rollup = Rollup(pool, clock)
+            with _show_days(console, days) as tell:
+                for day in days:
+                    tell(day, 0.0)
+                    rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: tell(day, share))
+                    assert rolled is not None, "asked for without conditions"
+                    console.print(_describe(rolled), highlight=False)
+    except POSTGRES_AWAY as error:
+        raise _unusable(database_url, error) from error
+
+
+@contextlib.contextmanager
+def _show_days(console: Console, days: list[date]) -> Generator[Callable[[date, float], None]]:
+    """Show a progress bar over all days on a terminal."""
+    bar = _make_bar(console)
+    task = bar.add_task("", total=len(days))
+
+    def tell(day: date, share: float) -> None:
+        bar.update(task, description=day.isoformat(), completed=(day - days[0]).days + share)
+
+    with bar:
+        yield tell
+
+
+def _describe(rolled: RolledDay) -> str:
+    return f"{rolled.day}  {rolled.events:>13,} events  {rolled.rows:>9,} rows  {rolled.seconds:>7.2f} s"
+
+
+async def sync(  # noqa: PLR0913 - where, what, and how it is shown
     services: Services,
     first: date,
     last: date,
@@ -42,7 +108,7 @@ async def run(  # noqa: PLR0913 - where, what, and how it is shown
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
     """Put a job for each seller and level, and follow them to their end."""
-    check_days(first, last, today=clock.now().date())
+    check_days(first, last, today=clock.now().date(), error=SyncCommandError)
     sellers = [seller_id] if seller_id is not None else await _sellers(services.database_url)
     if not sellers:
         raise SyncCommandError("There is no seller with an active ad account and a campaign to sync.")
@@ -60,25 +126,12 @@ async def run(  # noqa: PLR0913 - where, what, and how it is shown
         )
 
 
-def check_days(first: date, last: date, *, today: date) -> None:
-    """Raise what is wrong with a range of days."""
-    if last < first:
-        raise SyncCommandError(f"--to is {last}, which is before --from {first}.")
-    # It may be tomorrow already where an account is.
-    if last > today + ONE_DAY:
-        raise SyncCommandError(f"--to is {last}, but today is {today} (UTC): nothing has happened then.")
-    if (last - first).days >= DAYS_MAX:
-        raise SyncCommandError(f"--from {first} --to {last} are more than {DAYS_MAX} days at once.")
-
-
 async def _sellers(database_url: str) -> list[UUID]:
     try:
         async with open_pool(database_url, size_max=1) as pool:
             return [seller.seller_id for seller in await load_eligible_sellers(pool)]
     except POSTGRES_AWAY as error:
-        raise DatabaseError(
-            f"{describe_database(database_url)} cannot be used: {error or type(error).__name__}."
-        ) from error
+        raise _unusable(database_url, error) from error
 
 
 class _Following:
@@ -94,7 +147,7 @@ class _Following:
 
     async def run(self, look_seconds: float) -> list[ListedJob]:
         """Follow the jobs to their end, and return those that failed."""
-        with self._bar() as bar:
+        with _make_bar(self._console) as bar:
             task = bar.add_task("", total=self._total)
             while self._open:
                 await asyncio.sleep(look_seconds)
@@ -133,14 +186,3 @@ class _Following:
                 "No job has moved for a while: is a worker running? The jobs wait for it; Ctrl-C leaves them there.",
                 highlight=False,
             )
-
-    def _bar(self) -> AbstractContextManager[Progress]:
-        return Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
