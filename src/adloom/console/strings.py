@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adloom.catalog.campaign.lifecycle import CampaignStatus
 from adloom.console.theme import asset
 
 AGAINST_PLAN: Final = "Spend against plan"
@@ -10,15 +11,6 @@ COULD_NOT_LOAD: Final = "This could not be loaded"
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
 DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
-DIMENSIONS: Final = {
-    "day": "Day",
-    "hour": "Hour",
-    "campaign": "Campaign",
-    "banner": "Banner",
-    "placement": "Placement",
-    "country": "Country",
-    "device": "Device",
-}
 DOWNLOADED: Final = "The sheet is downloaded."
 ENDS_BEFORE: Final = "must be after the start"
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
@@ -50,12 +42,6 @@ NOTHING_CHANGED: Final = "Nothing has changed."
 NO_ADVERTISERS: Final = "There are no advertisers yet"
 NO_PROCESSES: Final = "No process reports"
 NO_PROCESSES_NOTE: Final = "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same."
-OPEN_LABELS: Final = {
-    "campaign": "Open the campaign",
-    "banner": "Open the banner",
-    "placement": "Open the placement",
-    "advertiser": "Open the advertiser",
-}
 ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
 PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
 PERIODS: Final = {
@@ -81,22 +67,7 @@ SCHEDULE_STATUSES: Final = {
 }
 SHOWN_TO: Final = "Shown {parts}."
 SOURCES: Final = {"internal": "Own", "sponsored": "Sponsored", "affiliate": "Affiliate", "system": "System"}
-CAMPAIGN_STATUSES: Final = {
-    "draft": "Draft",
-    "scheduled": "Scheduled",
-    "active": "Active",
-    "paused": "Paused",
-    "ended": "Ended",
-    "cancelled": "Cancelled",
-}
-SYSTEM_TABS: Final = {
-    "processes": "Processes",
-    "ledger": "Ledger",
-    "dead": "Dead letters",
-    "keys": "API keys",
-    "accounts": "Accounts",
-    "settings": "Settings",
-}
+CAMPAIGN_STATUSES: Final = {status.value: status.value.capitalize() for status in CampaignStatus}
 TO_ADVERTISERS: Final = "To the advertisers"
 VIEW_ONLY: Final = "Your role can read this, but not change it."
 WHY_NOT_DELIVERING: Final = "Why does it not deliver?"

@@ -11,8 +11,15 @@ from adloom.budgets.addresses import advertiser_address, campaign_address
 from adloom.budgets.status_store import load_states
 from adloom.catalog.campaign.model import Campaign
 from adloom.explain.budget import find_missing_budget
-from adloom.explain.campaign.verdict import CampaignFacts
-from adloom.explain.traffic import LOST, REMOVED, WON, AuctionTally, CampaignTraffic, SeenImpressions
+from adloom.explain.traffic import (
+    LOST,
+    REMOVED,
+    WON,
+    AuctionTally,
+    CampaignFacts,
+    CampaignTraffic,
+    SeenImpressions,
+)
 from adloom.runtime.postgres import Connection
 from adloom.serving.background.cap_counts import read_counts
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts

@@ -1,4 +1,4 @@
-"""What happened recently where a campaign may be shown: impressions, and how its auctions ended."""
+"""What is known of a campaign: where it may be shown, and what happened there recently."""
 
 # pure
 
@@ -8,7 +8,10 @@ from typing import Final
 
 import msgspec
 
+from adloom.catalog.campaign.model import Campaign
 from adloom.schedule.schedule import find_zone
+from adloom.serving.eligibility.caps import LifetimeCounts
+from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, RuleType
@@ -71,6 +74,25 @@ class CampaignTraffic(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def own_clicks(self) -> int:
         return sum(one.own_clicks for one in self.seen)
+
+
+class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a campaign and its surroundings at a moment."""
+
+    campaign: Campaign
+    placements: Sequence[PlacementRows]
+    counts: LifetimeCounts
+    missing_budget: str | None
+    traffic: CampaignTraffic
+    now: datetime
+
+    @property
+    def assigned(self) -> list[tuple[AssignmentRow, PlacementRow]]:
+        return [(row, one.placement) for one in self.placements for row in one.assignments]
+
+    @property
+    def zones(self) -> dict[int, str]:
+        return {one.placement.key: one.placement.timezone for one in self.placements}
 
 
 def count_targeted(rules: Sequence[Rule], seen: Sequence[SeenImpressions], zones: Mapping[int, str]) -> int:

@@ -160,9 +160,10 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
             hint="The price of offers that are out but not yet seen or clicked. Without a view or click it comes back.",
         )
         remaining = Tile("Remaining")
+        more: list[Tile] = []
         if noun == "campaign":
             projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
-            in_all = Tile("Spent in all")
+            more = [projected, Tile("Spent in all")]
     bar = html()
 
     async def show() -> None:
@@ -171,11 +172,11 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         spent.update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(daily))
         held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         note = ""
-        if noun == "campaign":
+        if more:
             pace = budget["pace"]
             note = "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
-            projected.update(fmt.money(budget["projectedPaisa"]), note=_of_limit(daily))
-            in_all.update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
+            more[0].update(fmt.money(budget["projectedPaisa"]), note=_of_limit(daily))
+            more[1].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
         remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
         if daily:
             share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily

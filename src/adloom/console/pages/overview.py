@@ -26,7 +26,7 @@ LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
 WAYS: Final = {
     "campaign": "/console/campaigns/{id}",
     "banner": "/console/banners/{id}",
-    "adAccount": "/console/sync",
+    "adAccount": "/console/reports/ads",
 }
 HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
 

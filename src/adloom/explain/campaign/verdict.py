@@ -3,14 +3,12 @@
 # pure
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.campaign.model import Campaign
 from adloom.explain.reasons import (
     OUTCOMES,
     REASONS,
@@ -19,12 +17,12 @@ from adloom.explain.reasons import (
     explain_dates,
     explain_schedule,
 )
-from adloom.explain.traffic import CampaignTraffic, count_targeted
+from adloom.explain.traffic import CampaignFacts, CampaignTraffic, count_targeted
 from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.auction.record import removal
-from adloom.serving.eligibility.caps import LifetimeCounts, find_reached_cap
+from adloom.serving.eligibility.caps import find_reached_cap
 from adloom.serving.index.bid_block import has_bid
-from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, PlacementRows
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow
 from adloom.serving.leases.campaign_lease import BUDGET_PENDING
 
 PACING: Final = "pacing"
@@ -103,36 +101,13 @@ class CampaignCheck(msgspec.Struct, frozen=True, kw_only=True):
     of: int | None = None
 
 
-class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a campaign and its surroundings at a moment."""
-
-    campaign: Campaign
-    placements: Sequence[PlacementRows]
-    counts: LifetimeCounts
-    missing_budget: str | None
-    traffic: CampaignTraffic
-    now: datetime
-
-    @property
-    def assigned(self) -> list[tuple[AssignmentRow, PlacementRow]]:
-        return [(row, one.placement) for one in self.placements for row in one.assignments]
-
-    @property
-    def usable(self) -> list[tuple[AssignmentRow, PlacementRow]]:
-        return [pair for pair in self.assigned if _find_unusable(*pair) is None]
-
-    @property
-    def zones(self) -> dict[int, str]:
-        return {one.placement.key: one.placement.timezone for one in self.placements}
-
-
 def check_campaign(facts: CampaignFacts) -> list[CampaignCheck]:
     checks = [step(facts) for step in STEPS]
     if any(_is_auctioned(placement) for _, placement in facts.assigned):
         checks += [step(facts) for step in AUCTION_STEPS]
     # A campaign that is stopped loses no slot to others.
     if not any(one.state is CheckState.STOPS for one in checks) and any(
-        not _is_auctioned(placement) for _, placement in facts.usable
+        not _is_auctioned(placement) for _, placement in _list_usable(facts)
     ):
         checks.append(_check_rivals(facts))
     return checks
@@ -169,6 +144,10 @@ def _check_placements(facts: CampaignFacts) -> CampaignCheck:
     return _count("placements", next(iter(reasons), None), len(assigned) - len(reasons), len(assigned))
 
 
+def _list_usable(facts: CampaignFacts) -> list[tuple[AssignmentRow, PlacementRow]]:
+    return [pair for pair in facts.assigned if _find_unusable(*pair) is None]
+
+
 def _find_unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None:
     """Return why a banner can never be shown on a placement; the campaign's own status is another step."""
     if not placement.is_active:
@@ -179,7 +158,7 @@ def _find_unusable(row: AssignmentRow, placement: PlacementRow) -> Reason | None
 
 
 def _check_schedule(facts: CampaignFacts) -> CampaignCheck:
-    schedules = {row.banner_key: row.schedule for row, _ in facts.usable or facts.assigned}
+    schedules = {row.banner_key: row.schedule for row, _ in _list_usable(facts) or facts.assigned}
     closed = [
         (why, one)
         for one in schedules.values()
@@ -249,7 +228,7 @@ def _check_auctions(facts: CampaignFacts) -> CampaignCheck:
 
 
 def _check_rivals(facts: CampaignFacts) -> CampaignCheck:
-    usable = facts.usable
+    usable = _list_usable(facts)
     keys = {placement.key for _, placement in usable if not _is_auctioned(placement)}
     there = [one for one in facts.traffic.seen if one.placement_key in keys]
     shown = sum(one.own_impressions for one in there)

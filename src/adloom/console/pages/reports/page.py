@@ -88,7 +88,9 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ).on_value_change(ask_period)
         day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
         day_field("to", "To", question.last, lambda day: ask(to=day))
-        by = ui.select(strings.DIMENSIONS, label="By", value=list(question.by), multiple=True)
+        by = ui.select(
+            {one: one.capitalize() for one in FIELDS}, label="By", value=list(question.by), multiple=True
+        )
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
         metrics = {
@@ -174,7 +176,7 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
 
     columns = [
         Column(
-            strings.DIMENSIONS[one],
+            one.capitalize(),
             lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
             sort=FIELDS[one] if one in {"day", "hour", "country", "device"} else "",
         )

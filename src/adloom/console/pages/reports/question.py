@@ -65,7 +65,7 @@ def parse_query(query: Mapping[str, str], *, today: date) -> ReportFilters:
     """Parse an address; invalid values become defaults."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
-    by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in strings.DIMENSIONS))
+    by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in FIELDS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
     asked = ReportFilters(first=min(first, last), last=last, by=by or ("day",), filters=filters)
@@ -132,7 +132,7 @@ def report_chart(question: ReportFilters, rows: Sequence[Json], label: Label) ->
     metric = question.metric
     title = "{metric} by {dimension}".format(
         metric=strings.METRICS[metric],
-        dimension=", ".join(strings.DIMENSIONS[one].lower() for one in question.by),
+        dimension=", ".join(FIELDS[one].lower() for one in question.by),
     )
     if time is None:
         assert other is not None

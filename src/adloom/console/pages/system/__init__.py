@@ -3,32 +3,26 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from adloom.console import strings
 from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.system.access import show_accounts, show_keys
-from adloom.console.pages.system.processes import (
-    show_dead_letters,
-    show_ledger,
-    show_processes,
-    show_settings,
-)
+from adloom.console.pages.system import access, processes
 from adloom.console.shell import ADMINS
 
-PARTS: Final[dict[str, Callable[[PageVisit], Awaitable[None]]]] = {
-    "processes": show_processes,
-    "ledger": show_ledger,
-    "dead": show_dead_letters,
-    "keys": show_keys,
-    "accounts": show_accounts,
-    "settings": show_settings,
+TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
+    "processes": ("Processes", processes.show_processes),
+    "ledger": ("Ledger", processes.show_ledger),
+    "dead": ("Dead letters", processes.show_dead_letters),
+    "keys": ("API keys", access.show_keys),
+    "accounts": ("Accounts", access.show_accounts),
+    "settings": ("Settings", processes.show_settings),
 }
 
 
 @page("/console/system", title="System", roles=ADMINS)
 async def system(visit: PageVisit) -> None:
-    tab = visit.query.get("tab", "processes")
-    tab = tab if tab in PARTS else "processes"
+    asked = visit.query.get("tab", "")
+    tab = asked if asked in TABS else "processes"
     heading("System")
-    tab_links(visit.path, tab, strings.SYSTEM_TABS, label="Parts of the system")
-    await PARTS[tab](visit)
+    labels = {name: label for name, (label, _) in TABS.items()}
+    tab_links(visit.path, tab, labels, label="Parts of the system")
+    await TABS[tab][1](visit)

@@ -41,7 +41,7 @@ class AccountsTab:
             self._read,
             on_action={"disable": self._disable, "enable": self._enable, "password": self._set_password},
             sort="-createdAt",
-            caption=strings.SYSTEM_TABS["accounts"],
+            caption="Accounts",
         )
         self.table.search("Search by e-mail address")
         self.table.filter("role", "Role", strings.ROLES)
@@ -162,7 +162,7 @@ async def show_keys(visit: PageVisit) -> None:
         on_action={"revoke": revoke},
         sort="-createdAt",
         empty=("key", "There are no API keys yet", "Make one for each machine that uses the admin API."),
-        caption=strings.SYSTEM_TABS["keys"],
+        caption="API keys",
     )
     await table.show()
 

@@ -114,7 +114,7 @@ def _sentence(check: Json, campaign_id: str) -> Markup:
         return Markup("{}").format(check["sentence"])
     tab = CHECKS[check["name"]][1]
     link = Markup('<a href="/console/campaigns/{}{}">{}</a>').format(
-        campaign_id, f"?tab={tab}" if tab else "", strings.OPEN_LABELS["campaign"]
+        campaign_id, f"?tab={tab}" if tab else "", "Open the campaign"
     )
     return Markup('{}<div class="quiet small">{} {}</div>').format(check["sentence"], check["change"], link)
 

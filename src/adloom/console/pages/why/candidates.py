@@ -210,7 +210,7 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     kind = kind if ids.get(kind) else "campaign"
     tab = STEPS[find_step(one.get("removedBy") or FLOOR)].tab if kind == "campaign" else ""
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(
-        kind, ids[kind], f"?tab={tab}" if tab else "", strings.OPEN_LABELS[kind]
+        kind, ids[kind], f"?tab={tab}" if tab else "", f"Open the {kind}"
     )
 
 
