@@ -42,18 +42,23 @@ async def plan(pool: Pool, sql: str, *values: object) -> str:
     return "\n".join(row[0] for row in await pool.fetch(f"EXPLAIN {sql}", *values))
 
 
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        ("banners", ("title", "headline", "description")),
-        ("campaigns", ("name", "description", "advertiser_name")),
-        ("placements", ("slug", "label", "page_context")),
-    ],
-)
-async def test_a_search_uses_the_index_of_every_column_that_it_looks_at(
-    table: str, columns: tuple[str, ...], pool: Pool
-) -> None:
+SEARCHED = {
+    "banners": ("title", "headline", "description"),
+    "campaigns": ("name", "description", "advertiser_name"),
+    "placements": ("slug", "label", "page_context"),
+}
+
+
+async def test_long_lists_are_searched_and_sorted_by_index(pool: Pool) -> None:
     await fill(pool)
+
+    for table, columns in SEARCHED.items():
+        await check_search(table, columns, pool)
+    for resource in (banners, campaigns, placements):
+        await check_newest(resource.table, pool)
+
+
+async def check_search(table: str, columns: tuple[str, ...], pool: Pool) -> None:
     where = " OR ".join(f"it.{column} ILIKE $1" for column in columns)
 
     # Often enough that the server would have settled for one plan for all values.
@@ -66,11 +71,7 @@ async def test_a_search_uses_the_index_of_every_column_that_it_looks_at(
     assert "Seq Scan" not in plans[-1]
 
 
-@pytest.mark.parametrize("table", [banners.table, campaigns.table, placements.table])
-async def test_the_newest_of_many_are_found_without_sorting_all(
-    table: ResourceTable[Any], pool: Pool
-) -> None:
-    await fill(pool)
+async def check_newest(table: ResourceTable[Any], pool: Pool) -> None:
     statements: list[str] = []
     async with pool.acquire() as connection:
         connection.add_query_logger(lambda record: statements.append(record.query))

@@ -16,6 +16,5 @@ def product() -> Iterator[Product]:
 
 @pytest.fixture
 def admin(product: Product) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
-    with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as client:
+    with product.admin() as client:
         yield client

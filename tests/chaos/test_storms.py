@@ -1,6 +1,7 @@
 """The same events again and again, late, and in the wrong order, over HTTP: counted once, and judged alike."""
 
 import asyncio
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from simulation.laws import Books, EventKey, Row, Witness, violations
 from tests.chaos.books import books_of, settled
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Ads
-from tests.support.product import Product
+from tests.support.product import Product, an_open_folder
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -23,6 +24,26 @@ CLIENTS = 8
 BATCH_MAX = 100
 ONE_BY_ONE = 0.05
 CLICKS_ONE_IN = 4
+OF_OFFERS = ("early", "early again", "alone", "late", "later")
+OF_YESTERDAY = ("yesterday in time", "yesterday, after the rollup")
+
+
+@pytest.fixture(scope="module")
+def product() -> Iterator[Product]:
+    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
+        yield product.wait_until_ready()
+
+
+@pytest.fixture(scope="module")
+def ads(product: Product) -> Ads:
+    with product.admin() as admin:
+        return some_ads(admin, product.delivery_url)
+
+
+@pytest.fixture(scope="module")
+def witness() -> Witness:
+    """Knows what all tests of this file have sent: the laws are of all that the product has."""
+    return Witness()
 
 
 def some_events(ads: Ads, count: int) -> list[dict[str, Any]]:
@@ -62,29 +83,9 @@ async def books(product: Product, admin: httpx.Client, ads: Ads, witness: Witnes
     return await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
 
 
-async def test_a_thousand_events_sent_twenty_times_by_eight_clients_are_a_thousand(
-    product: Product, admin: httpx.Client
-) -> None:
-    ads = some_ads(admin, product.delivery_url)
-    events, chance = some_events(ads, EVENTS), Random(1)  # noqa: S311 - no secret is made of it
-    deck = chance.sample(events * TIMES, EVENTS * TIMES)
-
-    async with asyncio.TaskGroup() as clients:
-        for number in range(CLIENTS):
-            clients.create_task(send_all(product.delivery_url, deck[number::CLIENTS], Random(number)))  # noqa: S311 - likewise
-    witness = Witness()
-    witness.sent = witness.accepted = {key_of(event) for event in events}
-    said = await books(product, admin, ads, witness)
-
-    assert violations(witness, said) == []
-    assert len(said.rows) == EVENTS
-
-
 async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offer_come(
-    product: Product, admin: httpx.Client
+    product: Product, admin: httpx.Client, ads: Ads, witness: Witness
 ) -> None:
-    ads = some_ads(admin, product.delivery_url)
-    witness = Witness()
     async with httpx.AsyncClient(timeout=30) as http:
 
         async def report(kind: str, name: str, **fields: str) -> None:
@@ -112,13 +113,13 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
         await report("impression", "later", **seen_late)
         after = await books(product, admin, ads, witness)
 
-    assert marks_of(before.rows) == {
+    assert marks_of(before.rows, OF_OFFERS) == {
         "early": {Mark.CLICK_WITHOUT_IMPRESSION},
         "early again": {Mark.CLICK_WITHOUT_IMPRESSION, Mark.SECOND_CLICK},
         "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
     }
     assert violations(witness, after) == []
-    assert marks_of(after.rows) == {
+    assert marks_of(after.rows, OF_OFFERS) == {
         "early": set(),
         "early again": {Mark.SECOND_CLICK},
         "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
@@ -128,15 +129,13 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
 
 
 async def test_an_event_that_comes_after_its_day_was_rolled_up_is_in_every_figure(
-    product: Product, admin: httpx.Client
+    product: Product, admin: httpx.Client, ads: Ads, witness: Witness
 ) -> None:
-    ads = some_ads(admin, product.delivery_url)
     # As late as is believed, less what this test may take: yesterday's, whatever the hour.
     moment = datetime.now(UTC) - timedelta(hours=23, minutes=50)
     event = {"type": "impression", "occurredAt": moment.isoformat(), **ads.ids[0]}
-    witness = Witness()
 
-    for name in ("in time", "late"):
+    for name in OF_YESTERDAY:
         await send_all(product.delivery_url, [{**event, "correlationId": name}], Random(1))  # noqa: S311 - no secret is made of it
         witness.sent.add(EventKey("impression", name))
         witness.accepted.add(EventKey("impression", name))
@@ -144,9 +143,27 @@ async def test_an_event_that_comes_after_its_day_was_rolled_up_is_in_every_figur
         said = await books(product, admin, ads, witness)
 
         assert violations(witness, said) == []
-    assert len(said.rows) == 2
+    assert len([row for row in said.rows if row.key.correlation_id in OF_YESTERDAY]) == 2
 
 
-def marks_of(rows: Any) -> dict[str, set[str]]:
-    found: dict[str, Row] = {row.key.correlation_id: row for row in rows}
+async def test_a_thousand_events_sent_twenty_times_by_eight_clients_are_a_thousand(
+    product: Product, admin: httpx.Client, ads: Ads, witness: Witness
+) -> None:
+    events, chance = some_events(ads, EVENTS), Random(1)  # noqa: S311 - no secret is made of it
+    deck = chance.sample(events * TIMES, EVENTS * TIMES)
+
+    async with asyncio.TaskGroup() as clients:
+        for number in range(CLIENTS):
+            clients.create_task(send_all(product.delivery_url, deck[number::CLIENTS], Random(number)))  # noqa: S311 - likewise
+    keys = {key_of(event) for event in events}
+    witness.sent |= keys
+    witness.accepted |= keys
+    said = await books(product, admin, ads, witness)
+
+    assert violations(witness, said) == []
+    assert len([row for row in said.rows if row.key in keys]) == EVENTS
+
+
+def marks_of(rows: Iterable[Row], names: Collection[str]) -> dict[str, set[str]]:
+    found = {row.key.correlation_id: row for row in rows if row.key.correlation_id in names}
     return {name: set(row.marks) for name, row in found.items()}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
+import httpx
 import msgspec
 import psutil
 
@@ -185,6 +186,11 @@ class Product:
         done = adloom("token", "--role", role, "--data-dir", str(self.data_dir), *words)
         assert done.code == 0, done.err
         return done.out.strip()
+
+    def admin(self) -> httpx.Client:
+        """Open a client of the control plane with an admin's token."""
+        headers = {"Authorization": f"Bearer {self.token('admin')}"}
+        return httpx.Client(base_url=self.control_url, headers=headers, timeout=30)
 
     def children(self, kind: str) -> list[int]:
         """Tell the processes of a kind: delivery, control, worker, postgres or valkey."""

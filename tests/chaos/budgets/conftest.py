@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from tests.chaos.budgets.market import Market
@@ -17,11 +16,6 @@ def market() -> Iterator[Market]:
     with (
         an_open_folder() as folder,
         Product(folder / "data", "--empty", "--workers", "4", variables=MANY_READERS) as product,
-        an_admin(product.wait_until_ready()) as admin,
+        product.wait_until_ready().admin() as admin,
     ):
         yield Market(product, admin)
-
-
-def an_admin(product: Product) -> httpx.Client:
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
-    return httpx.Client(base_url=product.control_url, headers=headers, timeout=30)

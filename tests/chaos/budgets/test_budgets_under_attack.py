@@ -16,7 +16,7 @@ from adloom.budgets.messages import MoneyKind
 from adloom.runtime.postgres import POSTGRES_AWAY
 from simulation.laws import EventKey
 from tests.chaos.attack import Attack
-from tests.chaos.budgets.conftest import MANY_READERS, an_admin
+from tests.chaos.budgets.conftest import MANY_READERS
 from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, awaited
 from tests.chaos.budgets.readers import Readers, event_key
 from tests.support.product import Product, adloom, an_open_folder
@@ -42,7 +42,7 @@ def attacked() -> Iterator[Market]:
     with (
         an_open_folder() as folder,
         Product(folder / "data", "--empty", "--workers", "2", variables=variables) as product,
-        an_admin(product.wait_until_ready()) as admin,
+        product.wait_until_ready().admin() as admin,
     ):
         yield Market(product, admin)
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.chaos.budgets.conftest import an_admin
 from tests.chaos.budgets.crowd import asked
 from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
 from tests.support.product import Product, an_open_folder
@@ -18,7 +17,7 @@ async def test_a_lease_is_returned_at_a_clean_stop_and_given_again_after_the_nex
     with an_open_folder() as folder:
         with (
             Product(folder / "data", "--empty", "--workers", "1") as product,
-            an_admin(product.wait_until_ready()) as admin,
+            product.wait_until_ready().admin() as admin,
         ):
             market = Market(product, admin)
             campaign = market.an_ad("kept", budgetDailyPaisa=PRICE_PAISA)
