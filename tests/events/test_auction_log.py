@@ -11,12 +11,12 @@ from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
-from adloom.events.auction_log.partition_store import AuctionPartitions, ensure_auction_days
 from adloom.events.auction_log.row import build_rows
 from adloom.events.auction_log.store import AuctionTables
 from adloom.events.log.auction_bids import LOST, REMOVED
 from adloom.events.log.event import Auctioned, Click, Impression, RemovedCandidates
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
+from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore, ensure_days
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.runtime.postgres import Pool
 from tests.events.builders import (
@@ -240,7 +240,7 @@ async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Po
     now = SystemClock().now()  # The database's own clock is asked too before a day is dropped.
     days = [now.date() - timedelta(days=age) for age in (KEPT_DAYS + 2, KEPT_DAYS + 1, KEPT_DAYS)]
     async with pool.acquire() as connection:
-        await ensure_auction_days(connection, days)
+        await ensure_days(connection, AUCTION_PARTITIONS, days)
     late = AuctionTables(pool, clock=ManualClock(now - 2 * DAY), kept_days=KEPT_DAYS)
     held = [an_auction(uuid4(), held_at=datetime.combine(day, time.max, UTC)) for day in days]
     await late.commit(
@@ -269,7 +269,7 @@ async def test_a_day_that_is_just_being_dropped_is_waited_for(hall: Hall, pool: 
 
 def an_upkeep(pool: Pool, *, now: datetime) -> PartitionMaintenance:
     return PartitionMaintenance(
-        AuctionPartitions(pool),
+        PartitionStore(pool, AUCTION_PARTITIONS),
         FakeLedger(),
         clock=ManualClock(now),
         retention=RetentionPeriods(event_days=KEPT_DAYS, ledger_days=7),

@@ -12,7 +12,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import BEGINNING, LogEntry
 from adloom.events.ports import DecodedEntry
-from adloom.events.tables.partition_store import EventPartitions, ensure_days
+from adloom.events.tables.partition_store import EVENT_PARTITIONS, PartitionStore, ensure_days
 from adloom.events.tables.partitions import DROPPED_AT_ONCE_MAX, PartitionMaintenance, RetentionPeriods
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
@@ -49,7 +49,7 @@ class FakeLedger:
 
 def an_upkeep(pool: Pool, *, now: datetime = NOW, ledger: FakeLedger | None = None) -> PartitionMaintenance:
     return PartitionMaintenance(
-        EventPartitions(pool),
+        PartitionStore(pool),
         ledger or FakeLedger(),
         clock=ManualClock(now),
         retention=RETENTION,
@@ -185,8 +185,8 @@ async def test_of_two_workers_that_make_the_same_day_one_waits_for_the_other(poo
     async with pool.acquire() as one, pool.acquire() as other:
         transaction = one.transaction()
         await transaction.start()
-        assert await ensure_days(one, "events", [TODAY]) == 1
-        waiting = asyncio.create_task(ensure_days(other, "events", [TODAY]))
+        assert await ensure_days(one, EVENT_PARTITIONS, [TODAY]) == 1
+        waiting = asyncio.create_task(ensure_days(other, EVENT_PARTITIONS, [TODAY]))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await transaction.commit()
@@ -253,7 +253,7 @@ async def test_a_database_that_is_away_is_asked_again_soon() -> None:
 
 async def ensure(pool: Pool, *days: date) -> None:
     async with pool.acquire() as connection:
-        await ensure_days(connection, "events", days)
+        await ensure_days(connection, EVENT_PARTITIONS, days)
 
 
 async def erased(pool: Pool) -> set[UUID]:

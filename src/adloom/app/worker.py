@@ -27,14 +27,13 @@ from adloom.catalog import schedule_sync
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
-from adloom.events.auction_log.partition_store import AuctionPartitions
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
 from adloom.events.log.stream import Lag, ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
-from adloom.events.tables.partition_store import EventPartitions
+from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.resource.changes import Catalog
@@ -167,9 +166,9 @@ def _ledger_runs(
     retention = RetentionPeriods(
         event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
     )
-    days = PartitionMaintenance(EventPartitions(pool), ledger, clock=clock, retention=retention)
+    days = PartitionMaintenance(PartitionStore(pool), ledger, clock=clock, retention=retention)
     auction_days = PartitionMaintenance(
-        AuctionPartitions(pool),
+        PartitionStore(pool, AUCTION_PARTITIONS),
         ledger,
         clock=clock,
         retention=msgspec.structs.replace(retention, event_days=settings.auction_retention_days),

@@ -9,7 +9,6 @@ from typing import Final
 
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.auction_log.partition_store import ensure_auction_days
 from adloom.events.auction_log.row import AuctionRow, build_rows
 from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.cursor_store import (
@@ -21,6 +20,7 @@ from adloom.events.cursor_store import (
 )
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, Unsold
 from adloom.events.ports import BatchResult, DecodedEntry
+from adloom.events.tables.partition_store import AUCTION_PARTITIONS, ensure_days
 from adloom.runtime.postgres import Connection, Pool
 
 AUCTIONS: Final = "auctions"
@@ -110,7 +110,7 @@ class AuctionTables:
         erased_at = {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = build_rows(auctions, erased_at=erased_at, first_day=first_day)
-        await ensure_auction_days(connection, {row.auction_time.date() for row in rows})
+        await ensure_days(connection, AUCTION_PARTITIONS, {row.auction_time.date() for row in rows})
         inserted = await _insert_rows(connection, rows) if rows else 0
         return BatchResult(counted=inserted, repeated=len(rows) - inserted, dropped=len(auctions) - len(rows))
 

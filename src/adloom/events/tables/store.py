@@ -29,7 +29,7 @@ from adloom.events.tables.apply_batch import (
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.event_store import EventRows
 from adloom.events.tables.lookup_store import StateLookup
-from adloom.events.tables.partition_store import ensure_days
+from adloom.events.tables.partition_store import ensure_days, event_tables
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
 EVENT_TABLES: Final = "event_tables"
@@ -57,12 +57,12 @@ class EventTables:
         recent_counted: RecentCounted | None = None,
     ) -> None:
         self._pool = pool
-        self._schema = schema
         self._projection = projection
         self._dedup = dedup
         self._recent_counted = recent_counted
         self._lookup = StateLookup(schema, dedup)
         self._rows = EventRows(schema)
+        self._partitions = event_tables(schema)
 
     async def read_cursor(self) -> str:
         with _database_errors():
@@ -102,7 +102,7 @@ class EventTables:
         state = await self._lookup.look_up(connection, batch, since, cursor=cursor)
         added = apply_batch(batch, state)
         days = count_by_day(added)
-        await ensure_days(connection, self._schema, days)
+        await ensure_days(connection, self._partitions, days)
         await self._rows.insert(connection, IMPRESSIONS, added.impressions)
         await self._rows.insert(connection, CLICKS, added.clicks)
         await self._rows.add_counts(connection, count_by_key(added))
