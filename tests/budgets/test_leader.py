@@ -94,9 +94,9 @@ async def test_a_part_that_dies_takes_the_others_with_it_and_all_begin_anew() ->
     dying.fails = True
 
     async with taking_turns(claim, dying, other) as leader:
-        await eventually(lambda: dying.begun >= 3, seconds=1)
+        await eventually(lambda: dying.begun >= 3, seconds=10)
         dying.fails = False
-        await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=1)
+        await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=10)
 
     assert other.begun == dying.begun
     assert other.ended == 1

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.loops import pause
 
 OWNER_KEY: Final = "adloom:brain:owner"
 RENEW_SECONDS: Final = 1.5  # Three times while the lock lasts.
@@ -58,7 +59,7 @@ class LeaderLoop:
                 # The outermost loop: whatever a part failed with, all parts start again from the stored states.
                 log.exception("brains_failed")
             if not stop.is_set():
-                await _pause(self._standby_seconds, stop)
+                await pause(self._standby_seconds, stop)
 
     async def _lead(self, stop: asyncio.Event) -> None:
         log.info("brains_begin")
@@ -82,14 +83,8 @@ class LeaderLoop:
         """Renew the lock until told to stop, or until another worker holds it."""
         is_leader = True
         while is_leader and not stop.is_set():
-            await _pause(self._renew_seconds, stop)
+            await pause(self._renew_seconds, stop)
             # If Valkey is unreachable, no other worker can take the lock; carry on.
             # State versions fence out a second leader.
             with contextlib.suppress(UnavailableError):
                 is_leader = await self._lock.acquire()
-
-
-async def _pause(seconds: float, stop: asyncio.Event) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()

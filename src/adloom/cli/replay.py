@@ -30,12 +30,19 @@ from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
 from adloom.events.log.event import BEGINNING
 from adloom.events.rebuild.log_scanner import LogScanner
-from adloom.events.rebuild.rebuild import EventTablesRebuild, RebuildRefusedError, RebuildReport
+from adloom.events.rebuild.rebuild import (
+    EventTablesRebuild,
+    RebuildProgress,
+    RebuildRefusedError,
+    RebuildReport,
+)
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 POOL_SIZE_MAX: Final = 3
+# A day of ten million rows is copied in minutes. The operator can interrupt; the server notices a client that is gone.
+STATEMENT_SECONDS_MAX: Final = 24 * 3600.0
 FROM_THE_BEGINNING: Final = "beginning"
 _ENTRY_ID: Final = re.compile(r"\d{10,}-\d+", re.ASCII)
 IMPOSSIBLE: Final = {
@@ -62,7 +69,7 @@ class ReplayError(Exception):
     """A replay that cannot be done, or ended early; the message says why."""
 
 
-class ReplayProgress:
+class ReplayProgress(RebuildProgress):
     """Shows how far a replay is: a bar on a terminal, one line a step elsewhere."""
 
     def __init__(self, console: Console, bar: Progress) -> None:
@@ -96,7 +103,9 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
     began_at = time.perf_counter()
     try:
         async with (
-            open_pool(database_url, size_max=POOL_SIZE_MAX) as pool,
+            open_pool(
+                database_url, size_max=POOL_SIZE_MAX, command_seconds_max=STATEMENT_SECONDS_MAX
+            ) as pool,
             open_valkey(redis_url) as valkey,
         ):
             with _show_progress(console) as progress:

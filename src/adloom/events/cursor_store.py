@@ -1,8 +1,10 @@
 """What all projections in PostgreSQL share: the row of their cursor, and what the errors of their database mean."""
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import asyncpg
 
@@ -29,6 +31,7 @@ MOVE_CURSOR: Final = """
     UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
     RETURNING 1
 """
+ERASED_USERS: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 # The server's refusal of a value, and the driver's.
 VALUE_ERRORS: Final = (asyncpg.DataError, ValueError, OverflowError)
 ROW_ERRORS: Final = (*VALUE_ERRORS, asyncpg.IntegrityConstraintViolationError)
@@ -67,6 +70,12 @@ async def move_cursor(connection: "Pool | Connection", projection: str, *, after
     """Move the cursor; CursorMovedError if it is not at `after`."""
     if await connection.fetchval(MOVE_CURSOR, projection, after, cursor) is None:
         raise CursorMovedError
+
+
+async def find_erased_users(connection: Connection, users: Collection[UUID]) -> dict[UUID, datetime]:
+    """Return those of some users who were erased, and when."""
+    rows = await connection.fetch(ERASED_USERS, users) if users else ()
+    return {row["user_id"]: row["erased_at"] for row in rows}
 
 
 @contextmanager

@@ -45,7 +45,13 @@ class _UnresetConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTy
 
 
 @asynccontextmanager
-async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) -> AsyncGenerator[Pool]:
+async def open_pool(
+    database_url: str,
+    *,
+    size_max: int,
+    is_reset: bool = True,
+    command_seconds_max: float = COMMAND_SECONDS_MAX,
+) -> AsyncGenerator[Pool]:
     """Open a pool that connects when it is first used, and close it at the end.
 
     Users of a pool without reset may change settings only within a transaction, and take no session lock.
@@ -57,7 +63,7 @@ async def open_pool(database_url: str, *, size_max: int, is_reset: bool = True) 
         max_queries=QUERIES_PER_CONNECTION_MAX,
         max_inactive_connection_lifetime=IDLE_SECONDS_MAX,
         timeout=CONNECT_SECONDS_MAX,
-        command_timeout=COMMAND_SECONDS_MAX,
+        command_timeout=command_seconds_max,
         init=_set_codecs,
         server_settings={
             # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.

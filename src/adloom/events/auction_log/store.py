@@ -13,6 +13,7 @@ from adloom.events.auction_log.row import AuctionRow, build_rows
 from adloom.events.auction_log.side_stream import AuctionSideStream
 from adloom.events.cursor_store import (
     ROW_ERRORS,
+    find_erased_users,
     lock_cursor,
     move_cursor,
     read_cursor,
@@ -29,7 +30,6 @@ BATCH_MAX: Final = 2_000
 ROWS_AT_ONCE: Final = 500
 BID_BYTES_AT_ONCE: Final = 2**18
 
-ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 INSERT: Final = """
     INSERT INTO auction.auctions (
         id, user_id, placement_type, placement_id, auction_time, context, scoring, scoring_version, floor_cpm,
@@ -106,8 +106,7 @@ class AuctionTables:
                     yield piece
 
     async def _insert_piece(self, connection: Connection, auctions: Sequence[Auctioned]) -> BatchResult:
-        users = list({auction.user_id for auction in auctions})
-        erased_at = {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
+        erased_at = await find_erased_users(connection, {auction.user_id for auction in auctions})
         first_day = (self._clock.now().astimezone(UTC) - self._kept).date()
         rows = build_rows(auctions, erased_at=erased_at, first_day=first_day)
         await ensure_days(connection, AUCTION_PARTITIONS, {row.auction_time.date() for row in rows})

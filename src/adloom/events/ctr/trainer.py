@@ -9,7 +9,6 @@ that is refused, or does not know, drops what it has in memory and reads the sta
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -25,6 +24,7 @@ from adloom.events.ctr.store import DuePiece, LearningStore
 from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import Lag
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
+from adloom.runtime.loops import pause
 
 ROUND_SECONDS: Final = 5.0
 PUBLISH_SECONDS: Final = 30.0
@@ -93,9 +93,7 @@ class Trainer:
             except Exception:
                 self._count_failure()
                 log.exception("learning_failed")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await stop.wait()
+            await pause(seconds, stop)
 
     async def learn(self) -> int:
         """Learn from what is due, and save that; return the number of pieces."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.events.cursor_store import BY_INDEX, translate_database_errors
+from adloom.events.cursor_store import BY_INDEX, find_erased_users, translate_database_errors
 from adloom.events.followers.counted import CountedEntry, RecentCounted
 from adloom.events.log.event import Click, Impression, Unsold, get_event_time, parse_entry_id
 from adloom.events.ports import DecodedEntry
@@ -21,7 +21,6 @@ _ROWS: Final = """
 """
 IMPRESSIONS: Final = _ROWS.format(table="banner_impressions")
 CLICKS: Final = _ROWS.format(table="banner_clicks")
-ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 
 E = TypeVar("E", Impression, Click)
 Rows: TypeAlias = dict[tuple[int, int], Row]
@@ -42,7 +41,7 @@ class CountedStore:
             with translate_database_errors("The database does not say what has counted"):
                 async with self._pool.acquire() as connection:
                     known |= await _look_up(connection, unknown)
-                    erased_at = await _find_erased(connection, users)
+                    erased_at = await find_erased_users(connection, users.values())
             known |= {
                 entry_id: msgspec.structs.replace(one, user_id=None)
                 for entry_id, one in (known.items() if erased_at else ())
@@ -97,13 +96,6 @@ async def _fetch_rows(connection: Connection, query: str, events: Sequence[objec
     ids = list({event.correlation_id for event in chosen if "\0" not in event.correlation_id})
     rows = await connection.fetch(query, ids, min(times), max(times))
     return {(row["entry_ms"], row["entry_seq"]): row for row in rows}
-
-
-async def _find_erased(connection: Connection, users: Mapping[int, UUID]) -> Mapping[UUID, datetime]:
-    if not users:
-        return {}
-    rows = await connection.fetch(ERASED, list(users.values()))
-    return {row["user_id"]: row["erased_at"] for row in rows}
 
 
 def _is_erased(counted: CountedEntry, erased_at: Mapping[UUID, datetime]) -> bool:

@@ -12,7 +12,6 @@ from adloom.events.log.event import BEGINNING
 from adloom.runtime.postgres import Connection, Pool
 
 ROWS_A_BATCH: Final = 500
-SUM_SECONDS_MAX: Final = 3_600.0  # All rows are summed up before the first sum is returned.
 
 # Before `$1` only the lifetime's bucket is still open, so one sum serves all hours.
 SHOWN: Final = """
@@ -45,8 +44,8 @@ async def read_cursor(connection: Connection, projection: str) -> str:
 
 async def sum_all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[ShownCount]]:
     """Sum up the valid impressions of users, in batches."""
-    cursor = await connection.cursor(SHOWN, live_since, timeout=SUM_SECONDS_MAX)
-    while rows := await cursor.fetch(ROWS_A_BATCH, timeout=SUM_SECONDS_MAX):
+    cursor = await connection.cursor(SHOWN, live_since)
+    while rows := await cursor.fetch(ROWS_A_BATCH):
         yield [
             ShownCount(
                 str(row["user_id"]),

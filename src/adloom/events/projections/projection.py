@@ -21,6 +21,7 @@ from adloom.events.ports import (
 )
 from adloom.events.projections.quarantine import TRY_AGAIN_SECONDS, BatchApplier
 from adloom.events.projections.recent_entries import RecentEntries
+from adloom.runtime.loops import pause
 
 # Each batch waits for the disk once. With 2,000, a busy installation charged a sixth fewer events a second.
 BATCH_MAX: Final = 5_000
@@ -114,7 +115,7 @@ class Projection:
     async def _renew_lease(self, stop: asyncio.Event) -> None:
         """Renew the lock however long a batch takes, and end a wait when it is time to stop."""
         while not stop.is_set():
-            await _pause(self._renew_seconds, stop)
+            await pause(self._renew_seconds, stop)
             if self.is_owner:
                 with contextlib.suppress(UnavailableError):
                     self.is_owner = await self._consumer.acquire()
@@ -129,7 +130,7 @@ class Projection:
                     self._cursor = None
                     self.is_owner = await self._consumer.acquire()
                 if not self.is_owner:
-                    await _pause(self._standby_seconds, stop)
+                    await pause(self._standby_seconds, stop)
                     continue
                 cursor = self._cursor or await self._store.read_cursor()
                 self._cursor = await self._advance(cursor, stop)
@@ -146,7 +147,7 @@ class Projection:
                 self._log_failure(error, retry_in_seconds=seconds)
                 # Perhaps only we cannot reach the store: another worker may try meanwhile.
                 await self._release()
-                await _pause(seconds, stop)
+                await pause(seconds, stop)
 
     async def _advance(self, cursor: str, stop: asyncio.Event) -> str:
         """Apply the next batch, or wait for it; return the new cursor."""
@@ -165,7 +166,7 @@ class Projection:
             self._cursor = cursor
             self.cursor_moved.notify()
             if len(entries) < self._batch_max:
-                await _pause(began_at + self._pace_seconds - loop.time(), stop)
+                await pause(began_at + self._pace_seconds - loop.time(), stop)
             return cursor
         await self._wait_for(self._consumer.wait(cursor, seconds=self._wait_seconds), None, stop)
         if moved is not None:
@@ -204,9 +205,3 @@ class Projection:
 
 def _backoff_seconds(failures_in_a_row: int) -> float:
     return min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN * 2 ** min(failures_in_a_row - 1, 10))
-
-
-async def _pause(seconds: float, stop: asyncio.Event) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()

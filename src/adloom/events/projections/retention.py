@@ -1,7 +1,6 @@
 """Retention of the event log: measures how far projections are behind, and trims what is old and applied by all."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -12,6 +11,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import parse_entry_id
 from adloom.events.log.stream import EventLogSize, Lag
+from adloom.runtime.loops import pause
 
 LOOK_SECONDS: Final = 5.0
 RETENTION: Final = timedelta(days=7)  # How far back a projection can be rebuilt from.
@@ -68,9 +68,7 @@ class LogRetention:
                 log.warning("ledger_upkeep_waits", reason=error.detail)
             except Exception:
                 log.exception("ledger_upkeep_failed")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._look_seconds):
-                    await stop.wait()
+            await pause(self._look_seconds, stop)
 
     async def check(self) -> None:
         """Measure the lag of each projection, and trim what is not needed."""

@@ -9,7 +9,7 @@ projection notices nothing. A rebuild that ends before that has changed nothing;
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
@@ -22,6 +22,7 @@ from adloom.events.rebuild import store as rebuild_store
 from adloom.events.rebuild.log_scanner import LogScanner
 from adloom.events.rebuild.store import IN_USE, REBUILT, REPLACED, EntryPosition
 from adloom.events.tables import erasure_store
+from adloom.events.tables.partition_store import ensure_days, event_tables
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.runtime.postgres import Connection, Pool
 
@@ -53,23 +54,14 @@ class RebuildReport(msgspec.Struct, frozen=True, kw_only=True):
     days_corrected: int  # Days with other figures than before.
 
 
-class RebuildProgress(Protocol):
-    """Receives the progress of a rebuild."""
+class RebuildProgress:
+    """Receives the progress of a rebuild; this one ignores it."""
 
     def begin(self, step: str, total: int | None = None) -> None:
         """Begin a step, with its size if that is known."""
-        ...
 
     def advance(self, count: int) -> None:
         """Add to what is done of the step."""
-        ...
-
-
-class SilentProgress:
-    """Ignores the progress."""
-
-    def begin(self, step: str, total: int | None = None) -> None: ...
-    def advance(self, count: int) -> None: ...
 
 
 class EventTablesRebuild:
@@ -87,7 +79,7 @@ class EventTablesRebuild:
     ) -> None:
         self._pool = pool
         self._log = log_scanner
-        self._progress = progress or SilentProgress()
+        self._progress = progress or RebuildProgress()
         self._batch_max = batch_max
         self._lead = lead
         self._in_use = EventTables(pool)
@@ -269,7 +261,7 @@ class EventTablesRebuild:
         days = {partition.day for partition in await rebuild_store.list_partitions(connection, REBUILT)}
         await rebuild_store.copy_counts(connection, days, first=reach, before=DAY_MAX)
         in_use = {partition.day for partition in await rebuild_store.list_partitions(connection, IN_USE)}
-        await rebuild_store.ensure_days(connection, in_use - days)
+        await ensure_days(connection, event_tables(REBUILT), in_use - days)
         return await rebuild_store.correct_days(connection, first=reach, before=DAY_MAX)
 
 

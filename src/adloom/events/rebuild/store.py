@@ -10,17 +10,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adloom.events.rebuild.log_scanner import IdRun
-from adloom.events.tables.apply_batch import COUNTED_DEVICES
-from adloom.events.tables.partition_store import day_start
+from adloom.events.tables.apply_batch import COUNTED_DEVICES, KINDS
+from adloom.events.tables.partition_store import day_start, ensure_days, event_tables
 from adloom.runtime.postgres import Connection
 
 IN_USE: Final = "events"
 REBUILT: Final = "events_rebuild"
 REPLACED: Final = "events_old"
-EVENT_KINDS: Final = ("banner_impressions", "banner_clicks")
-TABLES: Final = (*EVENT_KINDS, "event_counts", "event_days")
-# A day of ten million rows is copied in minutes. The operator can interrupt; the server notices a client that is gone.
-STATEMENT_SECONDS_MAX: Final = 24 * 3600.0
+TABLES: Final = (*KINDS, "event_counts", "event_days")
 
 PREPARE_SESSION: Final = """
     SELECT set_config('client_connection_check_interval', '2s', false),
@@ -85,7 +82,6 @@ DAYS: Final = """
      WHERE parent.relnamespace = $1::text::regnamespace AND parent.relname = ANY ($2::text[]) AND NOT inhdetachpending
      ORDER BY day, kind
 """
-ENSURE_DAY: Final = "SELECT ensure_event_day($1::text, $2::date)"
 # Rows of entries before the first; and up to the last, rows whose entry the log does not have any more, or would
 # not be applied again because the banner or placement is gone.
 COPY: Final = """
@@ -240,8 +236,8 @@ async def find_dependents(connection: Connection) -> Sequence[str]:
 async def drop_schema(connection: Connection, schema: str) -> None:
     """Drop a schema with everything in it, if it exists."""
     for row in await connection.fetch(TABLES_OF, schema):
-        await connection.execute(f"DROP TABLE IF EXISTS {row[0]}", timeout=STATEMENT_SECONDS_MAX)
-    await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE", timeout=STATEMENT_SECONDS_MAX)
+        await connection.execute(f"DROP TABLE IF EXISTS {row[0]}")
+    await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 async def create_schema(connection: Connection) -> None:
@@ -249,7 +245,7 @@ async def create_schema(connection: Connection) -> None:
     async with connection.transaction():
         await connection.execute("DROP TABLE IF EXISTS pg_temp.kept_entries")
         await connection.execute(CREATE)
-        for kind in EVENT_KINDS:
+        for kind in KINDS:
             await connection.execute(NUMBER_ON, f"{IN_USE}.{kind}", f"{REBUILT}.{kind}")
         for row in await connection.fetch(GRANTS, IN_USE, REBUILT, TABLES):
             await connection.execute(row[0])
@@ -261,7 +257,7 @@ async def add_kept_entries(connection: Connection, runs: Sequence[IdRun]) -> Non
 
 
 async def list_partitions(connection: Connection, schema: str) -> list[DayPartition]:
-    rows = await connection.fetch(DAYS, schema, EVENT_KINDS)
+    rows = await connection.fetch(DAYS, schema, KINDS)
     return [DayPartition(row["kind"], row["name"], row["day"]) for row in rows]
 
 
@@ -269,7 +265,7 @@ async def copy(
     connection: Connection, partition: DayPartition, *, before: EntryPosition, until: EntryPosition
 ) -> int:
     """Copy the rows of a day that cannot be built again; return how many."""
-    await connection.execute(ENSURE_DAY, REBUILT, partition.day)
+    await ensure_days(connection, event_tables(REBUILT), [partition.day])
     return await _copy_rows(connection, COPY, partition, (*before, *until))
 
 
@@ -287,14 +283,13 @@ async def _copy_rows(
     done = await connection.execute(
         statement.format(name=partition.name, columns=columns),
         *bounds,
-        timeout=STATEMENT_SECONDS_MAX,
     )
     return int(done.rpartition(" ")[2])
 
 
 async def analyze(connection: Connection, table: str) -> None:
     """Refresh the planner's statistics of a table that was just filled."""
-    await connection.execute(f"ANALYZE {table}", timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(f"ANALYZE {table}")
 
 
 async def analyze_all(connection: Connection) -> None:
@@ -304,13 +299,13 @@ async def analyze_all(connection: Connection) -> None:
 
 async def count_rows(connection: Connection) -> None:
     """Count the rows that were copied."""
-    await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES), timeout=STATEMENT_SECONDS_MAX)
-    await connection.execute(COUNT_DAYS, timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES))
+    await connection.execute(COUNT_DAYS)
 
 
 async def lock_cursor(connection: Connection, projection: str) -> str:
     """Stop the live projection until the end of the transaction, and return its cursor."""
-    return await connection.fetchval(LOCK_CURSOR, projection, timeout=STATEMENT_SECONDS_MAX)
+    return await connection.fetchval(LOCK_CURSOR, projection)
 
 
 async def find_rows(
@@ -319,9 +314,9 @@ async def find_rows(
     """Return those of some entries that have a row in use."""
     numbers = [position.entry_ms for position in positions], [position.entry_seq for position in positions]
     found: list[EntryPosition] = []
-    for kind in EVENT_KINDS:
+    for kind in KINDS:
         statement = ROWS_OF.format(kind=kind)
-        rows = await connection.fetch(statement, day_start(since), *numbers, timeout=STATEMENT_SECONDS_MAX)
+        rows = await connection.fetch(statement, day_start(since), *numbers)
         found += [EntryPosition(row["entry_ms"], row["entry_seq"]) for row in rows]
     return sorted(found)
 
@@ -334,25 +329,16 @@ async def find_first_day_written(connection: Connection, first: EntryPosition) -
 async def copy_counts(connection: Connection, days: Collection[date], *, first: date, before: date) -> None:
     """Copy the counts of a range of days, except of days that have rows to count."""
     for statement in (COPY_COUNTS, COPY_DAYS):
-        await connection.execute(
-            statement, day_start(first), day_start(before), days, timeout=STATEMENT_SECONDS_MAX
-        )
+        await connection.execute(statement, day_start(first), day_start(before), days)
 
 
 async def correct_days(connection: Connection, *, first: date, before: date) -> int:
     """Mark the days of a range whose counts differ from those in use; return how many."""
-    return await connection.fetchval(
-        CORRECT_DAYS, day_start(first), day_start(before), timeout=STATEMENT_SECONDS_MAX
-    )
+    return await connection.fetchval(CORRECT_DAYS, day_start(first), day_start(before))
 
 
 async def count_events(connection: Connection, schema: str) -> int:
     return await connection.fetchval(EVENTS.format(schema=schema))
-
-
-async def ensure_days(connection: Connection, days: Collection[date]) -> None:
-    for day in sorted(days):
-        await connection.execute(ENSURE_DAY, REBUILT, day)
 
 
 async def swap_schemas(connection: Connection) -> None:

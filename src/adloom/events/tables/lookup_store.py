@@ -8,6 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
+from adloom.events.cursor_store import find_erased_users
 from adloom.events.log.event import Event, parse_entry_id
 from adloom.events.tables.apply_batch import (
     CLICKS,
@@ -39,7 +40,6 @@ CATALOG: Final = """
     SELECT 'campaign', public_id, id FROM campaigns WHERE public_id = ANY ($3::uuid[])
 """
 ANYBODY_ERASED: Final = "SELECT EXISTS (SELECT FROM erased_users)"
-ERASED: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
 _WRITTEN_SINCE: Final = """
     SELECT least(
         (SELECT min(day) FROM {schema}.event_days WHERE last_entry_ms >= $1),
@@ -197,7 +197,7 @@ async def _find_erased(connection: Connection, events: Sequence[Event]) -> dict[
     users = _distinct(one for event in events if (one := event.user_id) is not None)
     if not users or not await connection.fetchval(ANYBODY_ERASED):
         return {}
-    return {row["user_id"]: row["erased_at"] for row in await connection.fetch(ERASED, users)}
+    return await find_erased_users(connection, users)
 
 
 async def _fetch_of_offers(

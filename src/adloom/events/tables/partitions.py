@@ -4,7 +4,6 @@ A batch makes a partition that is missing, so nothing depends on our being in ti
 """
 
 import asyncio
-import contextlib
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol
@@ -15,6 +14,7 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import BEGINNING, LogEntry, parse_entry_id
+from adloom.runtime.loops import pause
 from adloom.runtime.postgres import POSTGRES_AWAY
 
 LOOK_SECONDS: Final = 3600.0
@@ -94,9 +94,7 @@ class PartitionMaintenance:
                 seconds = self._try_again_seconds
                 self.failures += 1
                 log.exception("event_days_failed", retry_in_seconds=seconds)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await stop.wait()
+            await pause(seconds, stop)
 
     async def check(self) -> None:
         """Make the days to come, drop old ones, and forget erasures that no event on its way can concern."""

@@ -82,11 +82,9 @@ def build_message(counted: CountedEntry) -> TopicMessage | None:
             return TopicMessage(CLICK_TRACKED, _encode(_build_tracked(counted, counted.event)))
         case Served():
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, counted.event)))
-        case Auctioned(winner=winner):
-            if winner is None:
-                return None
-            return TopicMessage(AD_SERVED, _encode(_build_won(counted, counted.event, winner)))
-        case Unsold():
+        case Auctioned(winner=AuctionWin() as winner):
+            return TopicMessage(AD_SERVED, _encode(_build_served(counted, _as_served(counted.event, winner))))
+        case Auctioned() | Unsold():
             return None
 
 
@@ -119,32 +117,27 @@ def _build_served(counted: CountedEntry, event: Served) -> AdServedPayload:
         campaign_id=event.campaign_id,
         placement_id=event.placement_id,
         placement_type=event.placement_type,
-        user_id=_hide_nobody(counted.user_id),
+        # An auction carries an id that stands for no user.
+        user_id=None if counted.user_id == NO_USER else counted.user_id,
         final_price=decimal_from_micros(event.final_price),
         winning_ecpm=decimal_from_micros(event.winning_ecpm),
         served_at=event.served_at,
     )
 
 
-def _build_won(counted: CountedEntry, auction: Auctioned, winner: AuctionWin) -> AdServedPayload:
-    return AdServedPayload(
-        event_id=counted.entry_id,
-        auction_id=auction.auction_id,
+def _as_served(auction: Auctioned, winner: AuctionWin) -> Served:
+    """Return what an auction in the log itself, of an older version, stands for."""
+    return Served(
+        request_id=auction.auction_id,
         slot=0,
-        ad_id=winner.banner_id,
-        campaign_id=winner.campaign_id,
+        banner_id=winner.banner_id,
         placement_id=winner.placement_id,
+        campaign_id=winner.campaign_id,
         placement_type=auction.placement_type,
-        user_id=_hide_nobody(counted.user_id),
-        final_price=decimal_from_micros(winner.final_price),
-        winning_ecpm=decimal_from_micros(winner.ecpm),
         served_at=auction.held_at,
+        final_price=winner.final_price,
+        winning_ecpm=winner.ecpm,
     )
-
-
-def _hide_nobody(user_id: UUID | None) -> UUID | None:
-    """Leave out the id that stands for no user, which an auction carries."""
-    return None if user_id == NO_USER else user_id
 
 
 def read_schema(topic: str) -> str:

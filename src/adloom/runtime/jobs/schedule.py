@@ -6,7 +6,6 @@ started by the clock covers all that is open, not one moment each.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -15,6 +14,7 @@ import msgspec
 import structlog
 
 from adloom.core.clock import Clock
+from adloom.runtime import loops
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.valkey import VALKEY_AWAY
 
@@ -37,9 +37,7 @@ class JobSink(Protocol):
 
 async def pause(length: timedelta, stop: asyncio.Event) -> None:
     """Wait, but not longer than until told to stop."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(length.total_seconds()):
-            await stop.wait()
+    await loops.pause(length.total_seconds(), stop)
 
 
 class CronJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ import structlog
 
 from adloom import VERSION
 from adloom.core.clock import Clock
+from adloom.runtime.loops import pause
 from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
@@ -118,9 +119,7 @@ class HeartbeatPublisher:
             except Exception:
                 # A heartbeat must never end the process that it describes.
                 log.exception("vitals_failed")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(INTERVAL_SECONDS):
-                    await stop.wait()
+            await pause(INTERVAL_SECONDS, stop)
         with contextlib.suppress(*VALKEY_AWAY):
             name = self._build_heartbeat(self._clock.now(), self._read()).id
             await self._valkey.hdel(PROCESSES, name)
