@@ -50,11 +50,7 @@ async def load_campaign_status(
     connection: Connection, campaign_id: CampaignId, *, now: datetime
 ) -> BudgetStatus:
     """Load the status of a campaign that is in the catalog."""
-    [row] = (await load_rows(connection, [campaign_id], [])).campaigns
-    config = build_campaign_config(row, version=0, hold_seconds=HOLDS_NOTHING, now=now)
-    address = campaign_address(campaign_id, config.advertiser_id)
-    states = _require_readable(await load_states(connection, [address]))
-    return build_campaign_status(states.get(address), config, now=now)
+    return (await load_campaign_statuses(connection, [campaign_id], now=now))[campaign_id]
 
 
 async def load_campaign_statuses(

@@ -70,14 +70,8 @@ def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Pa
 
 
 def make_secrets() -> Secrets:
-    return Secrets(
-        jwt_secret=secrets.token_urlsafe(SECRET_BYTES),
-        token_secret=secrets.token_urlsafe(SECRET_BYTES),
-        postgres_password=secrets.token_urlsafe(SECRET_BYTES),
-        valkey_password=secrets.token_urlsafe(SECRET_BYTES),
-        admin_password=secrets.token_urlsafe(PASSWORD_BYTES),
-        sealing_secret=secrets.token_urlsafe(SECRET_BYTES),
-    )
+    made = {name: secrets.token_urlsafe(SECRET_BYTES) for name in Secrets.__struct_fields__}
+    return Secrets(**{**made, "admin_password": secrets.token_urlsafe(PASSWORD_BYTES)})
 
 
 class DataDirectory:
@@ -137,32 +131,25 @@ class DataDirectory:
 
     def read_secrets(self) -> Secrets | None:
         """Return None if the installation was never started."""
-        return self._read(SECRETS_NAME, Secrets)
+        return self.read(SECRETS_NAME, Secrets)
 
     def read_installation(self) -> Installation | None:
         """Return where the installation runs or ran last; None if it was never started."""
-        return self._read(INSTALLATION_NAME, Installation)
+        return self.read(INSTALLATION_NAME, Installation)
 
     def write_secrets(self, value: Secrets) -> None:
-        self._write(SECRETS_NAME, value)
+        self.write(SECRETS_NAME, value)
 
     def write_installation(self, value: Installation) -> None:
-        self._write(INSTALLATION_NAME, value)
-
-    def read(self, name: str, kind: type[T]) -> T | None:
-        """Return None if there is no such file."""
-        return self._read(name, kind)
-
-    def write(self, name: str, value: msgspec.Struct) -> None:
-        """Write a file whole or not at all."""
-        self._write(name, value)
+        self.write(INSTALLATION_NAME, value)
 
     def delete(self, name: str) -> None:
         path = self.path / name
         with _explain_write_errors(path):
             path.unlink(missing_ok=True)
 
-    def _read(self, name: str, kind: type[T]) -> T | None:
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """Return None if there is no such file."""
         path = self.path / name
         try:
             return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -173,7 +160,8 @@ class DataDirectory:
         except msgspec.MsgspecError as error:
             raise InstallationError(f"{path} is damaged: {error}.") from error
 
-    def _write(self, name: str, value: msgspec.Struct) -> None:
+    def write(self, name: str, value: msgspec.Struct) -> None:
+        """Write a file whole or not at all."""
         path = self.path / name
         with _explain_write_errors(path):
             # It gets its name when it is whole; a temporary file is its owner's alone from the start.

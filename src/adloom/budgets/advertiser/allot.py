@@ -82,18 +82,16 @@ def _list_unspent(state: AdvertiserState) -> list[CampaignId]:
 
 
 def _build_give_back(state: AdvertiserState, campaign_id: CampaignId, *, is_all: bool = False) -> Tell:
-    assert state.config is not None
-    return Tell(campaign_address(campaign_id, state.config.advertiser_id), GiveBack(is_all=is_all))
+    return Tell(campaign_address(campaign_id, state.configured.advertiser_id), GiveBack(is_all=is_all))
 
 
 def compute_unallotted(state: AdvertiserState) -> Micros | None:
     """None is unlimited."""
-    assert state.config is not None
-    if not state.config.is_active:
+    if not state.configured.is_active:
         return NOTHING
-    if state.config.daily_budget is None:
+    if state.configured.daily_budget is None:
         return None
-    return Micros(max(0, state.config.daily_budget - state.allotted))
+    return Micros(max(0, state.configured.daily_budget - state.allotted))
 
 
 def _allot(state: AdvertiserState, campaign_id: CampaignId) -> AdvertiserState:
@@ -124,9 +122,8 @@ def _has_an_offer(one: Slice) -> bool:
 
 
 def _build_allotment(state: AdvertiserState, campaign_id: CampaignId) -> Tell:
-    assert state.config is not None
     one = state.slices[campaign_id]
     allotment = Allotment(
         sequence=one.sequence, day=max(one.day, state.day), allotted=Micros(one.allotted_on(state.day))
     )
-    return Tell(campaign_address(campaign_id, state.config.advertiser_id), allotment)
+    return Tell(campaign_address(campaign_id, state.configured.advertiser_id), allotment)

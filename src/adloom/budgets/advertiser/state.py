@@ -57,6 +57,12 @@ class AdvertiserState(msgspec.Struct, frozen=True, kw_only=True):
     is_exhausted: bool = False
 
     @property
+    def configured(self) -> ConfigureAdvertiser:
+        """The configuration; an advertiser without one handles no message."""
+        assert self.config is not None
+        return self.config
+
+    @property
     def committed(self) -> Micros:
         return Micros(sum(one.committed for one in self.slices.values() if one.day == self.day))
 
@@ -72,11 +78,10 @@ def new_advertiser(key: str, now: datetime) -> AdvertiserState:
 
 
 def build_status(state: AdvertiserState) -> AdvertiserStatus:
-    assert state.config is not None
     return AdvertiserStatus(
-        advertiser_id=state.config.advertiser_id,
+        advertiser_id=state.configured.advertiser_id,
         day=state.day,
-        daily_budget=state.config.daily_budget,
+        daily_budget=state.configured.daily_budget,
         spent=state.spent,
         committed=state.committed,
         allotted=state.allotted,

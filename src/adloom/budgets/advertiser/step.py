@@ -72,10 +72,9 @@ def advance_to(state: AdvertiserState, now: datetime) -> AdvertiserState:
 
 
 def _advance(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
-    assert state.config is not None
-    if state.day > date.min and now < build_budget_day(state.day, state.config.timezone).ends_at:
+    if state.day > date.min and now < build_budget_day(state.day, state.configured.timezone).ends_at:
         return state
-    return _roll_day(state, find_budget_day(now, state.config.timezone).day, effects)
+    return _roll_day(state, find_budget_day(now, state.configured.timezone).day, effects)
 
 
 def _roll_day(state: AdvertiserState, day: date, effects: list[Effect]) -> AdvertiserState:
@@ -100,8 +99,7 @@ def _apply_configuration(
     state: AdvertiserState, before: ConfigureAdvertiser | None, effects: list[Effect]
 ) -> AdvertiserState:
     """Serve waiting campaigns, or take back what may no longer be spent; nothing if nothing changed."""
-    config = state.config
-    assert config is not None
+    config = state.configured
     if before is not None and _changed(before, version=config.version) == config:
         return state
     effects.append(Persist())
@@ -116,8 +114,7 @@ def _apply_report(
     state: AdvertiserState, report: SpendReport, now: datetime, effects: list[Effect]
 ) -> AdvertiserState:
     """Answer a report; a repeated one gets the same answer again."""
-    assert state.config is not None
-    advertiser_id = state.config.advertiser_id
+    advertiser_id = state.configured.advertiser_id
     known = state.slices.get(report.campaign_id)
     number = (report.incarnation, report.sequence)
     if known is not None and number < (known.incarnation, known.sequence):
@@ -157,11 +154,10 @@ def _build_slice(report: SpendReport, known: Slice | None, *, oldest: date) -> S
 
 def _publish_transition(state: AdvertiserState, now: datetime, effects: list[Effect]) -> AdvertiserState:
     """Publish when the budget runs out, or is restored: on the transition only."""
-    assert state.config is not None
     is_exhausted = _is_exhausted(state)
     if is_exhausted == state.is_exhausted:
         return state
-    advertiser_id = state.config.advertiser_id
+    advertiser_id = state.configured.advertiser_id
     news = (
         AdvertiserExhausted(advertiser_id=advertiser_id, at=now)
         if is_exhausted
@@ -173,10 +169,9 @@ def _publish_transition(state: AdvertiserState, now: datetime, effects: list[Eff
 
 def _is_exhausted(state: AdvertiserState) -> bool:
     """Whether the rest pays for no offer of any campaign."""
-    assert state.config is not None
-    if state.config.daily_budget is None:
+    if state.configured.daily_budget is None:
         return False
-    unspent = state.config.daily_budget - state.spent
+    unspent = state.configured.daily_budget - state.spent
     if unspent >= max(1, state.cost_max):
         return False  # As nearly always: an advertiser may have thousands of campaigns.
     costs = (one.cost for one in state.slices.values() if one.day == state.day and one.cost > 0)

@@ -92,8 +92,7 @@ def flush_and_publish(state: CampaignState, now: datetime, effects: list[Effect]
 def flush(state: CampaignState, effects: list[Effect]) -> CampaignState:
     if not state.buffer:
         return state
-    assert state.config is not None
-    campaign_id = state.config.campaign_id
+    campaign_id = state.configured.campaign_id
     effects += map(RecordRow, state.buffer)
     days = {row.day for row in state.buffer if row.kind is _CHARGE}
     effects += [
@@ -152,10 +151,11 @@ def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros)
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
     """Whether budget is left for an offer whose hold has expired."""
-    assert state.config is not None
     if not compute_headroom(state, now).fits(amount):
         return False
-    return state.config.daily_budget is None or state.spent_window + amount <= pacing_allowance(state, now)
+    return state.configured.daily_budget is None or state.spent_window + amount <= pacing_allowance(
+        state, now
+    )
 
 
 def _changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None) -> dict[str, Any]:
@@ -174,11 +174,10 @@ def _changes_by_charge(state: CampaignState, row: MoneyRow, lease: Lease | None)
 def _build_row(
     state: CampaignState, kind: MoneyKind, confirm: Confirm, lease: Lease | None, now: datetime
 ) -> MoneyRow:
-    assert state.config is not None
     return MoneyRow(
         kind=kind,
-        campaign_id=state.config.campaign_id,
-        advertiser_id=state.config.advertiser_id,
+        campaign_id=state.configured.campaign_id,
+        advertiser_id=state.configured.advertiser_id,
         day=state.day if lease is None else lease.day,
         window=state.window if lease is None else lease.window,
         amount=confirm.amount,

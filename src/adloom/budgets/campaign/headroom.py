@@ -53,8 +53,7 @@ def compute_headroom(
 
 def pacing_allowance(state: CampaignState, now: datetime) -> int:
     """Return what may be spent of the daily budget by now."""
-    config = state.config
-    assert config is not None
+    config = state.configured
     assert config.daily_budget is not None
     return compute_allowance(
         now, strategy=config.pacing, daily_budget=config.daily_budget, day=current_day(state)
@@ -63,8 +62,7 @@ def pacing_allowance(state: CampaignState, now: datetime) -> int:
 
 def find_exhausted_budget(state: CampaignState) -> BudgetVerdict | None:
     """Return the budget that is used up; a remainder smaller than one offer counts as nothing."""
-    config = state.config
-    assert config is not None
+    config = state.configured
     offer_cost = max(1, state.cost)
     if config.total_budget is not None and config.total_budget - state.spent_total < offer_cost:
         return BudgetVerdict.TOTAL_BUDGET

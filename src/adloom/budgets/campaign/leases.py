@@ -78,12 +78,11 @@ def apply_usage(
 
 def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | None = None) -> None:
     """Ask processes for what they have not given: all of them, or only those that are idle."""
-    assert state.config is not None
     for lease in state.leases.values():
         if lease.unassigned == 0 or lease.closed_second is not None:
             continue
         if idle_until is None or lease.active_second <= idle_until:
-            recall = Recall(campaign_id=state.config.campaign_id, session=lease.session)
+            recall = Recall(campaign_id=state.configured.campaign_id, session=lease.session)
             effects.append(Publish(session_topic(lease.session), recall))
 
 
@@ -101,8 +100,7 @@ def close_session(state: CampaignState, over: SessionOver, effects: list[Effect]
 
 def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Release expired holds, and publish it: others may have them now."""
-    assert state.config is not None
-    until = int(now.timestamp()) - state.config.hold_seconds
+    until = int(now.timestamp()) - state.configured.hold_seconds
     if state.held_since is None or state.held_since > until:
         return state
     leases = {number: lease.expired_until(until) for number, lease in state.leases.items()}
@@ -169,18 +167,17 @@ def _record_usage(state: CampaignState, lease: Lease, usage: LeaseUsage) -> Camp
 
 def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> Lease:
     """Grant what fits: less, the less is left for all processes."""
-    assert state.config is not None
-    if not state.config.is_running or lease.window != state.window:
+    if not state.configured.is_running or lease.window != state.window:
         return lease
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     more = usage.want - lease.unassigned
-    is_modest = has_unmet_demand(state, now) and not usage.is_needed  # Another process has a visitor waiting.
+    # If another process has a visitor waiting, leave it an offer.
+    left_for_others = usage.cost if has_unmet_demand(state, now) and not usage.is_needed else 0
     if left is not None:
-        more = _size_grant(
-            more, left - usage.cost * is_modest, cost=usage.cost, sessions=_count_sessions(state)
-        )
-    if state.config.is_allotted:
-        more = max(0, min(more, compute_spare(state) - usage.cost * is_modest))
+        sessions = _count_sessions(state)
+        more = _size_grant(more, left - left_for_others, cost=usage.cost, sessions=sessions)
+    if state.configured.is_allotted:
+        more = max(0, min(more, compute_spare(state) - left_for_others))
     whole = (lease.unassigned + more) // usage.cost * usage.cost
     return lease.granted_up_to(Micros(max(lease.unassigned, whole)), second=int(now.timestamp()))
 
@@ -196,12 +193,11 @@ def _count_sessions(state: CampaignState) -> int:
 
 
 def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> BudgetVerdict:
-    assert state.config is not None
     if lease.unassigned >= min(usage.want, usage.cost) or lease.window != state.window:
         return BudgetVerdict.GRANTED
     return (
         compute_headroom(state, now, is_paced=True).verdict
-        if state.config.is_running
+        if state.configured.is_running
         else BudgetVerdict.NOT_RUNNING
     )
 
@@ -210,8 +206,7 @@ def _request_missing(
     state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Get what this process lacks from idle processes, and from the advertiser ahead of need."""
-    config = state.config
-    assert config is not None
+    config = state.configured
     if not config.is_running or lease.window != state.window:
         return state
     second = int(now.timestamp())
@@ -239,10 +234,9 @@ def _min_second(*seconds: int | None) -> int | None:
 
 
 def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict: BudgetVerdict) -> Publish:
-    assert state.config is not None
-    day = build_budget_day(lease.day, state.config.timezone)
+    day = build_budget_day(lease.day, state.configured.timezone)
     answer = LeaseAnswer(
-        campaign_id=state.config.campaign_id,
+        campaign_id=state.configured.campaign_id,
         session=usage.session,
         report=usage.report,
         lease=lease.number,
@@ -265,9 +259,8 @@ def _confirm_ownership(lease: Lease) -> list[Effect]:
 
 def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publish:
     """Tell a process that its lease is void."""
-    assert state.config is not None
     answer = LeaseAnswer(
-        campaign_id=state.config.campaign_id,
+        campaign_id=state.configured.campaign_id,
         session=usage.session,
         report=usage.report,
         lease=0,
@@ -280,11 +273,10 @@ def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publi
 
 
 def _build_release(state: CampaignState, lease: Lease, amount: Micros, now: datetime) -> MoneyRow:
-    assert state.config is not None
     return MoneyRow(
         kind=MoneyKind.RELEASE,
-        campaign_id=state.config.campaign_id,
-        advertiser_id=state.config.advertiser_id,
+        campaign_id=state.configured.campaign_id,
+        advertiser_id=state.configured.advertiser_id,
         day=lease.day,
         window=lease.window,
         amount=amount,

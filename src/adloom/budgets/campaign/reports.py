@@ -19,8 +19,7 @@ from adloom.runtime.actors.actor import Effect, Persist, Publish, Tell
 
 
 def build_spend_update(state: CampaignState, now: datetime) -> SpendUpdate:
-    config = state.config
-    assert config is not None
+    config = state.configured
     return SpendUpdate(
         campaign_id=config.campaign_id,
         advertiser_id=config.advertiser_id,
@@ -46,11 +45,12 @@ def publish_transition(state: CampaignState, now: datetime, effects: list[Effect
     verdict = find_exhausted_budget(state)
     if verdict is state.exhausted:
         return state
-    assert state.config is not None
     if verdict is None:
-        effects.append(Publish(SPEND_TOPIC, CampaignRestored(campaign_id=state.config.campaign_id, at=now)))
+        effects.append(
+            Publish(SPEND_TOPIC, CampaignRestored(campaign_id=state.configured.campaign_id, at=now))
+        )
     elif state.exhausted is None:
-        news = CampaignExhausted(campaign_id=state.config.campaign_id, verdict=verdict, at=now)
+        news = CampaignExhausted(campaign_id=state.configured.campaign_id, verdict=verdict, at=now)
         effects.append(Publish(SPEND_TOPIC, news))
     effects.append(Persist())
     return msgspec.structs.replace(state, exhausted=verdict)
@@ -82,8 +82,7 @@ def compute_spare(state: CampaignState) -> Micros:
 
 def queue_report(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
     """Report to the advertiser now, or as soon as it has answered the last report."""
-    assert state.config is not None
-    if state.config.advertiser_id is None:
+    if state.configured.advertiser_id is None:
         return state
     if state.report is not None:
         return state if state.has_news else _changed(state, has_news=True)
@@ -157,8 +156,7 @@ def _limit_to_own_budgets(state: CampaignState, amount: Micros, now: datetime) -
 def _send_report(
     state: CampaignState, now: datetime, effects: list[Effect], *, attempts: int
 ) -> CampaignState:
-    config = state.config
-    assert config is not None
+    config = state.configured
     assert config.advertiser_id is not None
     delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
     committed = state.committed_today

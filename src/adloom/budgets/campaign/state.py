@@ -51,6 +51,12 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     exhausted: BudgetVerdict | None = None
 
     @property
+    def configured(self) -> ConfigureCampaign:
+        """The configuration; a campaign without one handles no message."""
+        assert self.config is not None
+        return self.config
+
+    @property
     def spent_today(self) -> Micros:
         """Of today's budget, over all windows that an admin has opened."""
         return Micros(self.spent_by_day.get(self.day, 0))
@@ -105,13 +111,11 @@ def new_campaign(key: str, now: datetime) -> CampaignState:
 
 
 def current_day(state: CampaignState) -> BudgetDay:
-    assert state.config is not None
-    return build_budget_day(state.day, state.config.timezone)
+    return build_budget_day(state.day, state.configured.timezone)
 
 
 def find_day(state: CampaignState, now: datetime) -> date:
     """Days never go back, whatever clocks and zones do."""
-    assert state.config is not None
     if state.day > date.min and now < current_day(state).ends_at:
         return state.day
-    return max(state.day, find_budget_day(now, state.config.timezone).day)
+    return max(state.day, find_budget_day(now, state.configured.timezone).day)

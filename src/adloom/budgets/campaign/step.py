@@ -158,8 +158,7 @@ def _apply_configuration(
     state: CampaignState, before: CampaignState, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     """Recall what may no longer be given, and publish; nothing if nothing changed."""
-    config = state.config
-    assert config is not None
+    config = state.configured
     if before.config is not None and _changed(before.config, version=config.version) == config:
         return state
     if not config.is_running or compute_headroom(state, now).amount == NOTHING:
@@ -181,14 +180,13 @@ def _open_window(state: CampaignState, now: datetime, effects: list[Effect]) -> 
 
 def _next_due(state: CampaignState, now: datetime) -> datetime | None:
     """When something falls due next; an idle campaign sets no timer."""
-    assert state.config is not None
     due: list[datetime] = []
     if state.flush_at is not None:
         due.append(state.flush_at)
     if state.report is not None:
         due.append(state.report.again_at)
     if state.held_since is not None:
-        expires_at = datetime.fromtimestamp(state.held_since + state.config.hold_seconds, now.tzinfo)
+        expires_at = datetime.fromtimestamp(state.held_since + state.configured.hold_seconds, now.tzinfo)
         due.append(max(now, expires_at))
     if state.exhausted is BudgetVerdict.DAILY_BUDGET:
         due.append(current_day(state).ends_at)

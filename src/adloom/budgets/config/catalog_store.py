@@ -21,11 +21,12 @@ CAMPAIGNS: Final = """
            campaign.budget_daily_paisa, campaign.budget_total_paisa,
            campaign.pacing_strategy::text AS pacing_strategy, campaign.timezone,
            payer.public_id AS payer_id, payer.deleted_at IS NOT NULL AS payer_is_deleted,
-           payer.daily_budget_paisa AS payer_budget_paisa, payer.timezone AS payer_timezone
+           payer.daily_budget_paisa AS payer_daily_budget_paisa, payer.timezone AS payer_timezone
       FROM campaigns AS campaign
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
      WHERE campaign.public_id = ANY ($1::uuid[])
 """
+PAYER_FIELDS: Final = ("id", "is_deleted", "daily_budget_paisa", "timezone")
 ADVERTISERS: Final = """
     SELECT public_id AS id, deleted_at IS NOT NULL AS is_deleted, daily_budget_paisa, timezone, blocked_sites
       FROM advertisers WHERE public_id = ANY ($1::uuid[])
@@ -98,20 +99,20 @@ class BudgetCatalog:
             if version < since or await connection.fetchval(OLDEST_CHANGE) > since + 1:
                 return version, None
             rows = await connection.fetch(CHANGED, since) if version > since else []
-        return version, [Address(row["kind"], row["key"]) for row in rows]
+        return version, [Address(*row) for row in rows]
 
     async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
         """Return those that have a state."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         async with self._connection() as connection:
             rows = await connection.fetch(KEPT, kinds, keys)
-        return [Address(row["kind"], row["key"]) for row in rows]
+        return [Address(*row) for row in rows]
 
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
         """List actors that have a state, after an address."""
         async with self._connection() as connection:
             rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
-        return [Address(row["kind"], row["key"]) for row in rows]
+        return [Address(*row) for row in rows]
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
@@ -140,23 +141,6 @@ async def load_rows(
 
 
 def _campaign(row: Record) -> CampaignRow:
-    payer = None
-    if row["payer_id"] is not None:
-        payer = AdvertiserRow(
-            id=row["payer_id"],
-            is_deleted=row["payer_is_deleted"],
-            daily_budget_paisa=row["payer_budget_paisa"],
-            timezone=row["payer_timezone"],
-        )
-    return CampaignRow(
-        id=row["id"],
-        advertiser=payer,
-        status=row["status"],
-        is_deleted=row["is_deleted"],
-        starts_at=row["starts_at"],
-        ends_at=row["ends_at"],
-        budget_daily_paisa=row["budget_daily_paisa"],
-        budget_total_paisa=row["budget_total_paisa"],
-        pacing_strategy=row["pacing_strategy"],
-        timezone=row["timezone"],
-    )
+    fields = dict(row)
+    payer = {name: fields.pop(f"payer_{name}") for name in PAYER_FIELDS}
+    return CampaignRow(advertiser=None if payer["id"] is None else AdvertiserRow(**payer), **fields)

@@ -22,8 +22,8 @@ from adloom.core.ids import CampaignId
 from adloom.runtime.actors.actor import Address
 
 # An actor that was just configured may have no stored state yet.
-LATELY_SECONDS: Final = 60.0
-LATELY_MAX: Final = 100_000
+RECENT_SECONDS: Final = 60.0
+RECENT_MAX: Final = 100_000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class EntityConfigurer:
         self._catalog = catalog
         self._clock = clock
         self._hold_seconds = hold_seconds
-        self._lately: dict[Address, float] = {}  # In order of time.
+        self._recent: dict[Address, float] = {}  # In order of time.
 
     async def load_first_messages(
         self, addresses: Sequence[Address]
@@ -68,19 +68,19 @@ class EntityConfigurer:
 
     def filter_recent(self, addresses: Iterable[Address]) -> list[Address]:
         """Return those that may just have got an older configuration than the catalog's."""
-        oldest = self._seconds() - LATELY_SECONDS
-        return [address for address in addresses if self._lately.get(address, oldest) > oldest]
+        oldest = self._seconds() - RECENT_SECONDS
+        return [address for address in addresses if self._recent.get(address, oldest) > oldest]
 
     def _note(self, addresses: Iterable[Address]) -> None:
         now = self._seconds()
         for address in addresses:
-            self._lately.pop(address, None)
-            self._lately[address] = now
-        while self._lately:
-            first = next(iter(self._lately))
-            if self._lately[first] > now - LATELY_SECONDS and len(self._lately) <= LATELY_MAX:
+            self._recent.pop(address, None)
+            self._recent[address] = now
+        while self._recent:
+            first = next(iter(self._recent))
+            if self._recent[first] > now - RECENT_SECONDS and len(self._recent) <= RECENT_MAX:
                 break
-            del self._lately[first]
+            del self._recent[first]
 
     def _seconds(self) -> float:
         return self._clock.now().timestamp()

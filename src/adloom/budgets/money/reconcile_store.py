@@ -64,12 +64,12 @@ ENTRIES: Final = """
       FROM money_entries WHERE day = $1
 """
 REPORTED: Final = """
-    SELECT coalesce(sum(spent_micros) FILTER (WHERE kind = 'campaign'), 0)::bigint AS campaigns,
-           coalesce(sum(spent_micros) FILTER (WHERE kind = 'advertiser'), 0)::bigint AS advertisers
+    SELECT coalesce(sum(spent_micros) FILTER (WHERE kind = 'campaign'), 0)::bigint AS campaigns_reported,
+           coalesce(sum(spent_micros) FILTER (WHERE kind = 'advertiser'), 0)::bigint AS advertisers_reported
       FROM spend_days WHERE day = $1
 """
 _DIFFERENCES: Final = """
-    SELECT '{kind}' AS kind, id, coalesce(charged.micros, 0) AS charged, coalesce(said.micros, 0) AS said
+    SELECT '{kind}' AS kind, id, coalesce(charged.micros, 0) AS charged, coalesce(said.micros, 0) AS reported
       FROM (SELECT {kind}_id AS id, sum(amount_micros)::bigint AS micros FROM money_entries
              WHERE day = $1 AND kind = 'charge' AND {kind}_id IS NOT NULL GROUP BY 1) AS charged
       FULL JOIN (SELECT id, spent_micros AS micros FROM spend_days WHERE kind = '{kind}' AND day = $1) AS said
@@ -88,25 +88,13 @@ async def reconcile_day(connection: Connection, day: date) -> DayReconciliation:
     """Read one snapshot; at most `DIFFERENCES_MAX` differences."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         entries = await connection.fetchrow(ENTRIES, day, timeout=STATEMENT_SECONDS_MAX)
-        said = await connection.fetchrow(REPORTED, day, timeout=STATEMENT_SECONDS_MAX)
+        reported = await connection.fetchrow(REPORTED, day, timeout=STATEMENT_SECONDS_MAX)
         differences = await connection.fetch(DIFFERENCES, day, DIFFERENCES_MAX, timeout=STATEMENT_SECONDS_MAX)
     assert entries is not None
-    assert said is not None
+    assert reported is not None
     return DayReconciliation(
         day=day,
-        charges=entries["charges"],
-        bill=Micros(entries["bill"]),
-        campaigns=entries["campaigns"],
-        campaigns_reported=Micros(said["campaigns"]),
-        advertisers=entries["advertisers"],
-        advertisers_reported=Micros(said["advertisers"]),
-        without_advertiser=Micros(entries["without_advertiser"]),
-        unbilled=Micros(entries["unbilled"]),
-        released=Micros(entries["released"]),
-        differences=tuple(
-            SpendDifference(
-                kind=row["kind"], id=row["id"], charged=Micros(row["charged"]), reported=Micros(row["said"])
-            )
-            for row in differences
-        ),
+        differences=tuple(SpendDifference(**row) for row in differences),
+        **entries,
+        **reported,
     )

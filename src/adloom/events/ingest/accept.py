@@ -3,18 +3,17 @@
 # pure
 
 from datetime import datetime
-from typing import Annotated, Final, Protocol, TypeAlias
+from typing import Annotated, Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
-from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
-from adloom.core.money import Micros
+from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.ingest.ivt.flags import TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys, TokenRejection, TrackingTokenInvalidError
-from adloom.events.log.event import ChargedBy, Click, Event, Impression, Mark, resolve_occurred_at
+from adloom.events.log.event import Click, Event, Impression, Mark, resolve_occurred_at
 
 # The bounds are those of the columns; the address of a page has none there, so it gets one here.
 CorrelationId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -86,48 +85,17 @@ class CatalogIds(Protocol):
         ...
 
 
-class Attribution(msgspec.Struct, frozen=True, gc=False):
-    """When an event happened, and the offer that it belongs to."""
-
-    occurred_at: datetime
-    received_at: datetime
-    campaign_id: CampaignId | None
-    request_id: RequestId | None = None
-    slot: int | None = None
-    marks: tuple[Mark, ...] = ()
-    offered_at: int = 0
-    lease: int = 0
-    charge: Micros = Micros(0)
-    charged_by: ChargedBy = ChargedBy.IMPRESSION
-
-
-def validate_report(report: Report, *, known: CatalogIds, tokens: TokenKeys, now: datetime) -> Attribution:
-    """Attribute a report to its offer where it has a token; raise what is wrong with it."""
+def validate_report(
+    report: Report, *, known: CatalogIds, tokens: TokenKeys, now: datetime
+) -> OfferToken | None:
+    """Return the offer of a report that has a token; raise what is wrong with it."""
     _check_ids(report, known)
-    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
     if report.tracking_token is None:
-        return Attribution(occurred_at, now, report.campaign_id, marks=marks)
+        return None
     offer = verify_token(report.tracking_token.encode(), tokens=tokens, now=now)
     if not _fits(offer, report):
         raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
-    return attribute_to_offer(offer, occurred_at, now=now, marks=marks)
-
-
-def attribute_to_offer(
-    offer: OfferToken, occurred_at: datetime, *, now: datetime, marks: tuple[Mark, ...] = ()
-) -> Attribution:
-    return Attribution(
-        occurred_at,
-        now,
-        offer.campaign_id,
-        request_id=offer.request_id,
-        slot=offer.slot,
-        marks=(*marks, Mark.TOKEN_EXPIRED) if offer.is_expired else marks,
-        offered_at=int(offer.issued_at.timestamp()),
-        lease=offer.lease,
-        charge=offer.charge,
-        charged_by=offer.charged_by,
-    )
+    return offer
 
 
 def build_impression_report(offer: OfferToken, user_id: UUID | None) -> ImpressionRequest:
@@ -150,33 +118,41 @@ def build_click_report(offer: OfferToken, destination: str) -> ClickRequest:
     )
 
 
-def build_event(report: Report, attribution: Attribution, info: RequestInfo, flags: TrafficFlags) -> Event:
+def build_event(
+    report: Report, offer: OfferToken | None, info: RequestInfo, flags: TrafficFlags, *, now: datetime
+) -> Event:
     """Build the event of an accepted report; the request adds what the report leaves out."""
+    occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
+    more: dict[str, Any] = {}
+    if offer is not None:
+        marks = (*marks, Mark.TOKEN_EXPIRED) if offer.is_expired else marks
+        more = {
+            "request_id": offer.request_id,
+            "slot": offer.slot,
+            "offered_at": int(offer.issued_at.timestamp()),
+            "lease": offer.lease,
+            "charge": offer.charge,
+            "charged_by": offer.charged_by,
+        }
     if isinstance(report, ImpressionRequest):
-        kind, link = Impression, {"referrer_url": report.referrer_url}
+        kind, more["referrer_url"] = Impression, report.referrer_url
     else:
-        kind, link = Click, {"destination_url": report.destination_url}
+        kind, more["destination_url"] = Click, report.destination_url
     return kind(
         correlation_id=report.correlation_id,
         banner_id=report.banner_id,
         placement_id=report.placement_id,
-        campaign_id=attribution.campaign_id,
-        occurred_at=attribution.occurred_at,
-        received_at=attribution.received_at,
-        request_id=attribution.request_id,
-        slot=attribution.slot,
-        offered_at=attribution.offered_at,
-        lease=attribution.lease,
-        charge=attribution.charge,
-        charged_by=attribution.charged_by,
+        campaign_id=report.campaign_id if offer is None else offer.campaign_id,
+        occurred_at=occurred_at,
+        received_at=now,
         session_id=report.session_id,
         user_id=report.user_id,
         device_type=report.device_type or info.device_type,
         country_code=report.country_code.upper() if report.country_code else info.country_code,
         page_url=report.page_url,
         client_network=flags.client_network,
-        marks=attribution.marks + flags.marks,
-        **link,
+        marks=marks + flags.marks,
+        **more,
     )
 
 

@@ -18,7 +18,6 @@ from adloom.events.ingest.accept import (
     ImpressionRequest,
     Report,
     RequestInfo,
-    attribute_to_offer,
     build_click_report,
     build_event,
     build_impression_report,
@@ -155,18 +154,17 @@ class EventRoutes:
         sender, info = self._identify_sender(request), self._read_request_info(request)
 
         def accept(report: Report) -> bytes:
-            attribution = validate_report(report, known=known, tokens=self._tokens, now=now)
+            offer = validate_report(report, known=known, tokens=self._tokens, now=now)
             # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-            return encode_event(build_event(report, attribution, info, self._flag_event(sender, now)))
+            return encode_event(build_event(report, offer, info, self._flag_event(sender, now), now=now))
 
         return accept
 
     def _encode_offered(
         self, report: Report, offer: OfferToken, request: FastRequest, now: datetime
     ) -> bytes:
-        attribution = attribute_to_offer(offer, now, now=now)
         flags = self._flag_event(self._identify_sender(request), now)
-        return encode_event(build_event(report, attribution, self._read_request_info(request), flags))
+        return encode_event(build_event(report, offer, self._read_request_info(request), flags, now=now))
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""

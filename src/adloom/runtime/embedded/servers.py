@@ -15,8 +15,7 @@ from adloom.runtime.supervisor.child import ChildSpec
 PORT_FIRST = 21_000
 PORT_COUNT = 10_000
 # Together with the product's own processes this stays under the 10 s that a stop may take.
-VALKEY_STOP_SECONDS_MAX = 0.8
-POSTGRES_STOP_SECONDS_MAX = 1.8
+STOP_SECONDS_MAX = {"valkey": 0.8, "postgres": 1.8}
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +50,8 @@ def describe_servers(
     return Servers(
         database_url=database_url or postgres.url,
         redis_url=redis_url or valkey.url,
-        postgres=None if database_url else _postgres_child(postgres, data_directory),
-        valkey=None if redis_url else _valkey_child(valkey, data_directory),
+        postgres=None if database_url else _describe_child(postgres, data_directory),
+        valkey=None if redis_url else _describe_child(valkey, data_directory),
     )
 
 
@@ -61,11 +60,8 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
     if given := variables.get("DATABASE_URL"):
         return given
     last, secrets = _require_started(directory, "DATABASE_URL")
-    if last.postgres_port is None:
-        raise _unknown(directory, "DATABASE_URL")
-    return EmbeddedPostgres(
-        directory.path / "postgres", port=last.postgres_port, password=secrets.postgres_password
-    ).url
+    port = _require_port(last.postgres_port, directory, "DATABASE_URL")
+    return EmbeddedPostgres(directory.path / "postgres", port=port, password=secrets.postgres_password).url
 
 
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
@@ -73,11 +69,8 @@ def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> st
     if given := variables.get("REDIS_URL"):
         return given
     last, secrets = _require_started(directory, "REDIS_URL")
-    if last.valkey_port is None:
-        raise _unknown(directory, "REDIS_URL")
-    return EmbeddedValkey(
-        directory.path / "valkey", port=last.valkey_port, password=secrets.valkey_password
-    ).url
+    port = _require_port(last.valkey_port, directory, "REDIS_URL")
+    return EmbeddedValkey(directory.path / "valkey", port=port, password=secrets.valkey_password).url
 
 
 def _require_started(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
@@ -90,27 +83,20 @@ def _require_started(directory: DataDirectory, variable: str) -> tuple[Installat
     return last, secrets
 
 
-def _unknown(directory: DataDirectory, variable: str) -> InstallationError:
-    return InstallationError(
-        f"The installation in {directory.path} was started with {variable}: set it here too."
-    )
+def _require_port(port: int | None, directory: DataDirectory, variable: str) -> int:
+    if port is None:
+        raise InstallationError(
+            f"The installation in {directory.path} was started with {variable}: set it here too."
+        )
+    return port
 
 
-def _postgres_child(postgres: EmbeddedPostgres, data_directory: Path) -> ChildSpec:
+def _describe_child(server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path) -> ChildSpec:
+    program = server.program
     return ChildSpec(
-        program=postgres.program,
-        prepare=postgres.prepare,
-        wait_until_ready=postgres.wait_until_ready,
-        log_file=data_directory / "logs" / "postgres.log",
-        stop_seconds_max=POSTGRES_STOP_SECONDS_MAX,
-    )
-
-
-def _valkey_child(valkey: EmbeddedValkey, data_directory: Path) -> ChildSpec:
-    return ChildSpec(
-        program=valkey.program,
-        prepare=valkey.prepare,
-        wait_until_ready=valkey.wait_until_ready,
-        log_file=data_directory / "logs" / "valkey.log",
-        stop_seconds_max=VALKEY_STOP_SECONDS_MAX,
+        program=program,
+        prepare=server.prepare,
+        wait_until_ready=server.wait_until_ready,
+        log_file=data_directory / "logs" / f"{program.name}.log",
+        stop_seconds_max=STOP_SECONDS_MAX[program.name],
     )

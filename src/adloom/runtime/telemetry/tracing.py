@@ -18,8 +18,7 @@ gets the handler itself back when tracing is off, so that a request pays nothing
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
 
 from adloom import VERSION
 from adloom.runtime.settings import Telemetry
@@ -44,14 +43,11 @@ class TraceSpan(Protocol):
     def set_attribute(self, key: str, value: Attribute, /) -> None: ...
 
 
-class Tracing:
+class Tracing(AbstractContextManager["Tracing"]):
     """Tracing of this process: on from `configure_tracing` until it is closed."""
 
     def __init__(self, provider: "TracerProvider | None") -> None:
         self._provider = provider
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
@@ -118,20 +114,10 @@ def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callabl
     return call_counted
 
 
-class _NoSpan:
+class _NoSpan(AbstractContextManager["_NoSpan"]):
     """What a span is when tracing is off: the same object every time."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        pass
+    def __exit__(self, *_error: object) -> None: ...
 
     def set_attribute(self, key: str, value: Attribute, /) -> None: ...
 

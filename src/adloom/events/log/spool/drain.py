@@ -32,7 +32,7 @@ HANDOVER_BYTES: Final = 64 * 2**10
 WAIT_SECONDS_MAX: Final = 0.5  # How long new events wait for what is being drained.
 DRAINED_PER_SPOOLED: Final = 2  # Otherwise a steady overload would keep the spool from ever draining.
 UNABLE_SECONDS: Final = 5.0
-COURTESY_SHARE: Final = 0.5  # Events that no request waits for may take this share of the bytes.
+UNAWAITED_SHARE: Final = 0.5  # Of the bytes, that events may take which no request waits for.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -115,7 +115,7 @@ class DiskSpool:
     @property
     def has_room_to_spare(self) -> bool:
         """Whether it should take events that no request waits for."""
-        return self._backlog.has_room(share=COURTESY_SHARE)
+        return self._backlog.has_room(share=UNAWAITED_SHARE)
 
     @property
     def waiting_bytes(self) -> int:
