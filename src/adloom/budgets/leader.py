@@ -22,9 +22,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class LeaderLock(Protocol):
     """A lock that one worker holds at a time."""
 
-    async def acquire(self) -> bool:
-        """Acquire or renew the lock; return whether we hold it."""
-        ...
+    async def acquire(self) -> bool: ...
 
     async def release(self) -> None: ...
 

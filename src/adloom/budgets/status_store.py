@@ -49,7 +49,6 @@ async def load_states(connection: Connection, addresses: Iterable[Address]) -> d
 async def load_campaign_status(
     connection: Connection, campaign_id: CampaignId, *, now: datetime
 ) -> BudgetStatus:
-    """Load the status of a campaign that is in the catalog."""
     return (await load_campaign_statuses(connection, [campaign_id], now=now))[campaign_id]
 
 
@@ -68,7 +67,6 @@ async def load_campaign_statuses(
 
 
 async def load_window(connection: Connection, address: Address) -> int | None:
-    """Return the daily window of the stored state; None if there is none."""
     state = _require_readable(await load_states(connection, [address])).get(address)
     return None if state is None else state.window
 
@@ -76,7 +74,6 @@ async def load_window(connection: Connection, address: Address) -> int | None:
 async def load_advertiser_status(
     connection: Connection, advertiser_id: AdvertiserId, *, now: datetime
 ) -> AdvertiserBudgetStatus:
-    """Load the status of an advertiser that is in the catalog."""
     [row] = (await load_rows(connection, [], [advertiser_id])).advertisers
     config = build_advertiser_config(row, version=0)
     address = advertiser_address(advertiser_id)

@@ -38,12 +38,13 @@ ROW_ERRORS: Final = (*VALUE_ERRORS, asyncpg.IntegrityConstraintViolationError)
 
 
 async def read_cursor(pool: Pool, projection: str) -> str:
-    """Return the last entry that was applied; the row is made at the first call."""
-    # Followers ask often, so a row that is there is not written.
-    cursor: str | None = await pool.fetchval(CURSOR, projection)
-    if cursor is None:
-        await ensure_cursor(pool, projection)
-        cursor = await pool.fetchval(CURSOR, projection)
+    """Return the last entry that was applied; the row is made at the first call. UnavailableError when away."""
+    with translate_database_errors("The database does not return the cursor"):
+        # Followers ask often, so a row that is there is not written.
+        cursor: str | None = await pool.fetchval(CURSOR, projection)
+        if cursor is None:
+            await ensure_cursor(pool, projection)
+            cursor = await pool.fetchval(CURSOR, projection)
     assert cursor is not None
     return cursor
 

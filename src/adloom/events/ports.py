@@ -47,7 +47,6 @@ class LogConsumer(Protocol):
 
     async def release(self) -> None:
         """Give the lock back, so that another worker need not wait for its end."""
-        ...
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
         """Return the entries after `after`, none beyond `until`; None when another worker has the lock.
@@ -59,7 +58,6 @@ class LogConsumer(Protocol):
 
     async def wait(self, after: str, *, seconds: float) -> None:
         """Return as soon as there is an entry after `after`, or after `seconds`."""
-        ...
 
     async def count_try(self, entry_id: str) -> int:
         """Count that an entry was tried alone and failed; return the number of tries of all workers."""
@@ -67,7 +65,6 @@ class LogConsumer(Protocol):
 
     async def add_dead_letter(self, entry: LogEntry, *, reason: str, tries: int, again: bytes) -> None:
         """Put an entry aside; repeated calls keep it once. `again` is what a retry appends."""
-        ...
 
 
 class ProjectionStore(Protocol):

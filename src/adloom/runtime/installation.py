@@ -116,7 +116,6 @@ class DataDirectory:
             os.close(lock)
 
     def holder_pid(self) -> int | None:
-        """Return the process that has locked the folder."""
         try:
             lock = os.open(self.path / LOCK_NAME, os.O_RDWR)
         except OSError:
@@ -178,7 +177,6 @@ class DataDirectory:
 
 
 def find_jwt_secret(variables: Mapping[str, str], directory: DataDirectory) -> str:
-    """Return the secret that the control plane of an installation signs with; the environment wins."""
     if given := variables.get("JWT_SECRET"):
         return given
     secrets = directory.read_secrets()

@@ -49,11 +49,9 @@ class Filters:
         self._conditions: list[str] = []
 
     def add(self, condition: str, *values: object) -> None:
-        """Add a condition."""
         self._conditions.append(condition.format(*(self.bind(value) for value in values)))
 
     def add_given(self, condition: str, value: object | None) -> None:
-        """Add a condition if there is a value."""
         if value is not None:
             self.add(condition, value)
 
@@ -66,7 +64,6 @@ class Filters:
             )
 
     def bind(self, value: object) -> str:
-        """Bind a value, and return its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
@@ -77,7 +74,6 @@ class Filters:
 
 
 def escape_like(text: str) -> str:
-    """Escape the wildcards of LIKE."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 

@@ -16,7 +16,6 @@ class DatabaseError(Exception):
 
 
 async def upgrade_schema(database_url: str) -> str:
-    """Apply the missing migrations, and return the revision."""
     try:
         return await _upgrade(database_url)
     except POSTGRES_AWAY as error:

@@ -36,17 +36,24 @@ async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
 
     It does not repeat a command by itself: only the caller knows whether that is safe.
     """
-    client = Redis.from_url(
-        redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
-        socket_connect_timeout=CONNECT_SECONDS_MAX,
-        socket_timeout=ANSWER_SECONDS_MAX,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=30,
-    )
+    client = make_client(redis_url)
     try:
         yield client
     finally:
         await client.aclose()
+
+
+def make_client(
+    redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX, is_decoding: bool = False
+) -> Valkey:
+    return Redis.from_url(
+        redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
+        decode_responses=is_decoding,
+        socket_connect_timeout=CONNECT_SECONDS_MAX,
+        socket_timeout=answer_seconds_max,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=30,
+    )
 
 
 class DedicatedConnection:
@@ -240,6 +247,5 @@ class ValkeyLock:
         return taken > 0
 
     async def release(self) -> None:
-        """Give the lock back if it is ours."""
         with unavailable_when_away(f"It is not known who holds {self.key}"):
             await self._release([self.key], [self.holder])

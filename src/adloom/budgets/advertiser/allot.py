@@ -50,7 +50,6 @@ def serve(
 
 
 def serve_waiting(state: AdvertiserState, effects: list[Effect]) -> AdvertiserState:
-    """Allot what is left by now to campaigns that were turned away."""
     for campaign_id in state.waiting:
         if compute_unallotted(state) == NOTHING:
             break

@@ -114,7 +114,6 @@ def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
 
 
 def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
-    """Leave out buffered offers, and repeats."""
     known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
     new: dict[tuple[int, int], Confirm] = {}
     for confirm in confirms:
@@ -150,7 +149,6 @@ def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros)
 
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:
-    """Whether budget is left for an offer whose hold has expired."""
     if not compute_headroom(state, now).fits(amount):
         return False
     return state.configured.daily_budget is None or state.spent_window + amount <= pacing_allowance(

@@ -52,7 +52,6 @@ def compute_headroom(
 
 
 def pacing_allowance(state: CampaignState, now: datetime) -> int:
-    """Return what may be spent of the daily budget by now."""
     config = state.configured
     assert config.daily_budget is not None
     return compute_allowance(

@@ -52,7 +52,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outstanding(self) -> Micros:
-        """What may still be spent out of this lease."""
         return Micros(self.granted - self.charged - self.expired)
 
     @property
@@ -83,7 +82,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return amount <= held + (self.held.get(self.closed_second, 0) if second != self.closed_second else 0)
 
     def reported_given(self, given: tuple[tuple[int, int], ...], *, report: int, second: int) -> "Lease":
-        """Apply what a process gave since its last report."""
         assert report > self.reported, "reports are taken once, in order"
         if not given:
             return _changed(self, reported=report)

@@ -258,7 +258,6 @@ def _confirm_ownership(lease: Lease) -> list[Effect]:
 
 
 def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publish:
-    """Tell a process that its lease is void."""
     answer = LeaseAnswer(
         campaign_id=state.configured.campaign_id,
         session=usage.session,

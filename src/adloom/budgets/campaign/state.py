@@ -63,12 +63,10 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outstanding(self) -> Micros:
-        """What may still be spent out of all leases."""
         return Micros(sum(lease.outstanding for lease in self.leases.values()))
 
     @property
     def outstanding_of_window(self) -> Micros:
-        """What may still be spent out of this window's leases."""
         return Micros(sum(lease.outstanding for lease in self.leases.values() if lease.window == self.window))
 
     @property

@@ -50,9 +50,7 @@ ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 class AddressLookup(Protocol):
     """Finds the addresses of campaigns."""
 
-    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]:
-        """Campaigns that are not in the catalog are left out."""
-        ...
+    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]: ...
 
 
 class NullHost:

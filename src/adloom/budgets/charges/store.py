@@ -32,17 +32,13 @@ class ChargeStore:
         self._projection = projection
 
     async def read_cursor(self) -> str:
-        """Return the last entry whose charges are durable."""
-        with _database_errors():
-            return await read_cursor(self._pool, self._projection)
+        return await read_cursor(self._pool, self._projection)
 
     async def move(self, after: str, cursor: str) -> None:
-        """Raise CursorMovedError if the cursor is not at `after`."""
         with _database_errors():
             await move_cursor(self._pool, self._projection, after=after, cursor=cursor)
 
     async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
-        """Return the offers that are in the money ledger, billed or not."""
         return await self._find_offers(CHARGED, offers)
 
     async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:

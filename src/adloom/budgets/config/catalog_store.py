@@ -102,21 +102,18 @@ class BudgetCatalog:
         return version, [Address(*row) for row in rows]
 
     async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
-        """Return those that have a state."""
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
         async with self._connection() as connection:
             rows = await connection.fetch(KEPT, kinds, keys)
         return [Address(*row) for row in rows]
 
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
-        """List actors that have a state, after an address."""
         async with self._connection() as connection:
             rows = await connection.fetch(EVERYONE, after.kind, after.key, [ADVERTISER, CAMPAIGN], count_max)
         return [Address(*row) for row in rows]
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        """Read at one version."""
         try:
             async with (
                 self._pool.acquire() as connection,

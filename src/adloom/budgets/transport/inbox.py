@@ -278,7 +278,6 @@ class Inbox:
         return [key for key, done in closing.items() if done.exception() is None]
 
     async def _publish_void(self) -> None:
-        """Tell processes whose sessions are over."""
         void, self._void = self._void, set()
         if void:
             try:

@@ -87,7 +87,6 @@ class SessionStore:
             await self._pool.execute(FORGET_OVER, now - KEPT_AFTER_END)
 
     async def list_leases(self, session: int, *, count_max: int) -> list[str]:
-        """Return the keys of campaigns in which a session has leases."""
         with unavailable_when_away("The sessions are not known"):
             return [row["key"] for row in await self._pool.fetch(LEASES, session, count_max)]
 

@@ -11,9 +11,8 @@ from typing import Final
 
 from adloom.budgets.transport.wire import SESSION_SECONDS_MAX
 
-REMEMBERED_MAX: Final = (
-    100_000  # Sessions that are over; an older one that speaks again holds no lease any more.
-)
+# Sessions that are over; an older one that speaks again holds no lease any more.
+REMEMBERED_MAX: Final = 100_000
 
 
 class DeliverySessions:
@@ -58,7 +57,6 @@ class DeliverySessions:
             self._heard_at[session] = at
 
     def find_silent(self, *, at: float) -> list[int]:
-        """Return sessions that were not heard for too long."""
         silent: list[int] = []
         for session, heard_at in self._heard_at.items():
             # The same sum as in `next_silence_at`, so that rounding cannot differ.

@@ -115,7 +115,6 @@ def encode_updates(news: Sequence[BudgetUpdate]) -> bytes:
 
 
 def decode_updates(data: bytes) -> list[BudgetUpdate]:
-    """Decode updates; those that this version cannot read are left out."""
     return _read(data, _all_news, _one_news)
 
 
@@ -129,7 +128,6 @@ def _read(
 
 
 def _readable(data: bytes, single: "msgspec.msgpack.Decoder[Any]") -> list[Any]:
-    """Decode one by one what cannot be decoded together."""
     found: list[Any] = []
     try:
         parts = _parts.decode(data)

@@ -8,8 +8,7 @@ recorded, only what was served goes into the log.
 
 import struct
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from types import TracebackType
-from typing import Final, Self, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, decode_event, parse_entry_id
@@ -17,9 +16,8 @@ from adloom.events.log.stream import FIELD, STREAM
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 SIDE_STREAM: Final = f"{STREAM}:auctions"
-WAITING_BYTES_MAX: Final = (
-    64 * 2**20
-)  # A minute of one delivery process at its limit: a worker may be away that long.
+# A minute of one delivery process at its limit: a worker may be away that long.
+WAITING_BYTES_MAX: Final = 64 * 2**20
 MEMORY_PERCENT_MAX: Final = 75  # Of Valkey's `maxmemory`, whatever uses it. The doctor warns from there on.
 PAGE: Final = 100
 
@@ -89,7 +87,6 @@ class AuctionSideStream:
             yield [_decode_auction(fields[FIELD]) for row_id, fields in rows if row_id.decode() in ids]
 
     async def trim(self, last: str) -> None:
-        """Remove everything up to an entry of the log."""
         millis, sequence = parse_entry_id(last)
         with unavailable_when_away():
             await self._valkey.xtrim(SIDE_STREAM, minid=f"{millis}-{sequence + 1}", approximate=False)
@@ -103,41 +100,29 @@ def _decode_auction(data: bytes) -> Auctioned:
 
 
 PENDING_MAX: Final = 1_000  # With 256 bids each they are 15 MB.
-BATCH_MAX: Final = (
-    50  # The server does nothing else while it takes a batch: with 256 bids each about a millisecond.
-)
+# The server does nothing else while it takes a batch: with 256 bids each about a millisecond.
+BATCH_MAX: Final = 50
 
 EnqueueAll = Callable[[Sequence[bytes]], object]
 
 
-class AuctionAppender:
+class AuctionAppender(EventAppender):
     """Appends pairs of an entry and its auction, without waiting; use it as a context."""
 
     def __init__(self, side_stream: EventLog, enqueue_served: EnqueueAll, spool: EventSpool | None) -> None:
         self._fallback = _ServedFallback(enqueue_served, spool)
-        self._appender = EventAppender(
-            side_stream, self._fallback, pending_max=PENDING_MAX, batch_max=BATCH_MAX
-        )
-
-    async def __aenter__(self) -> Self:
-        await self._appender.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Append what is still pending, within a bound."""
-        await self._appender.__aexit__(kind, error, trace)
+        super().__init__(side_stream, self._fallback, pending_max=PENDING_MAX, batch_max=BATCH_MAX)
 
     @property
     def left_out(self) -> int:
         """How many auctions were not recorded, because Valkey did not take them in time."""
         return self._fallback.left_out
 
-    def enqueue_all(self, pairs: Sequence[bytes]) -> None:
+    def enqueue_all(self, entries: Sequence[bytes]) -> int:
         """Append auctions; of those without room, only what was served."""
-        taken = self._appender.enqueue_all(pairs)
-        self._fallback.enqueue_served(pairs[taken:])
+        taken = super().enqueue_all(entries)
+        self._fallback.enqueue_served(entries[taken:])
+        return taken
 
 
 class _ServedFallback:

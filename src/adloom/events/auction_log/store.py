@@ -71,8 +71,7 @@ class AuctionTables:
         self._kept = timedelta(days=kept_days)
 
     async def read_cursor(self) -> str:
-        with _database_errors():
-            return await read_cursor(self._pool, AUCTIONS)
+        return await read_cursor(self._pool, AUCTIONS)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the new auctions and move the cursor, in one transaction."""

@@ -74,7 +74,6 @@ def build_example(pending: PendingExample, clicked_ms: int | None, *, wait_ms: i
 
 
 def parse_purchase_days(context: Mapping[str, str]) -> int | None:
-    """Parse the days since the visitor's last purchase, as a request has them."""
     text = context.get("lastPurchaseDays", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DAYS_DIGITS_MAX else None
 

@@ -88,8 +88,7 @@ class LearningStore:
         self._pool = pool
 
     async def read_cursor(self) -> str:
-        with _database_errors():
-            return await read_cursor(self._pool, LEARNING)
+        return await read_cursor(self._pool, LEARNING)
 
     async def find_impressions(self, records: Sequence[DecodedEntry]) -> list[PendingExample]:
         """Return the valid impressions of auctions that counted, in the order of the log."""
@@ -122,7 +121,6 @@ class LearningStore:
                 await connection.execute(WAIT, due_at, encode_pending(pending))
 
     async def read_due(self, now: datetime, *, pieces_max: int) -> list[DuePiece]:
-        """Return the pieces whose time has come, the oldest first."""
         with _database_errors():
             rows = await self._pool.fetch(DUE, now, pieces_max)
         return [DuePiece(row["id"], decode_pending(row["examples"])) for row in rows]

@@ -29,9 +29,7 @@ from adloom.runtime.loops import pause
 ROUND_SECONDS: Final = 5.0
 PUBLISH_SECONDS: Final = 30.0
 PIECES_MAX: Final = 100  # At most of a round; after a full one the next follows at once.
-SLICE: Final = (
-    50  # Examples learned without a pause: a few milliseconds, in which the worker does nothing else.
-)
+SLICE: Final = 50  # Examples learned without a pause: for a few milliseconds the worker does nothing else.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -74,7 +72,6 @@ class Trainer:
         return self._learner.progress if self._learner else LearnerProgress()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Learn and publish until `stop`."""
         while not stop.is_set():
             seconds = ROUND_SECONDS
             try:
@@ -186,7 +183,6 @@ class LearningProjection:
         return await self._store.read_cursor()
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Store the impressions of a batch as pending, and move the cursor."""
         found = await self._store.find_impressions(records)
         now_ms = parse_entry_id(cursor)[0]
         taken = self._sampler.sample(found, now_ms=now_ms)

@@ -34,7 +34,6 @@ class CountedStore:
         self._recent = recent_counted or RecentCounted()
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        """Return the entries that counted, in their order; offers and auctions always count."""
         known, unknown = self._split_known(records)
         users = {one.user_id.int: one.user_id for one in known.values() if one.user_id is not None}
         if users or unknown:

@@ -140,7 +140,6 @@ class FrequencyCounters:
         return dict(_decode(cast("bytes", answer)))
 
     async def read_user(self, user_id: UUID, now: datetime) -> Counts:
-        """Return all counts of a user in the windows of `now`."""
         found = await self.read([(str(user_id),)], dict.fromkeys(Window, 1), now)
         counts: dict[Window, dict[BannerId, int]] = {window: {} for window in Window}
         for window, banner, times in found.get(0, ()):

@@ -43,7 +43,6 @@ async def read_cursor(connection: Connection, projection: str) -> str:
 
 
 async def sum_all_shown(connection: Connection, *, live_since: datetime) -> AsyncGenerator[list[ShownCount]]:
-    """Sum up the valid impressions of users, in batches."""
     cursor = await connection.cursor(SHOWN, live_since)
     while rows := await cursor.fetch(ROWS_A_BATCH):
         yield [

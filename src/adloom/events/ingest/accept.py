@@ -80,9 +80,7 @@ class CatalogIds(Protocol):
 
     def destination(
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId, /
-    ) -> str | None:
-        """Return where a click on an assignment leads."""
-        ...
+    ) -> str | None: ...
 
 
 def validate_report(

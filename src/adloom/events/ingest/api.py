@@ -101,7 +101,6 @@ class EventRoutes:
         return self.accept_report(_clicks.decode(request.body), request)
 
     def accept_report(self, report: Report, request: FastRequest) -> asyncio.Future[FastAnswer]:
-        """Store a report, whichever route it came by."""
         return self._append(self._build_acceptor(request)(report), ACCEPTED)
 
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
@@ -119,7 +118,6 @@ class EventRoutes:
     def record_impression(
         self, token: bytes, request: FastRequest, answer: FastAnswer
     ) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Store the impression of an offer, and answer when it is durable."""
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":

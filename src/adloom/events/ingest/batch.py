@@ -97,7 +97,6 @@ class ReportBatch:
         return self._next == len(self._events)
 
     def process(self, count: int) -> None:
-        """Accept or reject the next few events."""
         start, self._next = self._next, min(self._next + count, len(self._events))
         for index in range(start, self._next):
             try:

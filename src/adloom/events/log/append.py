@@ -42,7 +42,6 @@ class EventLog(Protocol):
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order, and return when they are durable; UnavailableError when that is not known."""
-        ...
 
 
 class EventSpool(Protocol):
@@ -60,11 +59,9 @@ class EventSpool(Protocol):
 
     async def wait_for_drain(self) -> None:
         """Wait a moment if it is just being drained."""
-        ...
 
     async def put(self, entries: Sequence[bytes]) -> None:
         """Take all, and return when they are durable; UnavailableError if it took none."""
-        ...
 
 
 class EventAppender:

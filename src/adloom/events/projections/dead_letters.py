@@ -108,7 +108,6 @@ class DeadLetterQueue:
         return counts
 
     async def list_after(self, after: str = "-", *, count_max: int = PAGE) -> Sequence[DeadLetter]:
-        """Return the letters after one, oldest first."""
         first = after if after == "-" else f"({after}"
         with unavailable_when_away():
             rows = await self._valkey.xrange(DEAD_STREAM, min=first, count=count_max)

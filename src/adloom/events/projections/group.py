@@ -150,7 +150,6 @@ class ConsumerGroup:
         await self._lock.release()
 
     async def read(self, after: str, *, until: str | None, count_max: int) -> Sequence[LogEntry] | None:
-        """Return what follows `after`, the store's cursor; None when another worker has the lock."""
         if self._given != after:
             self._ahead = []
         if until is not None and parse_entry_id(until) <= parse_entry_id(after):
@@ -178,7 +177,6 @@ class ConsumerGroup:
         return given
 
     async def wait(self, after: str, *, seconds: float) -> None:
-        """Return as soon as there is an entry after `after`, or after `seconds`."""
         millis = max(1, int(seconds * 1000))  # Zero would be for ever.
         with unavailable_when_away():
             if self._is_left_behind:
@@ -186,7 +184,6 @@ class ConsumerGroup:
             await self._valkey.xread({STREAM: after}, count=1, block=millis)
 
     async def count_try(self, entry_id: str) -> int:
-        """Count that an entry was tried and failed; return how often by now."""
         with unavailable_when_away():
             return int(await self._tried(self._keys, [self._projection, self._consumer, entry_id]))
 
@@ -203,7 +200,6 @@ class ConsumerGroup:
         return is_ours
 
     async def _move_group(self, after: str) -> bool:
-        """Move the group to `after`; return False if the lock is not ours."""
         self._moved_at = asyncio.get_running_loop().time()
         self._is_left_behind = False
         return bool(await self._set(self._keys, [self._projection, self._lock.holder, after]))
@@ -242,7 +238,6 @@ def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: in
 
 
 def lock_key(projection: str) -> str:
-    """Return the key of the lock that names a projection's owner."""
     return f"{STREAM}:owner:{projection}"
 
 

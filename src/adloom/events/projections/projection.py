@@ -31,9 +31,7 @@ PACE_SECONDS: Final = 0.2
 WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up after five.
 RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
-FOLLOW_SECONDS: Final = (
-    0.1  # How often a follower asks for the other's cursor, if that is in another process.
-)
+FOLLOW_SECONDS: Final = 0.1  # How often a follower asks for a cursor that another process moves.
 BACKOFF_SECONDS_MIN: Final = 0.1
 BACKOFF_SECONDS_MAX: Final = 5.0
 

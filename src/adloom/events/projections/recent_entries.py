@@ -11,9 +11,7 @@ from adloom.events.log.event import LogEntry, decode_event, parse_entry_id
 from adloom.events.ports import DecodedEntry
 
 KEPT_MAX: Final = 40_000  # Two of the largest batches: 66 MB of impressions, 48 of them decoded forms.
-BYTES_MAX: Final = (
-    2**25
-)  # Of raw entries: three times those impressions. Decoded forms of large ones are as large.
+BYTES_MAX: Final = 2**25  # Of raw entries: three times those impressions. Large ones are as large decoded.
 
 
 class RecentEntries:
@@ -28,7 +26,6 @@ class RecentEntries:
         self._before = ""  # The entry before the first of them.
 
     def add(self, after: str, entries: Sequence[LogEntry]) -> None:
-        """Add entries that follow `after`."""
         if not self._entries or self._entries[-1].id != after:
             self._entries, self._records, self._before, self._bytes = [], [], after, 0
         self._entries.extend(entries)

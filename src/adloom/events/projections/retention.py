@@ -60,7 +60,6 @@ class LogRetention:
         self.trimmed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Check again and again until `stop`."""
         while not stop.is_set():
             try:
                 await self.check()
@@ -71,7 +70,6 @@ class LogRetention:
             await pause(self._look_seconds, stop)
 
     async def check(self) -> None:
-        """Measure the lag of each projection, and trim what is not needed."""
         cursors = await self._cursors()
         self.lags = {name: await self._ledger.measure_lag(name, cursor) for name, cursor in cursors.items()}
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)

@@ -54,7 +54,6 @@ class LogStatusReader:
         self._letters = DeadLetterQueue(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
-        """Return the status of the log and of those projections; UnavailableError when it is not known."""
         with unavailable_when_away():
             oldest, newest = await self._ends()
             dead = await self._letters.count_by_projection()

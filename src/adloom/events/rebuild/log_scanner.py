@@ -73,7 +73,6 @@ class LogScanner:
         return facts["entries-added"] > facts["length"]
 
     async def is_dead(self, projection: str, entry_id: str) -> bool:
-        """Return whether a projection has given an entry up."""
         with unavailable_when_away():
             return bool(await self._valkey.hexists(dead_letters.INDEX, f"{projection} {entry_id}"))
 

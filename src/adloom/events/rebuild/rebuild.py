@@ -91,7 +91,6 @@ class EventTablesRebuild:
         self._unchecked: list[EntryPosition] = []
 
     async def run(self, start: str = BEGINNING) -> RebuildReport:
-        """Rebuild from the first entry that is not before `start`."""
         async with _open_rebuild(self._pool) as connection:
             began_at = await rebuild_store.read_server_time(connection)
             self._until = _position(await self._in_use.read_cursor())

@@ -202,11 +202,9 @@ class EntryPosition(NamedTuple):
 
     @property
     def next(self) -> "EntryPosition":
-        """The first position after this one."""
         return EntryPosition(self.entry_ms, self.entry_seq + 1)
 
     def later(self, span: timedelta) -> "EntryPosition":
-        """Return the first position that is so much later."""
         return EntryPosition(self.entry_ms + span // timedelta(milliseconds=1), 0)
 
 
@@ -234,14 +232,12 @@ async def find_dependents(connection: Connection) -> Sequence[str]:
 
 
 async def drop_schema(connection: Connection, schema: str) -> None:
-    """Drop a schema with everything in it, if it exists."""
     for row in await connection.fetch(TABLES_OF, schema):
         await connection.execute(f"DROP TABLE IF EXISTS {row[0]}")
     await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 async def create_schema(connection: Connection) -> None:
-    """Create empty tables like those in use."""
     async with connection.transaction():
         await connection.execute("DROP TABLE IF EXISTS pg_temp.kept_entries")
         await connection.execute(CREATE)
@@ -252,7 +248,6 @@ async def create_schema(connection: Connection) -> None:
 
 
 async def add_kept_entries(connection: Connection, runs: Sequence[IdRun]) -> None:
-    """Remember entries that the log has."""
     await connection.copy_records_to_table("kept_entries", schema_name="pg_temp", records=runs)
 
 
@@ -298,7 +293,6 @@ async def analyze_all(connection: Connection) -> None:
 
 
 async def count_rows(connection: Connection) -> None:
-    """Count the rows that were copied."""
     await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES))
     await connection.execute(COUNT_DAYS)
 
@@ -311,7 +305,6 @@ async def lock_cursor(connection: Connection, projection: str) -> str:
 async def find_rows(
     connection: Connection, positions: Sequence[EntryPosition], *, since: date
 ) -> list[EntryPosition]:
-    """Return those of some entries that have a row in use."""
     numbers = [position.entry_ms for position in positions], [position.entry_seq for position in positions]
     found: list[EntryPosition] = []
     for kind in KINDS:

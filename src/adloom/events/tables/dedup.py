@@ -98,7 +98,6 @@ class DedupFilter:
             self._reading = msgspec.structs.replace(part, after=ids[-1])
 
     def drop_before(self, day: date) -> None:
-        """Drop days that are no longer looked into."""
         self._complete = {(kind, one) for kind, one in self._complete if one >= day}
         if self._reading is not None and self._reading.day < day:
             self._reading = None
@@ -136,7 +135,6 @@ class IdFilter:
         return [one for one in ids if any(one in known for known in filters)]
 
     def drop_before(self, day: date) -> None:
-        """Drop what is only of days before one."""
         self._segments = [segment for segment in self._segments if segment.last_day >= day]
 
 

@@ -86,7 +86,6 @@ class EventRows:
         self._add_days = _ADD_DAYS.format(schema=schema)
 
     async def insert(self, connection: Connection, table: str, rows: Sequence[EventRow]) -> None:
-        """Insert rows whose correlation ids are new."""
         if not rows:
             return
         columns = [_ADDRESSES[table] if name == "address" else name for name in EventRow.__struct_fields__]

@@ -107,7 +107,6 @@ class StateLookup:
     async def look_up(
         self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
     ) -> TableState:
-        """Return what the tables hold of a batch that follows a cursor."""
         keys = await _find_keys(connection, batch.events)
         days = await self._begin_dedup(connection, since, cursor)
         return TableState(

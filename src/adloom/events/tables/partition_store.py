@@ -92,7 +92,6 @@ AUCTION_PARTITIONS: Final = PartitionedTables(
 
 
 def day_start(day: date) -> datetime:
-    """Return the first moment of a day in UTC."""
     return datetime.combine(day, time(), UTC)
 
 

@@ -38,9 +38,7 @@ class RetentionPeriods(msgspec.Struct, frozen=True, kw_only=True):
 class DailyPartitions(Protocol):
     """The daily partitions of some tables."""
 
-    async def ensure(self, days: Collection[date]) -> int:
-        """Make the partitions that are missing; return how many."""
-        ...
+    async def ensure(self, days: Collection[date]) -> int: ...
 
     async def drop_old(
         self, *, before: date, kept_days: int, written_before: datetime, count_max: int
@@ -48,9 +46,7 @@ class DailyPartitions(Protocol):
         """Drop some days that nobody has written into since a time; return which."""
         ...
 
-    async def forget_erased(self, before: datetime) -> int:
-        """Forget which users were erased before a time; return how many."""
-        ...
+    async def forget_erased(self, before: datetime) -> int: ...
 
 
 class LogReader(Protocol):
@@ -81,7 +77,6 @@ class PartitionMaintenance:
         self.failures = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Check again and again until `stop`."""
         while not stop.is_set():
             seconds = LOOK_SECONDS
             try:

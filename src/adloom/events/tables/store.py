@@ -65,8 +65,7 @@ class EventTables:
         self._partitions = event_tables(schema)
 
     async def read_cursor(self) -> str:
-        with _database_errors():
-            return await read_cursor(self._pool, self._projection)
+        return await read_cursor(self._pool, self._projection)
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Insert the new events, count them and move the cursor, in one transaction."""

@@ -141,7 +141,6 @@ def _as_served(auction: Auctioned, winner: AuctionWin) -> Served:
 
 
 def read_schema(topic: str) -> str:
-    """Return the JSON Schema of a topic, as its file has it."""
     assert topic in TOPICS
     return (files(__package__ or "") / f"{topic}.json").read_text(encoding="utf-8")
 

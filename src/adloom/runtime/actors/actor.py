@@ -163,7 +163,6 @@ class StateStore(Protocol):
 
         Raises FencedOutError or StateRejectedError when nothing was stored, UnavailableError when that is unknown.
         """
-        ...
 
 
 class FirstMessages(Protocol):
@@ -181,7 +180,6 @@ class Broadcaster(Protocol):
 
     async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
         """Publish messages by topic; they may get lost."""
-        ...
 
 
 class ActorCounts:

@@ -47,7 +47,6 @@ class RecordWriter(Protocol):
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         """Write all rows in the connection's transaction."""
-        ...
 
 
 class PostgresStateStore:

@@ -27,7 +27,6 @@ def url_host(host: str) -> str:
 
 
 async def fetch(host: str, port: int, path: str) -> tuple[int, bytes]:
-    """Return the status and the body of an answer."""
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         reader, writer = await asyncio.open_connection(LOOPBACK_OF.get(host, host), port)
         try:

@@ -47,7 +47,6 @@ class RateLimiter:
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def check(self, client: str, *, now: datetime) -> None:
-        """Raise RateLimitedError if a client asks too often."""
         result = take_permit(self._buckets.get(client), permits_per_minute=self._permits_per_minute, now=now)
         self._buckets[client] = result.bucket
         self._buckets.move_to_end(client)

@@ -10,12 +10,9 @@ from typing import Any, Final, cast
 import bullmq
 import msgspec
 from bullmq.types import JobOptions, KeepJobs
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from adloom.runtime.listing import Listed
-from adloom.runtime.valkey import CONNECT_SECONDS_MAX
+from adloom.runtime.valkey import Valkey, make_client
 
 # BullMQ blocks for up to 10 s when there is nothing to do, and the answer must still come in time.
 ANSWER_SECONDS_MAX: Final = 15.0
@@ -121,7 +118,6 @@ class JobQueue:
         return (await self.list_jobs(JobState.FAILED, first=0, count_max=count_max)).items
 
     async def list_jobs(self, state: JobState, *, first: int, count_max: int) -> Listed[ListedJob]:
-        """Return a part of the jobs in a state, the last first."""
         kinds = list(WAITING) if state is JobState.WAITING else [state.value]
         counts = cast("dict[str, int]", await self._queue.getJobCounts(*kinds))
         # The library cuts each of its lists by itself, so several are read from their beginning.
@@ -192,19 +188,12 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
         await queue.close()
 
 
-def jobs_client(redis_url: str) -> Redis:
+def jobs_client(redis_url: str) -> Valkey:
     """Make the Valkey client of BullMQ; it connects when it is first used, and its waits are bounded.
 
     The library's own client tries again for minutes without a word.
     """
-    return Redis.from_url(
-        redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
-        decode_responses=True,
-        socket_connect_timeout=CONNECT_SECONDS_MAX,
-        socket_timeout=ANSWER_SECONDS_MAX,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=30,
-    )
+    return make_client(redis_url, answer_seconds_max=ANSWER_SECONDS_MAX, is_decoding=True)
 
 
 def _describe_job(job: bullmq.Job, state: JobState) -> ListedJob:

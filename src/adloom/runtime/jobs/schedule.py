@@ -32,7 +32,6 @@ class JobSink(Protocol):
 
     async def put(self, name: str, *, job_id: str) -> None:
         """Put a job, unless one with this id was put before."""
-        ...
 
 
 async def pause(length: timedelta, stop: asyncio.Event) -> None:

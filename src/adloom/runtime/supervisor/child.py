@@ -101,7 +101,6 @@ class SupervisedChild:
             await asyncio.sleep(delay_seconds)
 
     async def _run_once(self) -> str:
-        """Run the child once, and return how it ended."""
         try:
             await self.child.prepare()
             self._process = process = await self._start()

@@ -47,7 +47,6 @@ class Supervisor:
         await asyncio.wait(keepers[-1:])
 
     async def stop(self) -> None:
-        """Stop all children, the last stage first."""
         for stage in reversed(self._stages):
             async with asyncio.TaskGroup() as group:
                 for kept, keeper in stage.items():
@@ -84,7 +83,7 @@ class Supervisor:
 
     async def _outlive(self, others: Sequence[asyncio.Task[None]], *, seconds_max: float) -> None:
         """Wait until other children have ended, up to a bound, and not in a hurry."""
-        ended = self._tasks.create_task(_all_done(others))
+        ended = self._tasks.create_task(asyncio.wait(others))
         await asyncio.wait({ended, self._hurried}, timeout=seconds_max, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
 
@@ -107,10 +106,6 @@ async def _failure_of(work: Awaitable[None]) -> Exception | None:
     except Exception as error:  # noqa: BLE001 - raised again when the children are stopped
         return error
     return None
-
-
-async def _all_done(tasks: Sequence[asyncio.Task[None]]) -> None:
-    await asyncio.wait(tasks)
 
 
 def _raise_first(done: set[asyncio.Future[StartError | None]]) -> None:

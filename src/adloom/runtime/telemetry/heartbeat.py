@@ -163,7 +163,6 @@ class HeartbeatPublisher:
 
 @contextlib.asynccontextmanager
 async def publish_meanwhile(publisher: HeartbeatPublisher) -> AsyncGenerator[None]:
-    """Publish heartbeats while the block runs."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(publisher.run(stop))
@@ -194,7 +193,6 @@ class HeartbeatReader:
         return sorted(alive, key=lambda one: (one.process, one.host, one.pid))
 
     async def settings(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the settings that each process runs with, by its id."""
         found = await self._read_hash(SETTINGS)
         return {name.decode(): msgspec.json.decode(text, type=dict[str, str]) for name, text in found.items()}
 

@@ -47,7 +47,6 @@ class Metrics:
         self._add(lambda: [GaugeMetricFamily(name, help_text, value=read())])
 
     def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
-        """Add a gauge per value of a label; the values must be few."""
         self._add(lambda: [_add_labels(GaugeMetricFamily(name, help_text, labels=[label]), read())])
 
     def _add(self, collect: Callable[[], Iterable[Metric]]) -> None:

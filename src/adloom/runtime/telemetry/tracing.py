@@ -77,7 +77,6 @@ def is_tracing() -> bool:
 
 
 def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceSpan]:
-    """Trace the block."""
     tracer = _current.tracer
     if tracer is None:
         return NO_SPAN

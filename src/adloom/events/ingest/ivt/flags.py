@@ -97,7 +97,6 @@ def is_prefetch(purposes: Sequence[bytes]) -> bool:
 
 
 def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
-    """Return what an address alone says of a client."""
     return Sender(
         (Mark.DATA_CENTER,) if address in data_centers else (),
         address,

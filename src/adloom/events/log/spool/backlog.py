@@ -86,7 +86,6 @@ class Segment:
         )
 
     def advance(self, drained: ReadRecords) -> int:
-        """Go on behind what the log has taken; return how many damaged places were among it."""
         self.start = drained.end
         damaged = drained.damaged + (self._is_own and drained.unreadable_bytes > 0)
         self.damaged += damaged
@@ -195,7 +194,6 @@ class Backlog:
         return None
 
     def advance(self, batch: SpooledBatch) -> None:
-        """Go on behind entries that the log has taken."""
         segment, found = batch.segment, batch.found
         damaged = segment.advance(found)
         self.damaged += damaged
@@ -228,7 +226,6 @@ class Backlog:
                 self._drained.append(segment)
 
     async def release(self) -> None:
-        """Let go of all files; the next process drains them."""
         self._writing = None
         for queue in (self._own, self._adopted, self._drained):
             while queue:

@@ -36,7 +36,6 @@ class SpoolFile(Protocol):
 
     async def remove(self) -> None:
         """Remove and release it; may be called again after a failure."""
-        ...
 
     async def release(self) -> None: ...
 
@@ -63,7 +62,6 @@ class LocalDisk:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
 
     def close(self) -> None:
-        """Let the thread end when it has done what it was asked to."""
         self._thread.shutdown(wait=False)
 
     async def list_names(self) -> list[str]:
@@ -76,7 +74,6 @@ class LocalDisk:
         return await self.run(lambda: self._claim(name))
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run work in the thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def path(self, name: str) -> Path:
@@ -175,7 +172,6 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what happened to names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

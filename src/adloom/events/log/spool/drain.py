@@ -104,7 +104,6 @@ class DiskSpool:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of our own waits, so that new events may go to the log directly."""
         return not self._backlog.own_bytes
 
     @property
@@ -114,7 +113,6 @@ class DiskSpool:
 
     @property
     def has_room_to_spare(self) -> bool:
-        """Whether it should take events that no request waits for."""
         return self._backlog.has_room(share=UNAWAITED_SHARE)
 
     @property
@@ -123,7 +121,6 @@ class DiskSpool:
 
     @property
     def damaged(self) -> int:
-        """How many places could not be read."""
         return self._backlog.damaged
 
     async def wait_for_drain(self) -> None:
@@ -141,7 +138,6 @@ class DiskSpool:
             return
 
     async def put(self, entries: Sequence[bytes]) -> None:
-        """Store events, and return when the disk has them; UnavailableError where it has not."""
         was_empty = self.is_empty
         if was_empty:
             self._cool_down()  # The log has just failed.
@@ -239,7 +235,6 @@ FOLDER_NAME = "spool"
 
 
 def locate_spool(variables: Mapping[str, str], directory: DataDirectory) -> Path:
-    """Return the folder in which all processes of an installation keep their spools."""
     return Path(variables.get("ADLOOM_SPOOL_DIR") or directory.path / FOLDER_NAME).absolute()
 
 
@@ -259,7 +254,6 @@ def make_spool_folder(settings: DeliverySettings) -> None:
 
 @asynccontextmanager
 async def open_spool(settings: DeliverySettings, event_log: EventLog) -> AsyncGenerator[DiskSpool | None]:
-    """Open the spool of a delivery process, unless its settings say none."""
     if not settings.spool_bytes_max:
         yield None
         return

@@ -49,7 +49,6 @@ class SpoolFileName(msgspec.Struct, frozen=True, order=True):
 
 
 def escape_owner(process: str) -> str:
-    """Return a process's name as it stands in file names."""
     return re.sub(r"[^\w-]", "_", process) or "_"
 
 
@@ -95,7 +94,6 @@ def read_seed(head: bytes) -> int:
 
 
 def measure_entries(entries: Sequence[bytes]) -> int:
-    """Return how many bytes the records of entries take."""
     return sum(map(len, entries)) + RECORD_BYTES * len(entries)
 
 
@@ -109,7 +107,6 @@ def encode_records(entries: Iterable[bytes], seed: int) -> bytes:
 
 
 def read_records(data: bytes, start: int, seed: int, *, count_max: int) -> ReadRecords:
-    """Read up to so many entries from a place on."""
     entries: list[bytes] = []
     damaged = 0
     place = start

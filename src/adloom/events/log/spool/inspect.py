@@ -52,7 +52,6 @@ def list_spool_files(folder: Path) -> list[SpoolFileInfo]:
 
 
 def count_events(path: Path) -> SpoolContents:
-    """Count the events in a file, and return when the first of them came."""
     name = _parse_name(path.name)
     data = path.read_bytes()
     if name is None or len(data) <= HEADER_BYTES:
@@ -66,7 +65,6 @@ def count_events(path: Path) -> SpoolContents:
 
 
 def describe_spool(folder: Path) -> list[str]:
-    """Describe a spool: its sum, and a line for each file."""
     files = list_spool_files(folder)
     contents = [count_events(folder / file.name) for file in files]
     waiting = [(file, has) for file, has in zip(files, contents, strict=True) if not file.is_damaged]

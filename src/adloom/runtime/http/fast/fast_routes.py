@@ -67,7 +67,6 @@ class FastRequest(msgspec.Struct, gc=False):
     first_values: dict[bytes, bytes] | None = None
 
     def header(self, name: bytes) -> bytes | None:
-        """Return the first value of a header; the name is in lower case."""
         if self.first_values is None:
             self.first_values = index_headers(self.headers)
         return self.first_values.get(name)
@@ -90,7 +89,6 @@ class DeferredAnswer:
         self._calls: list[Callable[[DeferredAnswer, FastAnswer], object]] = []
 
     def resolve(self, answer: FastAnswer) -> None:
-        """Set the answer, once."""
         self._answer = answer
         for call in self._calls:
             call(self, answer)

@@ -52,11 +52,9 @@ class RequestSink(Protocol):
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         """Take a whole request, its route, and the connection header of its answer."""
-        ...
 
     def on_expectation(self) -> None:
         """Tell the client to send its body, after the answers that are due."""
-        ...
 
 
 class RequestParser:
@@ -184,7 +182,6 @@ class RequestParser:
             self._expect_body(by_name, route)
 
     def _target(self) -> tuple[bytes, bytes]:
-        """Split the target into path and query."""
         url = self._url
         if url.startswith(b"/") and b"#" not in url:
             path, _, query = url.partition(b"?")
