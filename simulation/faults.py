@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from datetime import datetime, timedelta
 from random import Random  # noqa: TID251 - for its type
 from typing import Final, TypeVar
@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from adloom.core.errors import UnavailableError
-from simulation.chance import Trace
+from simulation.loop import Trace
 
 TRAVEL_SECONDS_MEAN: Final = 0.002
 LONG_SECONDS: Final = 60.0
@@ -24,16 +24,16 @@ ResultT = TypeVar("ResultT")
 class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     """How often what goes wrong: shares of calls, and mean seconds between outages."""
 
-    refused: float = 0.0  # A call to the ledger or the tables fails before it has done anything.
+    refused: float = 0.0  # A call to a server fails before it has done anything.
     answer_lost: float = 0.0  # It fails after it has done its work, or a part of it.
     hung: float = 0.0  # It does its work and never answers.
     late: float = 0.0  # It fails, and does its work up to a minute later, when others have gone on.
-    request_lost: float = 0.0  # A reader's request does not arrive.
+    request_lost: float = 0.0  # A visitor's request does not arrive.
     response_lost: float = 0.0  # Its answer does not.
-    repeated: float = 0.0  # A reader sends again what was accepted.
+    repeated: float = 0.0  # A visitor sends again what was accepted.
     spoiled: float = 0.0  # An entry that is no event is appended, per page view.
     life_seconds_mean: float = float("inf")  # Of a process, before it is killed or stopped.
-    outage_seconds_between: float = float("inf")  # Of the ledger, and of the tables.
+    outage_seconds_between: float = float("inf")  # Of a server.
     outage_seconds_mean: float = 5.0
     disk_failed: float = 0.0  # A delivery process's disk fails to do what it is asked, or does a part.
     clock_seconds_between: float = float("inf")  # Of a delivery process, before it is set wrong or right.
@@ -159,9 +159,17 @@ class Host:
 class Outages:
     """Whether a server is up; an outage loses nothing that was confirmed."""
 
-    def __init__(self, name: str, faults: Faults, on_forgetting: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        faults: Faults,
+        *,
+        on_leaving: Callable[[], None] | None = None,
+        on_forgetting: Callable[[], None] | None = None,
+    ) -> None:
         self._name = name
         self._faults = faults
+        self._on_leaving = on_leaving
         self._on_forgetting = on_forgetting
         self.is_up = True
 
@@ -172,16 +180,37 @@ class Outages:
 
     async def come_and_go(self, ending: asyncio.Event) -> None:
         """Go away and come back until the end."""
-        while await wait_unless(ending, self._faults.seconds(self._faults.rates.outage_seconds_between)):
+        faults = self._faults
+        while await wait_unless(ending, faults.seconds(faults.rates.outage_seconds_between)):
             self.is_up = False
-            seconds = self._faults.seconds(self._faults.rates.outage_seconds_mean)
-            self._faults.injected[f"{self._name} away{' for over a minute' * (seconds > LONG_SECONDS)}"] += 1
+            if self._on_leaving is not None:
+                self._on_leaving()
+            seconds = faults.seconds(faults.rates.outage_seconds_mean)
+            faults.injected[f"{self._name} away{' for over a minute' * (seconds > LONG_SECONDS)}"] += 1
             await wait_unless(ending, seconds)
-            if self._on_forgetting is not None and self._faults.strikes(
-                f"{self._name} forgot its readers", self._faults.rates.readers_forgotten
+            if self._on_forgetting is not None and faults.strikes(
+                f"{self._name} forgot its readers", faults.rates.readers_forgotten
             ):
                 self._on_forgetting()
             self.is_up = True
+
+
+class Lock:
+    """A lock on a server, with a time limit."""
+
+    def __init__(self) -> None:
+        self._owner: str | None = None
+        self._ends_at = 0.0
+
+    def is_anothers(self, name: str) -> bool:
+        return self._owner not in (None, name) and self._ends_at > asyncio.get_running_loop().time()
+
+    def take(self, name: str, seconds: float) -> None:
+        self._owner, self._ends_at = name, asyncio.get_running_loop().time() + seconds
+
+    def release(self, name: str) -> None:
+        if not self.is_anothers(name):
+            self._owner = None
 
 
 class Connection:
@@ -190,48 +219,56 @@ class Connection:
     def __init__(
         self, faults: Faults, outages: Outages, host: Host, *, hang_seconds_max: float = 0.0
     ) -> None:
-        self.host = host
-        self.faults = faults
-        self.outages = outages
+        self._faults = faults
+        self._outages = outages
+        self._host = host
         self._hang_seconds_max = hang_seconds_max
+
+    @contextlib.asynccontextmanager
+    async def call(self, what: str) -> AsyncGenerator[None]:
+        """Do work on the server, unless the call does not arrive; the answer may be lost."""
+        await self.begin(what)
+        yield
+        await self.end(what)
 
     async def begin(self, what: str) -> None:
         """Raise if the call does not arrive."""
-        await self.faults.travel()
-        if self.faults.strikes(f"died before {what}", self.faults.rates.died):
-            self.host.kill()
-        self.outages.check(self.host)
-        if self.faults.strikes(f"{what} refused", self.faults.rates.refused):
+        await self._faults.travel()
+        if self._faults.strikes(f"died before {what}", self._faults.rates.died):
+            self._host.kill()
+        self._outages.check(self._host)
+        if self._faults.strikes(f"{what} refused", self._faults.rates.refused):
             raise UnavailableError("Refused.")
 
     async def end(self, what: str) -> None:
         """Raise if the answer does not arrive: the work is done all the same."""
-        if self.faults.strikes(f"died after {what}", self.faults.rates.died):
-            self.host.kill()
-        if self._hang_seconds_max and self.faults.strikes(f"{what} slow", self.faults.rates.hung):
-            await asyncio.sleep(self.faults.chance.uniform(0, self._hang_seconds_max))
-        await self.faults.travel()
-        self.outages.check(self.host)
-        if self.faults.strikes(f"{what} unanswered", self.faults.rates.answer_lost):
+        faults = self._faults
+        if faults.strikes(f"died after {what}", faults.rates.died):
+            self._host.kill()
+        if self._hang_seconds_max and faults.strikes(f"{what} slow", faults.rates.hung):
+            await asyncio.sleep(faults.chance.uniform(0, self._hang_seconds_max))
+        await faults.travel()
+        self._outages.check(self._host)
+        if faults.strikes(f"{what} unanswered", faults.rates.answer_lost):
             raise UnavailableError("The answer was lost.")
 
-    async def commit(self, what: str, work: Callable[[], ResultT], *refusals: type[Exception]) -> ResultT:
+    async def transact(self, what: str, work: Callable[[], ResultT], *refusals: type[Exception]) -> ResultT:
         """Do a transaction now, much later or never; and answer, or not."""
 
         def work_late() -> None:
             with contextlib.suppress(*refusals):
                 work()
 
-        was_alive = self.host.is_alive
+        was_alive = self._host.is_alive
         try:
             await self.begin(what)
         except UnavailableError:
             # What a process sent before it was killed may still arrive.
-            is_sent = was_alive and not self.host.is_alive and self.outages.is_up
-            if is_sent and self.faults.chance.random() < ON_ITS_WAY:
+            is_sent = was_alive and not self._host.is_alive and self._outages.is_up
+            if is_sent and self._faults.chance.random() < ON_ITS_WAY:
                 work_late()
             raise
-        if self.faults.later(f"{what} late", work_late):
+        if self._faults.later(f"{what} late", work_late):
             raise UnavailableError("It takes too long.")
         result = work()
         await self.end(what)

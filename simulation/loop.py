@@ -1,6 +1,6 @@
-"""An event loop on virtual time: it never sleeps, and a seed decides the order of what is ready.
+"""An event loop on virtual time, which never sleeps; seeded randomness; and the digest that shows equal runs.
 
-Two overrides make it so: `time` tells the virtual moment, and `call_soon` puts what is ready at a
+Two overrides make the loop: `time` returns the virtual moment, and `call_soon` puts what is ready at a
 place that the seed chooses. Where the real loop would sleep, the selector moves the moment on.
 """
 
@@ -9,18 +9,57 @@ import selectors
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from hashlib import blake2b
+from random import Random  # noqa: TID251 - the one home of it
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
-
-from simulation.chance import seeded
+from uuid import UUID
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-
-# To do something takes time. Without it, whom asyncio calls a nanosecond early, as it may, would find for ever that it
-# is not time yet.
+# Doing something takes time. Without it, a callback that asyncio runs a nanosecond early, as it may, would find for
+# ever that it is not time yet.
 ROUND_SECONDS: Final = 1e-9
 ROUNDS_AT_ONCE_MAX: Final = 200_000  # Without time passing: a busy loop.
+_VERSION_7: Final = 0x7 << 76
+_VARIANT: Final = 0b10 << 62
+
+
+def seeded(seed: int, purpose: str) -> Random:
+    """One source per purpose: what one draws does not shift what another draws."""
+    return Random(f"{seed}:{purpose}")  # noqa: S311 - no secret is made of it
+
+
+class SeededIds:
+    """Identifiers that look like UUIDv7, later ones sorting after earlier ones."""
+
+    def __init__(self, seed: int, purpose: str) -> None:
+        self._chance = seeded(seed, purpose)
+        self._made = 0
+
+    def new(self) -> UUID:
+        self._made += 1
+        return UUID(int=(self._made << 80) | _VERSION_7 | _VARIANT | self._chance.getrandbits(62))
+
+    def new_opaque(self) -> UUID:
+        return self.new()
+
+
+class Trace:
+    """Hashes every event of a run; storing them would take too much memory over days."""
+
+    def __init__(self) -> None:
+        self._hash = blake2b(digest_size=16)
+        self.steps = 0
+
+    def note(self, what: str, detail: bytes = b"") -> None:
+        moment = asyncio.get_running_loop().time()
+        self._hash.update(b"%d %b %b\n" % (round(moment * 1e6), what.encode(), detail))
+        self.steps += 1
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
 
 
 class StuckError(Exception):
@@ -54,7 +93,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(_NeverSleeping(self._skip))
 
     def time(self) -> float:
-        """Tell the virtual moment, in seconds since the start."""
+        """Return the virtual moment, in seconds since the start."""
         return self._now
 
     def call_soon(

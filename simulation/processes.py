@@ -25,8 +25,8 @@ from adloom.serving.index.index import Index
 from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection
 from simulation.faults import Host, wait_unless
-from simulation.ledger import GroupConnection, LedgerConnection, LedgerServer
 from simulation.tables import TablesConnection, TablesServer, TopicConnection, TopicServer
+from simulation.valkey import EventLogConnection, EventLogServer, GroupConnection
 
 SECRET: Final = "a secret that only the simulation knows"  # noqa: S105 - as it says
 RETENTION: Final = timedelta()  # Only the cursors keep an entry from being trimmed.
@@ -69,7 +69,7 @@ class ConnectionLostError(Exception):
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """What outlives the processes."""
 
-    ledger: LedgerServer
+    log: EventLogServer
     tables: TablesServer
     topic: TopicServer
     disk: Disk
@@ -90,7 +90,7 @@ class DeliveryProcess:
         pace: Pace,
     ) -> None:
         self.host = Host()
-        connection = LedgerConnection(servers.ledger, self.host)
+        connection = EventLogConnection(servers.log, self.host)
         self._spool = None
         if spool_bytes_max:
             limits = SpoolLimits(
@@ -139,12 +139,12 @@ class DeliveryProcess:
 
 
 class WorkerProcess:
-    """The projections, the upkeep of the ledger, and the rollup of days that are over."""
+    """The projections, the retention of the event log, and the rollup of days that are over."""
 
     def __init__(self, name: str, servers: Servers, *, clock: Clock, pace: Pace) -> None:
         self.host = Host()
         self._name = name
-        self._ledger = servers.ledger
+        self._log = servers.log
         self._clock = clock
         self._pace = pace
         self._tables = TablesConnection(servers.tables, self.host)
@@ -152,7 +152,7 @@ class WorkerProcess:
         counting = self._projection(COUNTING, self._tables)
         self._projections = (counting, self._projection(TELLING, self._topic, follows=counting))
         self._upkeep = LogRetention(
-            LedgerConnection(servers.ledger, self.host),
+            EventLogConnection(servers.log, self.host),
             self._cursors,
             clock=clock,
             retention=RETENTION,
@@ -160,7 +160,7 @@ class WorkerProcess:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow the ledger; a clean stop finishes the batch."""
+        """Follow the event log; a clean stop finishes the batch."""
         async with asyncio.TaskGroup() as group:
             for projection in self._projections:
                 group.create_task(projection.run(stop))
@@ -172,7 +172,7 @@ class WorkerProcess:
     ) -> Projection:
         pace = self._pace
         place = GroupConnection(
-            self._ledger, self.host, name, consumer=self._name, lease_seconds=pace.lease_seconds
+            self._log, self.host, name, consumer=self._name, lease_seconds=pace.lease_seconds
         )
         return Projection(
             name,

@@ -11,16 +11,17 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from random import Random  # noqa: TID251 - for its type
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 import structlog
 
-from simulation.budgets.world import BudgetOutcome, BudgetPlan
+from simulation.base_world import Outcome
+from simulation.budgets.world import BudgetPlan
 from simulation.budgets.world import simulate as simulate_budgets
-from simulation.chance import seeded
 from simulation.faults import ROUGH, ROUGH_BUDGETS, FaultRates
-from simulation.world import SPOOL_BYTES_MAX, Outcome, Plan, simulate
+from simulation.loop import seeded
+from simulation.world import SPOOL_BYTES_MAX, EventLogPlan, simulate
 
 NEVER: Final = float("inf")
 # A little before midnight of UTC, and before clocks in Europe are set back and ahead.
@@ -60,12 +61,10 @@ BUDGET_TIMES: Final = {
     "index_seconds_max": [0.0, 0.5, 5.0],
 }
 
-OutcomeT = TypeVar("OutcomeT")
 
-
-def draw_plan(seed: int) -> Plan:
+def draw_plan(seed: int) -> EventLogPlan:
     chance = seeded(seed, "plan")
-    return Plan(
+    return EventLogPlan(
         seed=seed,
         seconds=100.0,
         views_per_second=1.0,
@@ -101,13 +100,13 @@ def run_event_log(seed: int) -> Outcome:
     return simulate(draw_plan(seed))
 
 
-def run_budgets(seed: int) -> BudgetOutcome:
+def run_budgets(seed: int) -> Outcome:
     return simulate_budgets(draw_budget_plan(seed))
 
 
 def run_seeds(
-    run: Callable[[int], OutcomeT], seeds: Iterable[int], *, processes: int | None = None
-) -> Generator[OutcomeT]:
+    run: Callable[[int], Outcome], seeds: Iterable[int], *, processes: int | None = None
+) -> Generator[Outcome]:
     """Run every seed, over all cores; yield the outcomes in the order of the seeds."""
     # A fresh process, not a copy of this one: nothing of one run is left for the next.
     context = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""The event tables in memory, by the rules of the real ones, and what is rolled up from them; with their faults.
+"""The event tables in memory, by the rules of the real ones, their rollup, and a topic that follows them; with faults.
 
 They promise what a database promises: a transaction is whole or not at all. All else may go wrong at
 either end of any await.
@@ -110,7 +110,7 @@ class TablesServer:
         )
 
     def reported(self, kind: str, offers: Set[Offer]) -> OfferSet:
-        """Tell of which offers an event of a kind is known, and of which a good one."""
+        """Return the offers of which an event of a kind is known, and those of which a valid one is."""
         known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
         is_good = {
             key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())
@@ -195,42 +195,38 @@ class TablesServer:
         }
 
 
-class TablesConnection:
+class TablesConnection(Connection):
     """One process's way to the tables."""
 
     def __init__(self, server: TablesServer, host: Host) -> None:
+        super().__init__(server.faults, server.outages, host)
         self._server = server
-        self._calls = Connection(server.faults, server.outages, host)
 
     async def read_cursor(self) -> str:
-        await self._calls.begin("cursor")
+        await self.begin("cursor")
         return self._server.cursor
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        return await self._calls.commit(
+        return await self.transact(
             "commit",
             lambda: self._server.fold(records, after=after, cursor=cursor),
             *(CursorMovedError, PoisonEntryError, RuntimeError),
         )
 
     async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
-        await self._calls.begin("lookup")
+        await self.begin("lookup")
         return self._server.find_counted(records)
 
     async def roll_up_stale(self, *, before: date) -> None:
         """Roll up past days; a kill in the middle leaves some for the next time."""
-        await self._calls.begin("rollup")
+        await self.begin("rollup")
         for day in self._server.stale_days(before=before):
-            await self._calls.begin("rollup")
+            await self.begin("rollup")
             self._server.roll_up(day)
 
 
 def key_of(event: Event) -> EventKey:
-    match event:
-        case Impression():
-            return EventKey("impression", event.correlation_id)
-        case Click():
-            return EventKey("click", event.correlation_id)
+    return EventKey("impression" if isinstance(event, Impression) else "click", event.correlation_id)
 
 
 def _offer(row: EventRow) -> tuple[str, int] | None:
@@ -238,7 +234,7 @@ def _offer(row: EventRow) -> tuple[str, int] | None:
 
 
 class TopicServer:
-    """A topic and the cursor of its projection, on the ledger's server."""
+    """A topic and the cursor of its projection, on the event log's server."""
 
     def __init__(self, faults: Faults, outages: Outages) -> None:
         self.faults = faults
@@ -255,23 +251,23 @@ class TopicServer:
         self.faults.trace.note("told", cursor.encode())
 
 
-class TopicConnection:
+class TopicConnection(Connection):
     """One process's way to the topic."""
 
     def __init__(self, server: TopicServer, tables: TablesConnection, host: Host) -> None:
+        super().__init__(server.faults, server.outages, host)
         self._server = server
         self._tables = tables
-        self._calls = Connection(server.faults, server.outages, host)
 
     async def read_cursor(self) -> str:
-        await self._calls.begin("topic cursor")
+        await self.begin("topic cursor")
         return self._server.cursor
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Publish what counted of a batch; the answer may be lost."""
         counted = await self._tables.find_counted(records)
         keys = [key_of(one.event) for one in counted if isinstance(one.event, Impression | Click)]
-        await self._calls.commit(
+        await self.transact(
             "topic", lambda: self._server.publish(keys, after=after, cursor=cursor), CursorMovedError
         )
         return BatchResult(counted=len(keys), repeated=len(records) - len(counted))

@@ -1,10 +1,10 @@
-"""The database of budget actors in memory: states with versions, the money ledger, sessions; with its faults.
+"""The database of budget actors in memory, with its faults, and the stores over it, in place of those that speak SQL.
 
 Transactions are atomic and keys unique, as in a database. Anything else may go wrong at either end of any
 await, and the caller may be dead by then.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
 from uuid import UUID
@@ -12,8 +12,14 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.charges.offers import Offer
+from adloom.budgets.charges.store import ChargeStore
+from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
 from adloom.budgets.messages import DayTotal, MoneyRow
+from adloom.budgets.transport.session_store import SessionStore, StoredSessions
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import BEGINNING
+from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
 from simulation.budgets.laws import BudgetLaws
 from simulation.campaigns import SimulatedCampaigns
@@ -81,5 +87,144 @@ class BudgetDatabase:
         return self.offers.intersection(offers)
 
 
-def connect(server: BudgetDatabase, host: Host) -> Connection:
-    return Connection(server.faults, server.outages, host, hang_seconds_max=HANG_SECONDS)
+class _DatabaseConnection(Connection):
+    """One process's way to the database."""
+
+    def __init__(self, server: BudgetDatabase, host: Host) -> None:
+        super().__init__(server.faults, server.outages, host, hang_seconds_max=HANG_SECONDS)
+        self._server = server
+
+
+class SimulatedStates(_DatabaseConnection):
+    """States, and the records with them."""
+
+    async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
+        async with self.call("load"):
+            states = self._server.states
+            return {address: states[address] for address in addresses if address in states}
+
+    async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
+        await self.begin("timers")
+        timers = [(address, one.wake_at) for address, one in self._server.states.items() if one.wake_at]
+        return [(address, at) for address, at in timers if until is None or at <= until]
+
+    async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
+        await self.transact(
+            "commit", lambda: self._server.commit(writes, records), FencedOutError, StateRejectedError
+        )
+
+
+class SimulatedSessions(_DatabaseConnection, SessionStore):
+    """Sessions, and where they have leases."""
+
+    async def load(self) -> StoredSessions:
+        await self.begin("sessions")
+        sessions, leases = self._server.sessions, self._server.leases
+        over = [session for session, ended_at in sessions.items() if ended_at is not None]
+        with_leases = {session for session, _ in leases}
+        return StoredSessions(
+            open=[session for session, ended_at in sessions.items() if ended_at is None],
+            over=over,
+            unsettled=[session for session in over if session in with_leases],
+            leases=len(leases),
+        )
+
+    async def record(
+        self, sessions: Mapping[int, str], leases: Sequence[tuple[int, str]], *, now: datetime
+    ) -> int:
+        del now
+        async with self.call("note"):
+            for session in sessions:
+                self._server.sessions.setdefault(session, None)
+            new = set(leases) - self._server.leases
+            self._server.leases |= new
+            return len(new)
+
+    async def record_end(self, session: int, process: str, *, now: datetime) -> None:
+        del process
+        async with self.call("end"):
+            self._server.sessions[session] = now
+            self._server.laws.sessions_over.add(session)
+
+    async def list_leases(self, session: int, *, count_max: int) -> list[str]:
+        await self.begin("leases")
+        return sorted(key for one, key in self._server.leases if one == session)[:count_max]
+
+    async def delete_leases(self, session: int, keys: Sequence[str]) -> None:
+        async with self.call("forget leases"):
+            self._server.leases -= {(session, key) for key in keys}
+
+
+class SimulatedCatalog(_DatabaseConnection, BudgetCatalog):
+    """The catalog, as budget actors see it."""
+
+    async def load_rows(
+        self, campaign_ids: Sequence[CampaignId], advertiser_ids: Sequence[AdvertiserId]
+    ) -> CatalogRows:
+        async with self.call("catalog"):
+            catalog = self._server.catalog
+            return CatalogRows(
+                version=catalog.version,
+                campaigns=[catalog.campaign_row(one) for one in campaign_ids],
+                advertisers=[catalog.payer_row(one) for one in advertiser_ids],
+            )
+
+    async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:
+        await self.begin("payers")
+        return {one: self._server.catalog.campaigns[CampaignId(one)].payer_id for one in campaign_ids}
+
+    async def load_version(self) -> int:
+        await self.begin("version")
+        return self._server.catalog.version
+
+    async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
+        async with self.call("changed"):
+            catalog = self._server.catalog
+            found = sorted({address for version, address in catalog.changes if version > since})
+            return catalog.version, None if catalog.version < since else found
+
+    async def filter_existing(self, addresses: Sequence[Address]) -> list[Address]:
+        await self.begin("kept")
+        return [address for address in addresses if address in self._server.states]
+
+    async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
+        await self.begin("everyone")
+        return sorted(address for address in self._server.states if address > after)[:count_max]
+
+
+class SimulatedCharges(_DatabaseConnection, ChargeStore):
+    """How far charges are, which offers are charged, and what the event tables made of entries.
+
+    The tables are always ahead of the charges here.
+    """
+
+    async def read_cursor(self) -> str:
+        await self.begin("cursor")
+        return self._server.charges_cursor
+
+    async def move(self, after: str, cursor: str) -> None:
+        async with self.call("move"):
+            if self._server.charges_cursor != after:
+                raise CursorMovedError
+            self._server.charges_cursor = cursor
+
+    async def find_charged(self, offers: Collection[Offer]) -> set[Offer]:
+        async with self.call("charged"):
+            return self._server.charged(list(offers))
+
+    async def find_clicked(self, offers: Collection[Offer], *, since: int) -> set[Offer]:
+        del since
+        await self.begin("clicked")
+        rows = self._server.tables.rows.items()
+        clicks = [row for key, row in rows if key.kind == "click" and row.is_valid]
+        return {
+            offer
+            for row in clicks
+            if row.request_id is not None
+            and row.slot is not None
+            and (offer := (row.request_id.int, row.slot)) in offers
+        }
+
+    async def find_counted(self, records: Sequence[DecodedEntry]) -> list[CountedEntry]:
+        await self.begin("counted")
+        return self._server.tables.find_counted(records)

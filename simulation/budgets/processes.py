@@ -1,4 +1,4 @@
-"""The workers of the budget world: real actors with their host, and charges, over simulated servers."""
+"""The processes of the budget world, over simulated servers: real actors and charges; real leases and auctions."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,28 +7,57 @@ from typing import Final
 
 import msgspec
 
+from adloom.auction.bid import Bid
+from adloom.auction.score import Scorer
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.core.clock import Clock
+from adloom.core.money import Micros
 from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.actor import AnyKind
 from adloom.runtime.actors.host import ActorHost
-from simulation.budgets.database import BudgetDatabase
-from simulation.budgets.stores import (
+from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.decide import WinningBid
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.request import UNKNOWN_VISITOR
+from adloom.serving.eligibility.caps import CapTracker
+from adloom.serving.eligibility.placement_state import PlacementStates
+from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.index import EMPTY, Candidate, Index
+from adloom.serving.index.steps import run_steps
+from adloom.serving.leases.client import SESSION_BITS, LeaseClient
+from adloom.serving.leases.reserve import Reserver
+from adloom.serving.request.context import ContextParser
+from adloom.targeting.context import Context
+from simulation.budgets.database import (
+    BudgetDatabase,
     SimulatedCatalog,
     SimulatedCharges,
-    SimulatedCounts,
     SimulatedSessions,
     SimulatedStates,
 )
-from simulation.budgets.valkey import SimulatedLeaderLock, ValkeyServer, valkey_of
+from simulation.campaigns import AUCTION_SLUG, PLACEMENT_KEY
 from simulation.faults import Host
-from simulation.ledger import GroupConnection, LedgerServer
+from simulation.valkey import EventLogServer, GroupConnection, SimulatedLeaderLock, ValkeyServer, valkey_of
 
 LEASE_SECONDS: Final = 5.0
+# One context for all: targeting has its own tests.
+ANY_VISITOR: Final = Context(
+    device=None,
+    country=None,
+    language=None,
+    is_logged_in=False,
+    is_new_visitor=False,
+    referrer_domain=None,
+    segment=None,
+    hour=0,
+    day=0,
+)
+REQUEST: Final = FastRequest(b"POST", b"/api/v1/ads/serve")
 
 Kinds = Callable[[], Sequence[AnyKind]]
 
@@ -38,7 +67,7 @@ class BudgetServers(msgspec.Struct, frozen=True, kw_only=True):
 
     database: BudgetDatabase
     valkey: ValkeyServer
-    ledger: LedgerServer
+    log: EventLogServer
 
 
 class BudgetWorkerProcess:
@@ -57,30 +86,31 @@ class BudgetWorkerProcess:
         self.host = Host()
         database, valkey = servers.database, valkey_of(servers.valkey, self.host)
         catalog, audience = SimulatedCatalog(database, self.host), ValkeyBroadcaster(valkey)
-        introductions = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
-        entities = ActorHost(
+        configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
+        actors = ActorHost(
             kinds(),
             SimulatedStates(database, self.host),
-            introduction=introductions,
+            introduction=configurer,
             audience=audience,
             clock=clock,
             chance=chance,
             batch_max=chance.choice([1, 10, 2_000]),
         )
-        room = Inbox(valkey, SimulatedSessions(database, self.host), entities, audience, clock)
-        follower = CatalogFollower(valkey, catalog, introductions, entities)
+        inbox = Inbox(valkey, SimulatedSessions(database, self.host), actors, audience, clock)
+        follower = CatalogFollower(valkey, catalog, configurer, actors)
         self._leader = LeaderLoop(
-            SimulatedLeaderLock(servers.valkey, self.host, name=name), [entities.run, room.run, follower.run]
+            SimulatedLeaderLock(servers.valkey, self.host, name=name), [actors.run, inbox.run, follower.run]
         )
+        store = SimulatedCharges(database, self.host)
         charges = ChargesProjection(
-            SimulatedCharges(database, self.host),
-            SimulatedCounts(database, self.host),
+            store,
+            store,
             CatalogAddresses(catalog),
-            entities,
+            actors,
             clock,
             term=lambda: self._leader.terms,
         )
-        group = _LeaderGroup(servers.ledger, self.host, name, self._leader)
+        group = _LeaderGroup(servers.log, self.host, name, self._leader)
         self._charging = Projection(CHARGES, group, charges)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -92,7 +122,7 @@ class BudgetWorkerProcess:
 class _LeaderGroup(GroupConnection):
     """A place in the consumer group of charges, given up while another worker leads."""
 
-    def __init__(self, server: LedgerServer, host: Host, consumer: str, leader: LeaderLoop) -> None:
+    def __init__(self, server: EventLogServer, host: Host, consumer: str, leader: LeaderLoop) -> None:
         super().__init__(server, host, CHARGES, consumer=consumer, lease_seconds=LEASE_SECONDS)
         self._leader = leader
 
@@ -101,3 +131,114 @@ class _LeaderGroup(GroupConnection):
             return await super().acquire()
         await self.release()
         return False
+
+
+class Sold(msgspec.Struct, frozen=True, kw_only=True):
+    """An offer that was made: its campaign, cost, lease and second."""
+
+    candidate: Candidate
+    cost: Micros
+    lease: int
+    second: int
+    win: WinningBid | None = None  # Where it was auctioned off,
+    rivals: tuple[Bid, ...] = ()  # All bids that could have won, if that is certain.
+
+
+class SellingProcess:
+    """A delivery process: states, leases and their keeper."""
+
+    def __init__(self, name: str, servers: BudgetServers, *, clock: Clock, chance: Random) -> None:
+        self.host = Host()
+        self._clock = clock
+        self._states = PlacementStates()
+        self._leasing = LeaseClient(
+            valkey_of(servers.valkey, self.host),
+            self._states,
+            clock,
+            process=name,
+            new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
+        )
+        self._index = EMPTY
+        caps, book = CapTracker(), self._leasing.leases
+        self._reserve = Reserver(self._states, caps, book).reserve_all
+        self._markets = Markets(self._states)
+        self._auctioneer = Auctioneer(
+            self._markets, ContextParser(), Reserver(self._states, caps, book), self._states.find_reason
+        )
+
+    @property
+    def session(self) -> int:
+        return self._leasing.leases.session
+
+    def learn(self, index: Index) -> None:
+        now = self._clock.now()
+        prepared = [run_steps(self._states.prepare(one, now=now)) for one in index.by_key.values()]
+        heads = run_steps(self._markets.prepare(index, now=now))
+        self._states.install(index, prepared)
+        self._markets.install(heads)
+        self._index = index
+        self._leasing.update(index)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        await self._leasing.run(stop)
+
+    def offers(self) -> list[Sold]:
+        placement = self._index.by_key.get(PLACEMENT_KEY)
+        if placement is None:
+            return []
+        now = self._clock.now()
+        second = int(now.timestamp())
+        state = self._states.get(placement, now)
+        offers, leases = self._reserve(self._states.decide_offers(state, ANY_VISITOR, second), second)
+        return [
+            Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
+            for offer, lease in zip(offers, leases, strict=True)
+        ]
+
+    def auctioned(self) -> list[Sold]:
+        """Return one offer at most."""
+        now = self._clock.now()
+        market = self._markets.find_by_slug(self._index, AUCTION_SLUG, now=now)
+        if market is None:
+            return []
+        second = int(now.timestamp())
+        auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, market, now)
+        rivals = self._rivals(market, auction.input.scorers[0])
+        outcome = self._auctioneer.reserve_winner(auction, now, second, is_recorded=True)
+        win = outcome.auction.win
+        if win is None:
+            return []
+        return [
+            Sold(
+                candidate=win.bidder,
+                cost=outcome.auction.cost,
+                lease=outcome.lease,
+                second=second,
+                win=win,
+                rivals=() if outcome.auction.input.unreserved else rivals,
+            )
+        ]
+
+    def _rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
+        """Return all bids that can pay; none while exclusions are still to be applied."""
+        book = self._leasing.leases
+        if book.has_changes:
+            return ()
+        out = frozenset[int]().union(*book.list_excluded().values())
+        return tuple(
+            Bid(
+                campaign_key=one.campaign_key,
+                banner_key=one.banner_key,
+                placement_key=one.placement_key,
+                advertiser_key=one.payer if one.payer >= 0 else None,
+                bid_type=one.bid_type,
+                bid=one.bid,
+                ctr=scorer.predict_ctr(one),
+                quality=one.quality,
+                floor=one.floor,
+            )
+            for block in market.placements[0].blocks
+            if isinstance(block, BidBlock)
+            for one in block.bidders
+            if one.campaign_key not in out
+        )

@@ -6,35 +6,17 @@ from typing import Final
 
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource, RequestId
-from adloom.events.log.event import BEGINNING, ChargedBy, Click, Impression, decode_event, encode_event
+from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
 from adloom.events.ports import DecodedEntry
 from simulation.budgets.laws import BudgetLaws, Given
-from simulation.budgets.selling import SellingProcess, Sold
+from simulation.budgets.processes import SellingProcess, Sold
 from simulation.campaigns import SimulatedCampaigns
 from simulation.faults import Faults
-from simulation.ledger import LedgerServer
 from simulation.tables import TablesServer
+from simulation.valkey import EventLogServer
 
 SOON_SECONDS_MEAN: Final = 0.5
 CLICKED_FIRST: Final = 0.2  # How often a click is reported before its impression.
-
-
-class Ledger:
-    """The ledger, and the tables that are never behind it here: how they keep up is another simulation's matter."""
-
-    def __init__(self, server: LedgerServer, tables: TablesServer) -> None:
-        self._server = server
-        self._tables = tables
-        assert server.last_id == tables.cursor == BEGINNING
-
-    def take(self, event: Impression | Click) -> None:
-        """Append an event, and apply it at once."""
-        before = self._tables.cursor
-        self._server.take(encode_event(event))
-        entry_id = self._server.last_id
-        self._tables.fold(
-            [DecodedEntry(entry_id, decode_event(encode_event(event)))], after=before, cursor=entry_id
-        )
 
 
 class BudgetVisitors:
@@ -42,7 +24,8 @@ class BudgetVisitors:
 
     def __init__(  # noqa: PLR0913 - what they meet
         self,
-        ledger: Ledger,
+        log: EventLogServer,
+        tables: TablesServer,
         laws: BudgetLaws,
         catalog: SimulatedCampaigns,
         faults: Faults,
@@ -52,7 +35,8 @@ class BudgetVisitors:
         chance: Random,
         hold_seconds: int,
     ) -> None:
-        self._ledger = ledger
+        self._log = log
+        self._tables = tables
         self._laws = laws
         self._catalog = catalog
         self._faults = faults
@@ -62,7 +46,6 @@ class BudgetVisitors:
         self._hold_seconds = hold_seconds
         self._campaigns = {one.key: one.id for one in catalog.campaigns.values()}
         self.views = 0
-        self.empty = 0
         self.offers = 0
         self.auctions = 0  # Those that were won.
 
@@ -71,7 +54,6 @@ class BudgetVisitors:
     ) -> None:
         self.views += 1
         sold = process.auctioned() if is_auctioned else process.offers()
-        self.empty += not sold
         request_id = RequestId(self._ids.new())
         for slot, one in enumerate(sold):
             self._note(one, (request_id, slot), session=process.session)
@@ -97,11 +79,8 @@ class BudgetVisitors:
 
     async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
         """See an offer, click if that is what it is paid for, and report it, perhaps twice."""
-        faults, chance, by_click = (
-            self._faults,
-            self._chance,
-            sold.candidate.price.charged_by is ChargedBy.CLICK,
-        )
+        faults, chance = self._faults, self._chance
+        by_click = sold.candidate.price.charged_by is ChargedBy.CLICK
         kinds: list[type[Impression | Click]] = [Impression, Click] if by_click else [Impression]
         if chance.random() < CLICKED_FIRST:
             kinds.reverse()
@@ -112,13 +91,20 @@ class BudgetVisitors:
             await asyncio.sleep(chance.expovariate(1 / SOON_SECONDS_MEAN))
             if event is events[-1]:
                 self._laws.confirmed.add((name[0].int, name[1]))
-            self._ledger.take(event)
+            self._report(event)
         if faults.strikes("report repeated", faults.rates.repeated):
             await asyncio.sleep(chance.expovariate(1))
-            self._ledger.take(chance.choice(events))
+            self._report(chance.choice(events))
         if faults.strikes("reported under another name", faults.rates.repeated):
             await asyncio.sleep(chance.expovariate(1))
-            self._ledger.take(self._event(chance.choice(kinds), sold, name))
+            self._report(self._event(chance.choice(kinds), sold, name))
+
+    def _report(self, event: Impression | Click) -> None:
+        """Append an event, and apply it at once: how tables keep up is the matter of the other world."""
+        before, data = self._tables.cursor, encode_event(event)
+        self._log.take(data)
+        entry = DecodedEntry(self._log.last_id, decode_event(data))
+        self._tables.fold([entry], after=before, cursor=self._log.last_id)
 
     def _event(
         self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]

@@ -1,11 +1,9 @@
 """Budgets on virtual time: workers, delivery processes, people, visitors, servers, and their faults."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any, Final
-
-import msgspec
 
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import OpenWindow
@@ -13,19 +11,16 @@ from adloom.budgets.transport.wire import INBOX_CHANNEL, SESSION_SECONDS_MAX, en
 from adloom.core.clock import Clock
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.schedule.budget_day import find_budget_day
-from simulation import loop as virtual
-from simulation.base_world import BaseWorld
+from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.budgets.database import BudgetDatabase
 from simulation.budgets.laws import BudgetLaws
-from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds
-from simulation.budgets.readers import BudgetVisitors, Ledger
-from simulation.budgets.selling import SellingProcess
-from simulation.budgets.valkey import ValkeyServer
+from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds, SellingProcess
+from simulation.budgets.readers import BudgetVisitors
 from simulation.campaigns import SimulatedCampaigns
-from simulation.chance import seeded
-from simulation.faults import LATE_SECONDS_MAX, FaultRates, wait_unless
-from simulation.ledger import LedgerServer
+from simulation.faults import LATE_SECONDS_MAX, wait_unless
+from simulation.loop import seeded
 from simulation.tables import TablesServer
+from simulation.valkey import EventLogServer, ValkeyServer
 
 REST_SECONDS_MAX: Final = 300.0  # Until all that was seen is settled, and all holds are over.
 SPEND_SECONDS_MAX: Final = 240.0  # Until all that can be spent is spent.
@@ -34,51 +29,24 @@ VIEWS_AT_THE_END: Final = 4.0
 WINDOW_OPENED: Final = 0.1  # How often an admin opens a new daily window after a change.
 
 
-class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetPlan(Plan, frozen=True, kw_only=True):
     """What to simulate; the database, actors and processes can be replaced by broken ones."""
 
-    seed: int
-    seconds: float
-    views_per_second: float
-    faults: FaultRates
-    starts_at: datetime
     zone: str = "UTC"
     campaigns: int = 3
     has_payer: bool = True
     hold_seconds: int = 10
-    delivery_processes: int = 2
-    workers: int = 2
     auctioned: float = 0.0  # The share of requests that are for auctions.
     database: type[BudgetDatabase] = BudgetDatabase
     kinds: Kinds = make_kinds
     selling: type[SellingProcess] = SellingProcess
 
 
-class BudgetOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
-    seed: int
-    views: int
-    offers: int
-    auctions: int
-    confirmed: int
-    charges: int
-    unbilled: int
-    charged_micros: int
-    changes: int
-    commits: int
-    faults: Mapping[str, int]
-    violations: tuple[str, ...]
-    steps: int
-    digest: str
-
-
-class BudgetWorld(BaseWorld):
+class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
     """Everything of one run."""
 
     def __init__(self, plan: BudgetPlan) -> None:
-        super().__init__(plan.seed, plan.starts_at, plan.faults)
-        self._plan = plan
+        super().__init__(plan)
         self._catalog = SimulatedCampaigns(
             self._ids,
             seeded(plan.seed, "people"),
@@ -90,14 +58,16 @@ class BudgetWorld(BaseWorld):
         self.laws = BudgetLaws(
             self._catalog, hold_seconds=plan.hold_seconds, are_clocks_right=are_clocks_right
         )
+        self.violations = self.laws.violations
         tables = TablesServer(self._faults, self._catalog.keys())
         self._servers = BudgetServers(
             database=plan.database(self._faults, self._catalog, tables, self.laws),
             valkey=ValkeyServer(self._faults),
-            ledger=LedgerServer(self._faults, self._clock),
+            log=EventLogServer(self._faults, self._clock),
         )
-        self._readers = BudgetVisitors(
-            Ledger(self._servers.ledger, tables),
+        self._visitors = BudgetVisitors(
+            self._servers.log,
+            tables,
             self.laws,
             self._catalog,
             self._faults,
@@ -106,7 +76,6 @@ class BudgetWorld(BaseWorld):
             chance=seeded(plan.seed, "readers"),
             hold_seconds=plan.hold_seconds,
         )
-        self._selling: dict[int, SellingProcess] = {}
         self._changes = 0
 
     async def run(self) -> None:
@@ -122,21 +91,16 @@ class BudgetWorld(BaseWorld):
         """Run traffic and changes under faults; then let what was begun finish."""
         plan, servers = self._plan, self._servers
         async with asyncio.TaskGroup() as house:
-            for number in range(plan.workers):
-                house.create_task(self._keep_worker(number, house))
-            for number in range(plan.delivery_processes):
-                house.create_task(self._keep_selling(number, house))
-            for outages in (servers.valkey, servers.database.outages, servers.ledger.outages):
-                house.create_task(outages.come_and_go(self._is_calm))
+            self._begin(house, servers.valkey.outages, servers.database.outages, servers.log.outages)
             house.create_task(self._people())
             await self._traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
             self._calm_down()
             self._catalog.open_all()  # So that there are leases when it gets dark.
-            self._tell_all()
+            self._publish_change()
             await asyncio.sleep(LATE_SECONDS_MAX)
             await self._wait_until(self._is_charged, seconds_max=REST_SECONDS_MAX)
             self._is_over.set()
-        self.laws.demand(self._is_charged(), "charges never caught up with the ledger")
+        self.laws.demand(self._is_charged(), "charges never caught up with the event log")
 
     async def _rest(self) -> None:
         """Wait until all clocks have passed all that they showed; then nothing is outstanding."""
@@ -165,13 +129,15 @@ class BudgetWorld(BaseWorld):
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as house:
             for number in range(self._plan.delivery_processes):
-                process = self._start_selling(number, self._clock)
+                process = self._start_delivery(number, self._clock)
                 house.create_task(process.run(stop))
             ends_at = asyncio.get_running_loop().time() + SPEND_SECONDS_MAX
             while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
                 await self._traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
             stop.set()
-        await self._wait_until(lambda: self._is_charged() and self._is_told(), seconds_max=REST_SECONDS_MAX)
+        await self._wait_until(
+            lambda: self._is_charged() and self._is_reported(), seconds_max=REST_SECONDS_MAX
+        )
 
     async def _with_worker(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         stop = asyncio.Event()
@@ -188,17 +154,17 @@ class BudgetWorld(BaseWorld):
         async with asyncio.TaskGroup() as looking:
             while loop.time() < ends_at:
                 await asyncio.sleep(self._chance.expovariate(views_per_second))
-                process = self._selling.get(self._chance.randrange(self._plan.delivery_processes))
-                if process is not None and process.host.is_alive:
+                process = self._pick_delivery()
+                if process is not None:
                     is_auctioned = self._chance.random() < auctioned
-                    self._readers.view(process, looking, is_auctioned=is_auctioned)
+                    self._visitors.view(process, looking, is_auctioned=is_auctioned)
 
     async def _people(self) -> None:
         faults = self._faults
         while await wait_unless(self._is_calm, faults.seconds(faults.rates.change_seconds_between)):
             self._changes += 1
             self._catalog.change_something()
-            self._tell_all()
+            self._publish_change()
             if self._chance.random() < WINDOW_OPENED:
                 self._open_window()
 
@@ -207,12 +173,12 @@ class BudgetWorld(BaseWorld):
         letter = encode_envelopes([(one.address, OpenWindow(reason="once more"))])
         self._servers.valkey.post(INBOX_CHANNEL, letter)
 
-    def _tell_all(self) -> None:
+    def _publish_change(self) -> None:
         """Send a notice, which may get lost; delivery processes update their index some time later."""
         faults = self._faults
-        if self._servers.valkey.is_up:
+        if self._servers.valkey.outages.is_up:
             self._servers.valkey.post(NOTICE_CHANNEL, str(self._catalog.version).encode())
-        for process in self._selling.values():
+        for process in self._delivery.values():
             seconds = faults.chance.uniform(0, faults.rates.index_seconds_max)
             asyncio.get_running_loop().call_later(seconds, self._learn, process)
 
@@ -221,14 +187,6 @@ class BudgetWorld(BaseWorld):
             process.learn(self._catalog.index())
 
     # ------------------------------------------------------------ processes
-
-    async def _keep_worker(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._make_wall_clock(house)
-        await self._keep_alive("worker", lambda: self._start_worker(f"worker-{number}", clock), house)
-
-    async def _keep_selling(self, number: int, house: asyncio.TaskGroup) -> None:
-        clock = self._make_wall_clock(house)
-        await self._keep_alive("delivery", lambda: self._start_selling(number, clock), house)
 
     def _start_worker(self, name: str, clock: Clock) -> BudgetWorkerProcess:
         return BudgetWorkerProcess(
@@ -240,54 +198,38 @@ class BudgetWorld(BaseWorld):
             hold_seconds=self._plan.hold_seconds,
         )
 
-    def _start_selling(self, number: int, clock: Clock) -> SellingProcess:
+    def _start_delivery(self, number: int, clock: Clock) -> SellingProcess:
         process = self._plan.selling(f"delivery-{number}", self._servers, clock=clock, chance=self._chance)
         process.learn(self._catalog.index())
-        self._selling[number] = process
+        self._delivery[number] = process
         return process
 
     # ------------------------------------------------------------ coming to rest
 
     def _is_charged(self) -> bool:
-        return self._servers.database.charges_cursor == self._servers.ledger.last_id
+        return self._servers.database.charges_cursor == self._servers.log.last_id
 
     def _is_at_rest(self) -> bool:
-        return self._is_told() and not any(state.outstanding for state in self.laws.campaigns)
+        return self._is_reported() and not any(state.outstanding for state in self.laws.campaigns)
 
-    def _is_told(self) -> bool:
+    def _is_reported(self) -> bool:
         """Whether advertisers have answered all reports."""
         return not any(state.report for state in self.laws.campaigns)
 
-    def outcome(self) -> BudgetOutcome:
-        database = self._servers.database
+    def _count(self) -> dict[str, int]:
+        database, visitors = self._servers.database, self._visitors
         kinds = [row.kind.value for row in database.rows]
-        return BudgetOutcome(
-            seed=self._plan.seed,
-            views=self._readers.views,
-            offers=self._readers.offers,
-            auctions=self._readers.auctions,
-            confirmed=len(self.laws.confirmed),
-            charges=kinds.count("charge"),
-            unbilled=kinds.count("unbilled"),
-            charged_micros=self.laws.charged,
-            changes=self._changes,
-            commits=sum(stored.version for stored in database.states.values()),
-            faults=dict(sorted(self._faults.injected.items())),
-            violations=tuple(self.laws.violations),
-            steps=self._trace.steps,
-            digest=self._trace.digest,
-        )
+        return {
+            "page views": visitors.views,
+            "offers made": visitors.offers,
+            "of them auctioned": visitors.auctions,
+            "offers seen or clicked": len(self.laws.confirmed),
+            "charges": kinds.count("charge"),
+            "seen too late to be charged": kinds.count("unbilled"),
+            "changes of budgets and campaigns": self._changes,
+            "states kept": sum(stored.version for stored in database.states.values()),
+        }
 
 
-def simulate(plan: BudgetPlan) -> BudgetOutcome:
-    worlds: list[BudgetWorld] = []
-
-    async def run() -> None:
-        worlds.append(BudgetWorld(plan))
-        await worlds[0].run()
-
-    try:
-        virtual.run(plan.seed, run())
-    except virtual.StuckError:
-        worlds[0].laws.demand(is_so=False, otherwise="a deadlock, or a busy loop")
-    return worlds[0].outcome()
+def simulate(plan: BudgetPlan) -> Outcome:
+    return run_world(BudgetWorld, plan)

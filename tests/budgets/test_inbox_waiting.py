@@ -11,9 +11,9 @@ from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.budgets.transport.sessions import DeliverySessions
 from simulation import loop as virtual
-from simulation.budgets.valkey import ValkeyServer, valkey_of
-from simulation.chance import Trace, seeded
 from simulation.faults import NO_FAULTS, Faults, Host, VirtualClock
+from simulation.loop import Trace, seeded
+from simulation.valkey import ValkeyServer, valkey_of
 from tests.support.actors import START
 
 
@@ -27,7 +27,7 @@ class OneSession(SessionStore):
 def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -> None:
     async def kept_for_a_minute() -> int:
         server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
-        server.is_up = False
+        server.outages.is_up = False
         valkey = valkey_of(server, Host())
         room = Inbox(
             valkey, OneSession(cast("Any", None)), NullHost(), ValkeyBroadcaster(valkey), VirtualClock(START)

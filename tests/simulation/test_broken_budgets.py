@@ -17,7 +17,7 @@ from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, AnyKind, StateWrite, StepResult
 from simulation.budgets.database import BudgetDatabase
-from simulation.budgets.selling import SellingProcess, Sold
+from simulation.budgets.processes import SellingProcess, Sold
 from simulation.budgets.world import BudgetPlan, simulate
 from simulation.faults import ROUGH_BUDGETS
 from simulation.swarm import MIDNIGHTS

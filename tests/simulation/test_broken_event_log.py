@@ -12,23 +12,23 @@ from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from simulation.disk import Disk
 from simulation.faults import ROUGH
 from simulation.laws import EventKey
-from simulation.ledger import LedgerServer
 from simulation.swarm import MOMENTS
 from simulation.tables import TablesServer, TopicServer
-from simulation.world import Plan, simulate
+from simulation.valkey import EventLogServer
+from simulation.world import EventLogPlan, simulate
 
 SEEDS = range(8)
-# The ledger is often away, so that much is in spools when their processes die.
+# The event log is often away, so that much is in spools when their processes die.
 HARSH = msgspec.structs.replace(
     ROUGH, life_seconds_mean=8, outage_seconds_between=20, outage_seconds_mean=20, late=0.03
 )
 
 
-def harsh(seed: int) -> Plan:
-    return Plan(seed=seed, seconds=100, views_per_second=1.5, faults=HARSH, starts_at=MOMENTS[0])
+def harsh(seed: int) -> EventLogPlan:
+    return EventLogPlan(seed=seed, seconds=100, views_per_second=1.5, faults=HARSH, starts_at=MOMENTS[0])
 
 
-class ForgetfulLedger(LedgerServer):
+class ForgetfulLog(EventLogServer):
     """Confirms one entry in fifty without keeping it."""
 
     _offered = 0
@@ -39,7 +39,7 @@ class ForgetfulLedger(LedgerServer):
             super().take(data)
 
 
-class LedgerThatHandsOutOnce(LedgerServer):
+class LogThatHandsOutOnce(EventLogServer):
     """Gives no entry a second time: what a dead worker had taken, nobody claims. It is acknowledged too early."""
 
     _taken = (0, 0)
@@ -156,8 +156,8 @@ class DiskThatTearsNeighbours(Disk):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"ledger": ForgetfulLedger}, "was accepted and is not counted"),
-        ({"ledger": LedgerThatHandsOutOnce}, "was accepted and is not counted"),
+        ({"log": ForgetfulLog}, "was accepted and is not counted"),
+        ({"log": LogThatHandsOutOnce}, "was accepted and is not counted"),
         ({"tables": TablesWithoutKey}, "are counted as"),
         ({"tables": TablesThatMoveOnAlone}, "was accepted and is not counted"),
         ({"tables": TablesInABadMood}, "was buried alive"),

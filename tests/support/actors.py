@@ -30,8 +30,8 @@ from adloom.runtime.actors.actor import (
 )
 from adloom.runtime.actors.host import ActorHost
 from simulation import loop as virtual
-from simulation.chance import seeded
 from simulation.faults import VirtualClock
+from simulation.loop import seeded
 
 P = ParamSpec("P")
 

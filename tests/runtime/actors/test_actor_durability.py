@@ -8,8 +8,8 @@ import msgspec
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorKind, Address, Persist, Publish, RecordRow, StepResult, Wake
 from adloom.runtime.actors.host import ActorHost
-from simulation.chance import seeded
 from simulation.faults import VirtualClock
+from simulation.loop import seeded
 from tests.support.actors import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
 
 

@@ -16,8 +16,8 @@ from adloom.runtime.actors.actor import Address, FencedOutError, StateWrite, Sto
 from adloom.runtime.actors.host import LOOK_SECONDS, ActorHost
 from adloom.runtime.actors.mailboxes import Mailboxes
 from simulation import loop as virtual
-from simulation.chance import seeded
 from simulation.faults import VirtualClock
+from simulation.loop import seeded
 from tests.support.accounts import ACCOUNT, Account, Changed, Note, Pay, an_account
 from tests.support.actors import START, Catalog, MemoryStates
 

@@ -13,7 +13,7 @@ from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedEr
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
-from simulation.chance import seeded
+from simulation.loop import seeded
 from tests.support.accounts import ACCOUNT, Note, an_account
 from tests.support.actors import START, Catalog, Listeners, Row
 
