@@ -9,12 +9,11 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
-from rich.console import Console
 
 from adloom.core.clock import SystemClock
-from bench.figures import EVENT, BenchTable, render
+from bench.figures import EVENT, BenchTable, show
 from bench.load import NO_OP, SERIAL, BenchSubject, Effort, Sample, Target, take_sample
-from bench.processes import LoadError, find_descendants, measure_usage
+from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
 from bench.product import Product, run_product
 
 BATCH: Final = "batch"
@@ -46,15 +45,18 @@ def main(
     connections: Annotated[int, typer.Option(min=1, max=1_000, help="Open connections.")] = 64,
 ) -> None:
     """Send no-ops, single events and batches to a temporary product, and wait until all are counted."""
-    console = Console()
-    with console.status("starting the product") as status, run_product(workers=workers) as product:
+
+    def measure(say: ShowStatus) -> BenchTable:
         outcomes: list[EventsOutcome] = []
-        for target, events in _build_targets(product):
-            status.update(f"loading {target.name}")
-            effort = Effort(connections=connections, seconds=seconds, serial_prefix=f"{target.name}-")
-            outcomes.append(_measure(product, target, events, effort))
-    title = f"{seconds:g} s each, {workers} delivery processes, {connections} connections"
-    console.print(render(_tabulate(outcomes, title)))
+        with run_product(workers=workers) as product:
+            for target, events in _build_targets(product):
+                say(f"loading {target.name}")
+                effort = Effort(connections=connections, seconds=seconds, serial_prefix=f"{target.name}-")
+                outcomes.append(_measure(product, target, events, effort))
+        title = f"{seconds:g} s each, {workers} delivery processes, {connections} connections"
+        return _tabulate(outcomes, title)
+
+    show(measure)
 
 
 def _build_targets(product: Product) -> list[tuple[Target, int]]:

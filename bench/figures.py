@@ -2,18 +2,19 @@
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from statistics import median
 from typing import Final
 
 import msgspec
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from adloom import VERSION
 from bench.load import NGINX, NO_OP, BenchPlan, Sample
+from bench.processes import ShowStatus
 
 SERVE: Final = "serve"
 EVENT: Final = "event"
@@ -174,6 +175,14 @@ def render(bench: BenchTable) -> RenderableType:
     for row in bench.rows:
         table.add_row(*row)
     return Group(table, *map(_render_goal, bench.goals))
+
+
+def show(measure: Callable[[ShowStatus], BenchTable], *, width: int | None = None) -> None:
+    """Print the table of a bench, and its progress meanwhile."""
+    console = Console(width=width)
+    with console.status("starting") as status:
+        table = measure(status.update)
+    console.print(render(table))
 
 
 def _render_goal(goal: GoalResult) -> Text:

@@ -9,16 +9,15 @@ from uuid import UUID
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.status import Status
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.postgres import Pool
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.rollup import Rollup
 from adloom.stats.store import statistics
-from bench.figures import BenchTable, render, tabulate_ratios
+from bench.figures import BenchTable, show, tabulate_ratios
 from bench.fill import STATEMENT_SECONDS_MAX, CatalogSize, fill_day
+from bench.processes import ShowStatus
 from bench.servers import run_servers
 
 DAY: Final = date(2026, 11, 14)
@@ -80,20 +79,16 @@ def roll_up_a_day(
 ) -> None:
     """Roll up a day in a temporary database, and compare with counting its rows."""
 
-    async def work(pool: Pool, size: CatalogSize, status: Status) -> BenchTable:
-        await fill_day(
-            pool, DAY, events, size, lambda share: status.update(f"Making {events:,} events: {share:.0%}")
-        )
-        status.update("Measuring")
+    async def work(pool: Pool, size: CatalogSize, say: ShowStatus) -> BenchTable:
+        await fill_day(pool, DAY, events, size, lambda share: say(f"Making {events:,} events: {share:.0%}"))
+        say("Measuring")
         seconds = await _measure_rollup(pool)
-        megabytes, rows = (
-            await pool.fetchval(MEGABYTES),
-            await pool.fetchval("SELECT count(*) FROM banner_stats"),
-        )
+        megabytes = await pool.fetchval(MEGABYTES)
+        rows = await pool.fetchval("SELECT count(*) FROM banner_stats")
         title = f"{events:,} events ({megabytes:,} MB) into {rows:,} rows"
         return tabulate_ratios(title, seconds, heading="to count(*)")
 
-    asyncio.run(_show(work, CatalogSize(banners=banners, places=places)))
+    _show(work, banners=banners, places=places)
 
 
 def ask_questions(
@@ -105,28 +100,30 @@ def ask_questions(
 ) -> None:
     """Query statistics in a temporary database, and show the best of five times."""
 
-    async def work(pool: Pool, size: CatalogSize, status: Status) -> BenchTable:
-        status.update("Filling the database")
+    async def work(pool: Pool, size: CatalogSize, say: ShowStatus) -> BenchTable:
+        say("Filling the database")
         await _fill_statistics(pool, days, hours, size)
         rows: list[list[str]] = []
         for name, question in (await _build_questions(pool, days)).items():
-            status.update(name)
+            say(name)
             found, seconds = await _measure_best(pool, question)
             rows.append([name, f"{found:,}", f"{seconds * 1000:.0f}"])
         title = f"{days} days of {banners:,} banners, and live counts of {hours} hours"
         return BenchTable(title=title, headings=["question", "rows", "ms"], rows=rows)
 
-    asyncio.run(_show(work, CatalogSize(banners=banners, places=places)))
+    _show(work, banners=banners, places=places)
 
 
-async def _show(
-    work: Callable[[Pool, CatalogSize, Status], Awaitable[BenchTable]], size: CatalogSize
+def _show(
+    work: Callable[[Pool, CatalogSize, ShowStatus], Awaitable[BenchTable]], *, banners: int, places: int
 ) -> None:
-    console = Console()
-    with console.status("Starting PostgreSQL") as status:
+    size = CatalogSize(banners=banners, places=places)
+
+    async def measure(say: ShowStatus) -> BenchTable:
         async with run_servers(size) as servers:
-            table = await work(servers.pool, size, status)
-    console.print(render(table))
+            return await work(servers.pool, size, say)
+
+    show(lambda say: asyncio.run(measure(say)))
 
 
 async def _measure_rollup(pool: Pool) -> dict[str, float]:

@@ -11,7 +11,6 @@ from typing import Annotated, Final
 import msgspec
 import structlog
 import typer
-from rich.console import Console
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker
@@ -22,8 +21,9 @@ from adloom.sync.providers.mock import MockProvider
 from adloom.sync.queue import open_stats_queue
 from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler
 from adloom.sync.words import Level, Platform
-from bench.figures import GoalResult, render, tabulate_ratios
+from bench.figures import BenchTable, GoalResult, show, tabulate_ratios
 from bench.fill import CatalogSize
+from bench.processes import ShowStatus
 from bench.servers import run_servers
 from bench.statistics import measure_seconds
 
@@ -71,26 +71,23 @@ def main(
     """Sync all sellers twice on temporary servers, and compare with copying the rows."""
     # One log line per job is for operators.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    asyncio.run(_measure(sellers, entities, lookback))
+    show(lambda say: asyncio.run(_measure(sellers, entities, lookback, say)))
 
 
-async def _measure(sellers: int, entities: int, lookback: int) -> None:
-    console = Console()
-    with console.status("Starting the servers") as status:
-        async with run_servers(CatalogSize()) as servers:
-            pool = servers.pool
-            await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
-            status.update("Syncing")
-            seconds = await _measure_seconds(pool, servers.redis_url, lookback)
-            rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
-            found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
+async def _measure(sellers: int, entities: int, lookback: int, say: ShowStatus) -> BenchTable:
+    async with run_servers(CatalogSize()) as servers:
+        pool = servers.pool
+        await _fill(pool, sellers, campaigns=max(1, entities // sellers // 25))
+        say("syncing")
+        seconds = await _measure_seconds(pool, servers.redis_url, lookback)
+        rows = await pool.fetchval("SELECT count(*) FROM sync.ad_stats_raw")
+        found = await pool.fetchval("SELECT count(DISTINCT entity_id) FROM sync.ad_stats_daily")
     title = f"{sellers:,} sellers, {found:,} entities, {rows:,} raw rows"
     longest = max(seconds.values())
     goal = GoalResult(
         claim=f"within {LIMIT_SECONDS:.0f} s", found=f"{longest:.1f} s", is_met=longest < LIMIT_SECONDS
     )
-    table = tabulate_ratios(title, seconds, heading="to copying")
-    console.print(render(msgspec.structs.replace(table, goals=[goal])))
+    return msgspec.structs.replace(tabulate_ratios(title, seconds, heading="to copying"), goals=[goal])
 
 
 async def _measure_seconds(pool: Pool, redis_url: str, lookback: int) -> dict[str, float]:

@@ -1,8 +1,10 @@
 """The simulated catalog: campaigns and their advertiser, with every version that there was."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from random import Random  # noqa: TID251 - for its type
-from typing import Final, TypeVar
+from typing import Final, Literal
+from uuid import UUID
 
 import msgspec
 
@@ -37,15 +39,9 @@ COSTS: Final = (Micros(10_000), Micros(10_000), Micros(7_000), Micros(3_000))
 BUDGETS_PAISA: Final = (0, 1, 2, 5, 10, 40, 100)
 AMPLE_PAISA: Final = (5, 40, 100, 120)
 
+Limit = tuple[Literal["daily", "total", "payer"], UUID]
+
 _changed = msgspec.structs.replace
-
-
-class Payer(msgspec.Struct, frozen=True, kw_only=True):
-    """An advertiser, at some version."""
-
-    id: AdvertiserId
-    timezone: str
-    daily_paisa: int | None
 
 
 class Selling(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,16 +92,17 @@ class SimulatedCampaigns:
         self.placement_id = PlacementId(ids.new())
         self.auction_placement_id = PlacementId(ids.new())
         self._floor = chance.choice(FLOORS)
-        self.payers: dict[AdvertiserId, Payer] = {}
+        self.payers: dict[AdvertiserId, AdvertiserRow] = {}
         self.campaigns: dict[CampaignId, Selling] = {}
         self.changes: list[tuple[int, Address]] = []
-        self._payers_ever: dict[AdvertiserId, list[tuple[int, Payer]]] = {}
-        self._campaigns_ever: dict[CampaignId, list[tuple[int, Selling]]] = {}
+        self._bounds: defaultdict[Limit, list[tuple[int, int]]] = defaultdict(list)  # With their versions.
         self._index: Index | None = None
         payer_id = AdvertiserId(ids.new()) if has_payer else None
         if payer_id is not None:
             daily = self._chance.choice([None, *BUDGETS_PAISA])
-            self.put_payer(Payer(id=payer_id, timezone=zone, daily_paisa=daily))
+            self.put_payer(
+                AdvertiserRow(id=payer_id, is_deleted=False, daily_budget_paisa=daily, timezone=zone)
+            )
         for number in range(campaigns):
             self.put(
                 Selling(
@@ -126,15 +123,16 @@ class SimulatedCampaigns:
     def put(self, campaign: Selling) -> None:
         self.version += 1
         self.campaigns[campaign.id] = campaign
-        self._campaigns_ever.setdefault(campaign.id, []).append((self.version, campaign))
+        self._bounds["daily", campaign.id].append((self.version, _bound(campaign.daily_paisa)))
+        self._bounds["total", campaign.id].append((self.version, _bound(campaign.total_paisa)))
         self.changes.append((self.version, campaign.address))
         self._index = None
 
-    def put_payer(self, payer: Payer) -> None:
+    def put_payer(self, payer: AdvertiserRow) -> None:
         """Its campaigns change with it."""
         self.version += 1
         self.payers[payer.id] = payer
-        self._payers_ever.setdefault(payer.id, []).append((self.version, payer))
+        self._bounds["payer", payer.id].append((self.version, _bound(payer.daily_budget_paisa)))
         self.changes.append((self.version, advertiser_address(payer.id)))
         self.changes += [
             (self.version, one.address) for one in self.campaigns.values() if one.payer_id == payer.id
@@ -154,7 +152,7 @@ class SimulatedCampaigns:
                 self.put(_changed(one, is_active=not one.is_active))
             case 4 if one.payer_id is not None:
                 budget = chance.choice([None, *BUDGETS_PAISA])
-                self.put_payer(_changed(self.payers[one.payer_id], daily_paisa=budget))
+                self.put_payer(_changed(self.payers[one.payer_id], daily_budget_paisa=budget))
             case _:
                 self.put(_changed(one, pacing=chance.choice(list(PacingStrategy))))
 
@@ -162,7 +160,7 @@ class SimulatedCampaigns:
         """Let all campaigns run unpaced, most of them with budget left."""
         chance = self._chance
         for payer in list(self.payers.values()):
-            self.put_payer(_changed(payer, daily_paisa=chance.choice([None, *AMPLE_PAISA])))
+            self.put_payer(_changed(payer, daily_budget_paisa=chance.choice([None, *AMPLE_PAISA])))
         for one in list(self.campaigns.values()):
             self.put(
                 _changed(
@@ -180,26 +178,20 @@ class SimulatedCampaigns:
 
     # ------------------------------------------------------------ what was allowed
 
-    def daily_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
-        return max(
-            _bound(one.daily_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
-        )
+    def find_most(self, limit: Limit, since: int, until: int) -> int:
+        """Return the highest bound that was in force at `since`, or came until `until`."""
+        bounds = self._bounds[limit]
+        before = [bound for version, bound in bounds if version <= since]
+        found = [bound for version, bound in bounds if since < version <= until]
+        return max([*before[-1:], *found] or [bounds[0][1]])
 
-    def total_max(self, campaign_id: CampaignId, since: int, until: int) -> int:
-        return max(
-            _bound(one.total_paisa) for one in _between(self._campaigns_ever[campaign_id], since, until)
-        )
-
-    def payer_max(self, payer_id: AdvertiserId, since: int, until: int) -> int:
-        return max(_bound(one.daily_paisa) for one in _between(self._payers_ever[payer_id], since, until))
-
-    # ------------------------------------------------------------ what the house reads
+    # ------------------------------------------------------------ what processes read
 
     def campaign_row(self, campaign_id: CampaignId) -> CampaignRow:
         one = self.campaigns[campaign_id]
         return CampaignRow(
             id=one.id,
-            advertiser=None if one.payer_id is None else self.payer_row(one.payer_id),
+            advertiser=None if one.payer_id is None else self.payers[one.payer_id],
             status="active" if one.is_active else "paused",
             is_deleted=False,
             starts_at=None,
@@ -208,12 +200,6 @@ class SimulatedCampaigns:
             budget_total_paisa=one.total_paisa,
             pacing_strategy=one.pacing.value,
             timezone=one.timezone,
-        )
-
-    def payer_row(self, payer_id: AdvertiserId) -> AdvertiserRow:
-        payer = self.payers[payer_id]
-        return AdvertiserRow(
-            id=payer.id, is_deleted=False, daily_budget_paisa=payer.daily_paisa, timezone=payer.timezone
         )
 
     def keys(self) -> CatalogKeys:
@@ -267,7 +253,7 @@ class SimulatedCampaigns:
         limits: Sequence[int | None] = (
             one.daily_paisa,
             one.total_paisa,
-            None if payer is None else payer.daily_paisa,
+            None if payer is None else payer.daily_budget_paisa,
         )
         return AssignmentRow(
             placement_key=placement_key,
@@ -287,16 +273,6 @@ class SimulatedCampaigns:
             primary_image_url="https://cdn.example/banner.png",
             cta_url="https://shop.example/",
         )
-
-
-VersionedT = TypeVar("VersionedT", Payer, Selling)
-
-
-def _between(ever: Sequence[tuple[int, VersionedT]], since: int, until: int) -> list[VersionedT]:
-    """Return what was in force at `since`, and every version until `until`."""
-    found = [one for version, one in ever if since < version <= until]
-    before = [one for version, one in ever if version <= since]
-    return [*before[-1:], *found] or [ever[0][1]]
 
 
 def _bound(paisa: int | None) -> int:

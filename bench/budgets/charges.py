@@ -11,7 +11,6 @@ from typing import Annotated, Final, cast
 
 import msgspec
 import typer
-from rich.console import Console
 
 from adloom.budgets.charges.offers import AHEAD_SECONDS_MAX
 from adloom.budgets.charges.projection import CHARGES
@@ -21,7 +20,7 @@ from adloom.core.money import Micros
 from adloom.events.log.event import Impression, encode_event
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from bench.budgets.lease_client import BenchLeaseClient
-from bench.figures import BenchTable, GoalResult, render
+from bench.figures import BenchTable, GoalResult, show
 from bench.fill import BudgetCampaign, CatalogSize, add_campaigns
 from bench.processes import LoadError, ShowStatus, find_descendants, measure_usage
 from bench.servers import Servers, run_servers, run_worker, wait_until_quiet
@@ -66,12 +65,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds with charges and without.")] = 1,
 ) -> None:
     """Count and charge with a worker on temporary servers."""
-    console = Console()
-    with console.status("starting servers and a worker") as status:
-        table = asyncio.run(
-            measure_charges(events=events, campaigns=campaigns, rounds=rounds, say=status.update)
-        )
-    console.print(render(table))
+    show(lambda say: asyncio.run(measure_charges(events=events, campaigns=campaigns, rounds=rounds, say=say)))
 
 
 async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BenchTable:

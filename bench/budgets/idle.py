@@ -8,11 +8,10 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
-from rich.console import Console
 
 from adloom.core.money import Micros
 from bench.budgets.lease_client import BenchLeaseClient
-from bench.figures import BenchTable, GoalResult, render
+from bench.figures import BenchTable, GoalResult, show
 from bench.fill import CatalogSize, add_campaigns
 from bench.processes import ShowStatus, measure_usage
 from bench.servers import run_servers, run_worker, wait_until_quiet
@@ -44,12 +43,11 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.1, max=600, help="How long the worker idles.")] = 20.0,
 ) -> None:
     """Lease all campaigns to delivery processes, and measure the idle worker."""
-    console = Console()
-    with console.status("starting servers and a worker") as status:
-        table = asyncio.run(
-            measure_idle(campaigns=campaigns, sessions=sessions, idle_seconds=seconds, say=status.update)
+    show(
+        lambda say: asyncio.run(
+            measure_idle(campaigns=campaigns, sessions=sessions, idle_seconds=seconds, say=say)
         )
-    console.print(render(table))
+    )
 
 
 async def measure_idle(*, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus) -> BenchTable:

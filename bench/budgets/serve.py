@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import msgspec
 import typer
-from rich.console import Console
 
-from bench.figures import BenchTable, GoalResult, render
+from bench.figures import BenchTable, GoalResult, show
 from bench.load import BenchPlan, BenchSubject, Effort, Load, Sample, Target, run_wrk, take_samples
 from bench.processes import LoadError, ShowStatus
 from bench.product import Product, run_product
@@ -45,15 +44,11 @@ def main(
     """Measure what budgets cost requests: one campaign, and many, each with budgets and without."""
     plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
     pairs = [PlacementPair(campaigns=1, slots=1), PlacementPair(campaigns=many, slots=MANY_SLOTS)]
-    console = Console()
-    with console.status("") as status:
-        table = measure_serving(plan, pairs, status.update)
-    console.print(render(table))
+    show(lambda say: measure_serving(plan, pairs, say))
 
 
 def measure_serving(plan: BenchPlan, pairs: Sequence[PlacementPair], say: ShowStatus) -> BenchTable:
     """Start a product, import catalogs, and measure all placements in rotation."""
-    say("starting the product")
     with run_product(workers=plan.workers) as product:
         for pair in pairs:
             for name, terms in zip(pair.names, ({}, PRICED), strict=True):

@@ -166,7 +166,7 @@ class SimulatedCatalog(_DatabaseConnection, BudgetCatalog):
             return CatalogRows(
                 version=catalog.version,
                 campaigns=[catalog.campaign_row(one) for one in campaign_ids],
-                advertisers=[catalog.payer_row(one) for one in advertiser_ids],
+                advertisers=[catalog.payers[one] for one in advertiser_ids],
             )
 
     async def load_payers(self, campaign_ids: Sequence[UUID]) -> dict[UUID, AdvertiserId | None]:

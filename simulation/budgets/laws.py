@@ -31,7 +31,7 @@ from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns
 VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by brick.
 
 
-class Given(NamedTuple):
+class MadeOffer(NamedTuple):
     """An offer, as observed when it was made."""
 
     campaign_id: CampaignId
@@ -54,10 +54,10 @@ class BudgetLaws:
         self._advertisers: dict[Address, AdvertiserState] = {}
         self._read_campaign = msgspec.msgpack.Decoder(CampaignState).decode
         self._read_advertiser = msgspec.msgpack.Decoder(AdvertiserState).decode
-        self.given: dict[Offer, Given] = {}
+        self.made: dict[Offer, MadeOffer] = {}
         self.confirmed: set[Offer] = set()
         self.violations: list[str] = []
-        self._given_of_lease: Counter[tuple[CampaignId, int]] = Counter()
+        self._offered_of_lease: Counter[tuple[CampaignId, int]] = Counter()
         self._granted: dict[tuple[CampaignId, int], int] = {}
         self._charged: dict[Offer, MoneyRow] = {}
         # The most that was in force while something could be committed of it.
@@ -73,10 +73,6 @@ class BudgetLaws:
     def campaigns(self) -> Iterable[CampaignState]:
         return self._campaigns.values()
 
-    @property
-    def charged(self) -> int:
-        return self._spent_totals.total()
-
     def demand(self, is_so: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence about it
         """Record a violation unless `is_so`."""
         if not is_so and len(self.violations) < VIOLATIONS_MAX:
@@ -84,17 +80,17 @@ class BudgetLaws:
 
     # ------------------------------------------------------------ at every offer
 
-    def offered(self, offer: Offer, given: Given) -> None:
+    def offered(self, offer: Offer, made: MadeOffer) -> None:
         """Law: an offer that needs a lease is made out of one, and of no more than is kept as granted."""
-        self.given[offer] = given
-        if not given.is_leased:
+        self.made[offer] = made
+        if not made.is_leased:
             return
-        key = given.campaign_id, given.lease
-        self._given_of_lease[key] += given.amount
-        self.demand(given.lease > 0, f"{given.campaign_id} was offered without a lease")
+        key = made.campaign_id, made.lease
+        self._offered_of_lease[key] += made.amount
+        self.demand(made.lease > 0, f"{made.campaign_id} was offered without a lease")
         self.demand(
-            self._given_of_lease[key] <= self._granted.get(key, 0),
-            f"{self._given_of_lease[key]} of lease {given.lease} of {given.campaign_id} is given, "
+            self._offered_of_lease[key] <= self._granted.get(key, 0),
+            f"{self._offered_of_lease[key]} of lease {made.lease} of {made.campaign_id} is offered, "
             f"and {self._granted.get(key, 0)} was granted",
         )
 
@@ -142,12 +138,14 @@ class BudgetLaws:
         since, until = _versions(before, after)
         campaign_id = config.campaign_id
         window = campaign_id, after.window
-        self._windows[window] = max(self._windows[window], self._catalog.daily_max(campaign_id, since, until))
+        self._windows[window] = max(
+            self._windows[window], self._catalog.find_most(("daily", campaign_id), since, until)
+        )
         self._totals[campaign_id] = max(
-            self._totals[campaign_id], self._catalog.total_max(campaign_id, since, until)
+            self._totals[campaign_id], self._catalog.find_most(("total", campaign_id), since, until)
         )
         if config.advertiser_id is not None:
-            most = self._catalog.payer_max(config.advertiser_id, since, until)
+            most = self._catalog.find_most(("payer", config.advertiser_id), since, until)
             for day in {after.day, *(lease.day for lease in after.leases.values())}:
                 # Without a budget nothing is allotted, and whatever was committed then stays committed.
                 if most == WITHOUT_BOUND:
@@ -157,8 +155,8 @@ class BudgetLaws:
         config = after.config
         assert config is not None
         campaign_id, (since, until) = config.campaign_id, _versions(before, after)
-        total_max = self._catalog.total_max(campaign_id, since, until)
-        daily_max = self._catalog.daily_max(campaign_id, since, until)
+        total_max = self._catalog.find_most(("total", campaign_id), since, until)
+        daily_max = self._catalog.find_most(("daily", campaign_id), since, until)
         total, window = (
             after.spent_total + after.outstanding,
             after.spent_window + after.outstanding_of_window,
@@ -192,8 +190,8 @@ class BudgetLaws:
             f"lease {lease.number} of {campaign_id} does not add up",
         )
         self.demand(
-            self._given_of_lease[key] <= lease.granted,
-            f"{self._given_of_lease[key]} of lease {lease.number} of {campaign_id} is given, "
+            self._offered_of_lease[key] <= lease.granted,
+            f"{self._offered_of_lease[key]} of lease {lease.number} of {campaign_id} is offered, "
             f"and {lease.granted} is granted",
         )
 
@@ -204,14 +202,14 @@ class BudgetLaws:
         assert row.request_id is not None
         assert row.slot is not None
         offer = row.request_id.int, row.slot
-        given = self.given[offer]
+        made = self.made[offer]
         self.demand(offer not in self._charged, f"an offer of {row.campaign_id} is charged twice")
         self.demand(offer in self.confirmed, f"an offer of {row.campaign_id} is charged, and was never seen")
-        self.demand(row.amount == given.amount, f"an offer of {row.campaign_id} is charged {row.amount}")
+        self.demand(row.amount == made.amount, f"an offer of {row.campaign_id} is charged {row.amount}")
         self._charged[offer] = row
         if row.kind is not MoneyKind.CHARGE:
             self.demand(
-                not self._is_held(given, row),
+                not self._is_held(made, row),
                 f"a hold of {row.campaign_id} was confirmed in time for nothing",
             )
             return
@@ -221,12 +219,12 @@ class BudgetLaws:
         self._check_spent(row)
         if row.lease and self._are_clocks_right:
             zone = self._catalog.campaigns[row.campaign_id].timezone
-            day = find_budget_day(given.at, zone).day
+            day = find_budget_day(made.at, zone).day
             self.demand(row.day == day, f"what was offered on {day} is charged on {row.day}")
 
-    def _is_held(self, given: Given, row: MoneyRow) -> bool:
-        is_sure = self._are_clocks_right and given.lease > 0 and given.session not in self.sessions_over
-        return is_sure and row.at < given.at + timedelta(seconds=self._hold_seconds - 1)
+    def _is_held(self, made: MadeOffer, row: MoneyRow) -> bool:
+        is_sure = self._are_clocks_right and made.lease > 0 and made.session not in self.sessions_over
+        return is_sure and row.at < made.at + timedelta(seconds=self._hold_seconds - 1)
 
     def _check_spent(self, row: MoneyRow) -> None:
         window, total = (row.campaign_id, row.window), row.campaign_id
@@ -254,7 +252,7 @@ class BudgetLaws:
         if config is None:
             return
         since = before.config.version if before is not None and before.config is not None else 0
-        most = self._catalog.payer_max(config.advertiser_id, since, config.version)
+        most = self._catalog.find_most(("payer", config.advertiser_id), since, config.version)
         day = config.advertiser_id, after.day
         self._days[day] = max(self._days[day], most)
         if before is not None:
@@ -292,7 +290,7 @@ class BudgetLaws:
         """Law: when all is quiet and all holds are over, nothing is outstanding, and all that was seen is settled."""
         for offer in sorted(self.confirmed - self._charged.keys()):
             self.demand(
-                is_so=False, otherwise=f"an offer of {self.given[offer].campaign_id} was never settled"
+                is_so=False, otherwise=f"an offer of {self.made[offer].campaign_id} was never settled"
             )
         for state in self._campaigns.values():
             if state.config is not None:
@@ -320,15 +318,17 @@ class BudgetLaws:
 
     def _left(self, one: Selling, now: datetime) -> int:
         limits = [
-            self._catalog.daily_max(one.id, self._catalog.version, self._catalog.version),
-            self._catalog.total_max(one.id, self._catalog.version, self._catalog.version),
+            self._catalog.find_most(("daily", one.id), self._catalog.version, self._catalog.version),
+            self._catalog.find_most(("total", one.id), self._catalog.version, self._catalog.version),
         ]
         state = self._campaigns.get(one.address)
         if state is not None and state.config is not None:
             state = campaign_as_of(state, now)
             limits = [limits[0] - state.spent_window, limits[1] - state.spent_total]
         if one.payer_id is not None:
-            daily = self._catalog.payer_max(one.payer_id, self._catalog.version, self._catalog.version)
+            daily = self._catalog.find_most(
+                ("payer", one.payer_id), self._catalog.version, self._catalog.version
+            )
             payer = self._advertisers.get(advertiser_address(one.payer_id))
             limits.append(daily if payer is None else daily - advertiser_as_of(payer, now).spent)
         return min(limits) if min(limits) < WITHOUT_BOUND // 2 else WITHOUT_BOUND

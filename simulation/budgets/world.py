@@ -9,13 +9,15 @@ from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import OpenWindow
 from adloom.budgets.transport.wire import INBOX_CHANNEL, SESSION_SECONDS_MAX, encode_envelopes
 from adloom.core.clock import Clock
+from adloom.core.ids import RequestId
+from adloom.events.log.event import ChargedBy, Click, Impression, decode_event, encode_event
+from adloom.events.ports import DecodedEntry
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.schedule.budget_day import find_budget_day
 from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.budgets.database import BudgetDatabase
-from simulation.budgets.laws import BudgetLaws
-from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds, SellingProcess
-from simulation.budgets.readers import BudgetVisitors
+from simulation.budgets.laws import BudgetLaws, MadeOffer
+from simulation.budgets.processes import BudgetServers, BudgetWorkerProcess, Kinds, SellingProcess, Sold
 from simulation.campaigns import SimulatedCampaigns
 from simulation.faults import LATE_SECONDS_MAX, wait_unless
 from simulation.loop import seeded
@@ -26,6 +28,8 @@ REST_SECONDS_MAX: Final = 300.0  # Until all that was seen is settled, and all h
 SPEND_SECONDS_MAX: Final = 240.0  # Until all that can be spent is spent.
 MIDNIGHT_AWAY: Final = timedelta(minutes=30)
 VIEWS_AT_THE_END: Final = 4.0
+SOON_SECONDS_MEAN: Final = 0.5
+CLICKED_FIRST: Final = 0.2  # How often a click is reported before its impression.
 WINDOW_OPENED: Final = 0.1  # How often an admin opens a new daily window after a change.
 
 
@@ -65,17 +69,9 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             valkey=ValkeyServer(self._faults),
             log=EventLogServer(self._faults, self._clock),
         )
-        self._visitors = BudgetVisitors(
-            self._servers.log,
-            tables,
-            self.laws,
-            self._catalog,
-            self._faults,
-            clock=self._clock,
-            ids=self._ids,
-            chance=seeded(plan.seed, "readers"),
-            hold_seconds=plan.hold_seconds,
-        )
+        self._campaign_ids = {one.key: one.id for one in self._catalog.campaigns.values()}
+        self._looks = seeded(plan.seed, "readers")
+        self._views = self._offers = self._auctions = 0  # Auctions are counted that were won.
         self._changes = 0
 
     async def run(self) -> None:
@@ -146,7 +142,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             await work()
             stop.set()
 
-    # ------------------------------------------------------------ readers and people
+    # ------------------------------------------------------------ visitors and people
 
     async def _traffic(self, seconds: float, views_per_second: float, *, auctioned: float = 0.0) -> None:
         loop = asyncio.get_running_loop()
@@ -156,8 +152,84 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
                 await asyncio.sleep(self._chance.expovariate(views_per_second))
                 process = self._pick_delivery()
                 if process is not None:
-                    is_auctioned = self._chance.random() < auctioned
-                    self._visitors.view(process, looking, is_auctioned=is_auctioned)
+                    self._view(process, looking, is_auctioned=self._chance.random() < auctioned)
+
+    def _view(self, process: SellingProcess, looking: asyncio.TaskGroup, *, is_auctioned: bool) -> None:
+        self._views += 1
+        sold = process.auctioned() if is_auctioned else process.offers()
+        request_id = RequestId(self._ids.new())
+        for slot, one in enumerate(sold):
+            self._note(one, (request_id, slot), session=process.session)
+            if not self._faults.strikes("offer never seen", self._faults.rates.unseen):
+                looking.create_task(self._look(one, (request_id, slot)))
+
+    def _note(self, sold: Sold, name: tuple[RequestId, int], *, session: int) -> None:
+        one = sold.candidate
+        made = MadeOffer(
+            campaign_id=self._campaign_ids[one.campaign_key],
+            lease=sold.lease,
+            is_leased=one.is_leased,
+            amount=sold.cost,
+            at=self._clock.now(),
+            session=session,
+        )
+        self._offers += 1
+        if sold.win is not None:
+            self._auctions += 1
+            self.laws.auctioned(sold.win, sold.cost, sold.rivals)
+        self._faults.trace.note("offered", b"%d %d %d" % (one.campaign_key, sold.lease, sold.second))
+        self.laws.offered((name[0].int, name[1]), made)
+
+    async def _look(self, sold: Sold, name: tuple[RequestId, int]) -> None:
+        """See an offer, click if that is what it is paid for, and report it, perhaps twice."""
+        faults, chance = self._faults, self._looks
+        by_click = sold.candidate.price.charged_by is ChargedBy.CLICK
+        kinds: list[type[Impression | Click]] = [Impression, Click] if by_click else [Impression]
+        if chance.random() < CLICKED_FIRST:
+            kinds.reverse()
+        if faults.strikes("offer seen late", faults.rates.seen_late):
+            await asyncio.sleep(chance.uniform(0, 3 * self._plan.hold_seconds))
+        events = [self._event(kind, sold, name) for kind in kinds]
+        for event in events:
+            await asyncio.sleep(chance.expovariate(1 / SOON_SECONDS_MEAN))
+            if event is events[-1]:
+                self.laws.confirmed.add((name[0].int, name[1]))
+            self._report(event)
+        if faults.strikes("report repeated", faults.rates.repeated):
+            await asyncio.sleep(chance.expovariate(1))
+            self._report(chance.choice(events))
+        if faults.strikes("reported under another name", faults.rates.repeated):
+            await asyncio.sleep(chance.expovariate(1))
+            self._report(self._event(chance.choice(kinds), sold, name))
+
+    def _report(self, event: Impression | Click) -> None:
+        """Append an event, and apply it at once: how tables keep up is the matter of the other world."""
+        log, tables, data = self._servers.log, self._servers.database.tables, encode_event(event)
+        before = tables.cursor
+        log.take(data)
+        entry = DecodedEntry(log.last_id, decode_event(data))
+        tables.fold([entry], after=before, cursor=log.last_id)
+
+    def _event(
+        self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
+    ) -> Impression | Click:
+        """Report what a genuine token says of an offer."""
+        one, now, catalog = sold.candidate, self._clock.now(), self._catalog
+        campaign_id = self._campaign_ids[one.campaign_key]
+        return kind(
+            correlation_id=str(self._ids.new()),
+            banner_id=catalog.campaigns[campaign_id].banner_id,
+            placement_id=catalog.placement_id if sold.win is None else catalog.auction_placement_id,
+            campaign_id=campaign_id,
+            occurred_at=now,
+            received_at=now,
+            request_id=name[0],
+            slot=name[1],
+            offered_at=sold.second,
+            lease=sold.lease,
+            charge=sold.cost,
+            charged_by=one.price.charged_by,
+        )
 
     async def _people(self) -> None:
         faults = self._faults
@@ -217,12 +289,12 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         return not any(state.report for state in self.laws.campaigns)
 
     def _count(self) -> dict[str, int]:
-        database, visitors = self._servers.database, self._visitors
+        database = self._servers.database
         kinds = [row.kind.value for row in database.rows]
         return {
-            "page views": visitors.views,
-            "offers made": visitors.offers,
-            "of them auctioned": visitors.auctions,
+            "page views": self._views,
+            "offers made": self._offers,
+            "of them auctioned": self._auctions,
             "offers seen or clicked": len(self.laws.confirmed),
             "charges": kinds.count("charge"),
             "seen too late to be charged": kinds.count("unbilled"),

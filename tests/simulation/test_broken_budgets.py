@@ -186,7 +186,7 @@ def _campaigns(step: Any) -> AnyKind:
         ({"database": DatabaseThatIsToldTooLate}, "was granted"),
         ({"database": DatabaseWithoutKey}, "is charged twice"),
         ({"database": DatabaseWithoutAlarms}, "outstanding"),
-        ({"selling": ProcessThatGivesTwice}, "is given"),
+        ({"selling": ProcessThatGivesTwice}, "is offered"),
         ({"selling": ProcessThatTakesTheFullBid, "auctioned": 1.0}, "and pays"),
         ({"selling": ProcessThatOverlooksTheHighest, "auctioned": 1.0}, "should be"),
         ({"kinds": kinds_that_count_no_leases}, "has committed"),
