@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adloom.catalog.advertiser.model import Advertiser
-from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.advertiser import Advertiser, advertisers
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
 from adloom.resource.changes import Catalog

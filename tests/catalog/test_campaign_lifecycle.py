@@ -6,12 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus, CampaignTransitionError
-from adloom.catalog.campaign.model import (
-    CampaignAlreadyDeletedError,
-    CampaignDateError,
-    CampaignNotDeletedError,
-)
+from adloom.catalog.campaign.model import CampaignStatus, CampaignTransitionError
+from adloom.core.errors import BadRequestError
 from tests.support.builders import NOON, a_campaign
 
 DRAFT, SCHEDULED, ACTIVE, PAUSED, ENDED, CANCELLED = CampaignStatus
@@ -71,26 +67,26 @@ def test_scheduling_takes_new_dates_or_keeps_its_own() -> None:
 
 
 def test_scheduling_needs_a_start() -> None:
-    with pytest.raises(CampaignDateError):
+    with pytest.raises(BadRequestError, match="needs a startsAt"):
         a_campaign().scheduled(starts_at=None, ends_at=LATER, now=NOON)
 
 
 @pytest.mark.parametrize("ends_at", [NOON, NOON - timedelta(seconds=1)])
 def test_a_campaign_ends_after_it_starts(ends_at: datetime) -> None:
-    with pytest.raises(CampaignDateError):
+    with pytest.raises(BadRequestError, match="endsAt must be after"):
         a_campaign(starts_at=NOON, ends_at=ends_at).with_dates_checked()
 
 
 def test_a_deleted_campaign_cannot_be_moved_or_deleted_again() -> None:
     campaign = a_campaign(deleted_at=NOON)
 
-    with pytest.raises(CampaignAlreadyDeletedError):
+    with pytest.raises(BadRequestError, match="Restore it first"):
         campaign.moved_to(ACTIVE, now=LATER)
-    with pytest.raises(CampaignAlreadyDeletedError):
+    with pytest.raises(BadRequestError, match="Restore it first"):
         campaign.deleted(LATER)
 
 
 def test_only_what_is_deleted_can_be_restored() -> None:
     assert a_campaign(deleted_at=NOON).restored(LATER).deleted_at is None
-    with pytest.raises(CampaignNotDeletedError):
+    with pytest.raises(BadRequestError, match="nothing to restore"):
         a_campaign().restored(LATER)

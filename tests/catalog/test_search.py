@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from adloom.catalog.banner.resource import banners
+from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.placement.resource import placements
+from adloom.catalog.placement import placements
 from adloom.resource.access import Scope
 from adloom.resource.table import ResourceTable
 from adloom.runtime.listing import Filters, PageRequest

@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 from fastapi import APIRouter
 
-from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.advertiser import advertisers
 from adloom.core.actor import Role
-from adloom.core.errors import BadRequestError, NotFoundError
 from adloom.core.ids import AdvertiserId, SystemIds
 from adloom.resource.api import build_router
 from adloom.resource.forms import FieldKind
@@ -39,30 +38,10 @@ CREATE_TABLE = """
 """
 
 
-class GadgetNotFoundError(NotFoundError):
-    """No such gadget."""
-
-    code = "GADGET_NOT_FOUND"
-
-
-class GadgetDeletedError(BadRequestError):
-    """The gadget is deleted."""
-
-    code = "GADGET_ALREADY_DELETED"
-
-
-class GadgetNotDeletedError(BadRequestError):
-    """The gadget is not deleted."""
-
-    code = "GADGET_NOT_DELETED"
-
-
 class Gadget(SoftDeletable, frozen=True, kw_only=True):
     """A thing that only this test knows."""
 
     noun_name = "gadget"
-    already_deleted = GadgetDeletedError
-    not_deleted = GadgetNotDeletedError
 
     id: UUID
     advertiser_id: AdvertiserId | None
@@ -84,7 +63,6 @@ def declare(struct: type[Gadget]) -> Resource[Any]:
         path=GADGETS,
         tag="gadgets",
         table_name="gadgets",
-        not_found=GadgetNotFoundError,
         owner=ADVERTISER,
         references={"advertiser_id": advertisers},
         filters=("price", "advertiser_id"),

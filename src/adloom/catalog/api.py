@@ -1,13 +1,230 @@
-"""The routes of the nouns that need none of their own."""
+"""The routes of the catalog's nouns: the usual ones, and what some have beside them."""
 
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, Literal
+from uuid import UUID
+
+import msgspec
+from fastapi import Query, Request
+from pydantic import Field
+
+from adloom.catalog.advertiser import Advertiser, advertisers
+from adloom.catalog.assigned import AssignedBanner, read_page
+from adloom.catalog.banner import Banner, banners
+from adloom.catalog.campaign.model import Campaign, CampaignStatus
+from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.document import CATALOG
-from adloom.catalog.publisher.resource import publishers
-from adloom.catalog.site.resource import sites
-from adloom.catalog.targeting_rule.resource import targeting_rules
-from adloom.resource.api import build_router
+from adloom.catalog.frequency_cap import frequency_caps
+from adloom.catalog.placement import placements
+from adloom.catalog.publisher import publishers
+from adloom.catalog.site import sites
+from adloom.catalog.targeting_rule import targeting_rules
+from adloom.resource.api import (
+    AdvertiserReads,
+    CurrentCatalog,
+    PublisherReads,
+    add_change_route,
+    build_router,
+    catalog_router,
+)
+from adloom.resource.forms import build_answer, build_patch
+from adloom.resource.shapes import Paisa
 from adloom.resource.transfer.api import build_transfer_router
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Moment, Patch
+from adloom.runtime.listing import Filters, PageRequest
 
+SCHEDULE_FIELDS: Final = (
+    *("publish_at", "expires_at", "schedule_timezone"),
+    *("recurrence_rule", "recurrence_window_start", "recurrence_window_end", "schedule_status"),
+)
+CAMPAIGN_MOVES: Final = (
+    ("activate", CampaignStatus.ACTIVE, "Let a campaign run from now on."),
+    ("pause", CampaignStatus.PAUSED, "Stop a campaign for a while."),
+    ("end", CampaignStatus.ENDED, "End a campaign for good."),
+    ("cancel", CampaignStatus.CANCELLED, "Cancel a campaign for good."),
+    ("unschedule", CampaignStatus.DRAFT, "Make a scheduled campaign a draft again."),
+)
+# A bare list has an end too; whoever has more asks banner by banner.
+CAPS_LISTED_MAX: Final = 10_000
+
+advertisers_router = build_router(advertisers)
 publishers_router = build_router(publishers)
 sites_router = build_router(sites)
+placements_router = build_router(placements)
+banners_router = build_router(banners)
+campaigns_router = build_router(campaigns)
 targeting_rules_router = build_router(targeting_rules)
+# What the catalog calls a banner is an ad here. Caps are replaced, not changed.
+frequency_caps_router = build_router(frequency_caps, but=("list", "change"))
+assigned_router = catalog_router("/admin/assignments", tag="assignments")
 transfer_router = build_transfer_router(CATALOG)
+
+
+class BudgetBody(Body):
+    """What an advertiser spends a day at most; null for no limit."""
+
+    daily_budget_paisa: Paisa | None
+
+
+class ScheduleBody(Body):
+    """When a campaign starts and ends; what is absent stays as the campaign has it."""
+
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
+
+
+class FrequencyCapQuery(Body):
+    """What the list may be narrowed to."""
+
+    banner_id: Annotated[UUID | None, Field(alias="adId")] = None
+
+
+class AssignedQuery(ListQuery):
+    """What the list may be narrowed to; its order is that in which placements are filled."""
+
+    SORTABLE: ClassVar = frozenset({"placement"})
+
+    sort: Literal["placement"] = "placement"  # pyright: ignore[reportIncompatibleVariableOverride] - there is one order
+    campaign_id: UUID | None = None
+    placement_id: UUID | None = None
+    banner_id: UUID | None = None
+
+
+class TagAnswer(Answer):
+    """What a publisher copies into a page."""
+
+    slug: str
+    script_url: str
+    html: Annotated[
+        str, Field(description="Two lines: the script, once a page, and the placement where it shall be.")
+    ]
+    frame_html: Annotated[str, Field(description="For pages that run no script of ours.")]
+    page_url: Annotated[str, Field(description="A page with this placement and nothing else, to try it.")]
+
+
+ASSIGNED_ANSWER: Final = build_answer(
+    "AssignedAnswer",
+    "A banner, in a campaign, on a placement; where nothing is assigned to a link, its banner is null.",
+    AssignedBanner,
+)
+
+
+def _set_budget(advertiser: Advertiser, body: BudgetBody, now: datetime) -> Advertiser:
+    return msgspec.structs.replace(
+        advertiser.present(), daily_budget_paisa=body.daily_budget_paisa, updated_at=now
+    )
+
+
+def _schedule_banner(banner: Banner, patch: Patch, now: datetime) -> Banner:
+    return banners.apply(patch, banner, now)
+
+
+def _activate(banner: Banner, _body: None, now: datetime) -> Banner:
+    return banner.switched(is_active=True, now=now)
+
+
+def _deactivate(banner: Banner, _body: None, now: datetime) -> Banner:
+    return banner.switched(is_active=False, now=now)
+
+
+def _schedule_campaign(campaign: Campaign, body: ScheduleBody | None, now: datetime) -> Campaign:
+    dates = body or ScheduleBody()
+    return campaign.scheduled(starts_at=dates.starts_at, ends_at=dates.ends_at, now=now)
+
+
+def _add_move(action: str, target: CampaignStatus, description: str) -> None:
+    def move(campaign: Campaign, _body: None, now: datetime) -> Campaign:
+        return campaign.moved_to(target, now=now)
+
+    add_change_route(campaigns_router, campaigns, action, move, description=description)
+
+
+add_change_route(
+    advertisers_router,
+    advertisers,
+    "budget",
+    _set_budget,
+    body=BudgetBody,
+    method="PUT",
+    name="set_budget",
+    description="Set what an advertiser spends a day at most.",
+)
+add_change_route(
+    banners_router,
+    banners,
+    "schedule",
+    _schedule_banner,
+    body=build_patch(
+        "BannerSchedulePatch",
+        "Changes of when a banner may be shown.",
+        {name: banners.form_fields[name] for name in SCHEDULE_FIELDS},
+    ),
+    description="Say when a banner may be shown.",
+)
+add_change_route(banners_router, banners, "activate", _activate, description="Switch a banner on.")
+add_change_route(
+    banners_router,
+    banners,
+    "deactivate",
+    _deactivate,
+    description="Switch a banner off: it is not served until it is switched on again.",
+)
+add_change_route(
+    campaigns_router,
+    campaigns,
+    "schedule",
+    _schedule_campaign,
+    body=ScheduleBody,
+    is_body_optional=True,
+    description="Let a draft begin by itself, at its own dates or at these.",
+)
+for _action, _target, _description in CAMPAIGN_MOVES:
+    _add_move(_action, _target, _description)
+
+
+@placements_router.get("/{placement_id}/tag")
+async def read_tag(
+    placement_id: UUID, request: Request, scope: PublisherReads, catalog: CurrentCatalog
+) -> TagAnswer:
+    """Read what to put into a page, so that the placement is on it."""
+    async with catalog.read() as connection:
+        placement = await placements.table.find(connection, scope, placement_id)
+    origin: str = request.app.state.delivery_url
+    # A slug has small letters, digits and hyphens only: it needs no escaping.
+    slug, page_url = placement.slug, f"{origin}/serve/{placement.slug}.html"
+    return TagAnswer(
+        slug=slug,
+        script_url=f"{origin}/tag.js",
+        html=f'<script async src="{origin}/tag.js"></script>\n<div data-adloom="{slug}"></div>',
+        frame_html=f'<iframe src="{page_url}" title="Advertisement" style="border: 0; width: 100%"></iframe>',
+        page_url=page_url,
+    )
+
+
+@frequency_caps_router.get("", response_model=list[frequency_caps.answer])
+async def list_caps(
+    query: Annotated[FrequencyCapQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
+) -> list[Answer]:
+    """List caps, those of one ad or of all, the oldest first; at most 10,000."""
+    filters = Filters()
+    filters.add_given(f"{frequency_caps.table.outside('banner_id')} = {{}}", query.banner_id)
+    page = PageRequest(size=CAPS_LISTED_MAX, sort="id")
+    async with catalog.read() as connection:
+        caps = await frequency_caps.table.page(connection, scope, filters, page)
+    return [frequency_caps.answer.model_validate(cap) for cap in caps.items]
+
+
+@assigned_router.get("", response_model=Page[ASSIGNED_ANSWER])
+async def list_assigned(
+    query: Annotated[AssignedQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
+) -> Page[Any]:
+    """List which banners are on which placements, over campaigns, in the order in which placements are filled."""
+    filters = Filters()
+    filters.add_given("campaign.public_id = {}", query.campaign_id)
+    filters.add_given("placement.public_id = {}", query.placement_id)
+    filters.add_given("banner.public_id = {}", query.banner_id)
+    filters.add_given("owner.public_id = {}", scope.account_id)
+    async with catalog.read() as connection:
+        listed = await read_page(connection, filters, query.page_request)
+    return page_of(ASSIGNED_ANSWER, listed, query)

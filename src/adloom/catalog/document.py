@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.advertiser import advertisers
 from adloom.catalog.assignment.resource import assignments, links
-from adloom.catalog.banner.resource import banners
+from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.frequency.resource import frequency_caps
-from adloom.catalog.placement.resource import placements
-from adloom.catalog.publisher.resource import publishers
+from adloom.catalog.frequency_cap import frequency_caps
+from adloom.catalog.placement import placements
+from adloom.catalog.publisher import publishers
 from adloom.catalog.reference.resource import RECORDS
-from adloom.catalog.site.resource import sites
-from adloom.catalog.targeting_rule.resource import targeting_rules
+from adloom.catalog.site import sites
+from adloom.catalog.targeting_rule import targeting_rules
 from adloom.resource.transfer.exchange import Exchange
 
 CATALOG: Final = Exchange(

@@ -29,9 +29,11 @@ ACTIONS: Final = {"active": "activate", "ended": "end", "expired": "expire"}
 ROWS_MAX: Final = 5_000
 
 
-def _write_statement(table: str, column: str, target: str, condition: str) -> str:
+def _write_move(
+    noun: IndexedNoun, table: str, column: str, target: str, condition: str
+) -> tuple[IndexedNoun, str]:
     """Write the SQL of a move: the rows of a table that meet a condition get a status; `$1` is the time."""
-    return f"""
+    statement = f"""
         WITH due AS (
             SELECT id, {column} AS status FROM {table}
              WHERE deleted_at IS NULL AND {condition}
@@ -43,43 +45,23 @@ def _write_statement(table: str, column: str, target: str, condition: str) -> st
         RETURNING it.id AS key, it.public_id AS id, due.status::text AS was, it.{column}::text AS is_now,
                   (SELECT public_id FROM advertisers WHERE id = it.advertiser_id) AS owner_id
     """  # noqa: S608 - our own names
+    return noun, statement
 
 
+BANNERS: Final = (IndexedNoun.BANNER, "banners", "schedule_status")
+CAMPAIGNS: Final = (IndexedNoun.CAMPAIGN, "campaigns", "status")
 MOVES: Final = (
-    (
-        IndexedNoun.BANNER,
-        _write_statement(
-            "banners",
-            "schedule_status",
-            "active",
-            "schedule_status = 'scheduled' AND (publish_at IS NULL OR publish_at <= $1)"
-            " AND (expires_at IS NULL OR expires_at > $1)",
-        ),
+    _write_move(
+        *BANNERS,
+        "active",
+        "schedule_status = 'scheduled' AND (publish_at IS NULL OR publish_at <= $1)"
+        " AND (expires_at IS NULL OR expires_at > $1)",
     ),
-    (
-        IndexedNoun.BANNER,
-        _write_statement(
-            "banners",
-            "schedule_status",
-            "expired",
-            "schedule_status IN ('scheduled', 'active') AND expires_at <= $1",
-        ),
+    _write_move(*BANNERS, "expired", "schedule_status IN ('scheduled', 'active') AND expires_at <= $1"),
+    _write_move(
+        *CAMPAIGNS, "active", "status = 'scheduled' AND starts_at <= $1 AND (ends_at IS NULL OR ends_at > $1)"
     ),
-    (
-        IndexedNoun.CAMPAIGN,
-        _write_statement(
-            "campaigns",
-            "status",
-            "active",
-            "status = 'scheduled' AND starts_at <= $1 AND (ends_at IS NULL OR ends_at > $1)",
-        ),
-    ),
-    (
-        IndexedNoun.CAMPAIGN,
-        _write_statement(
-            "campaigns", "status", "ended", "status IN ('scheduled', 'active') AND ends_at <= $1"
-        ),
-    ),
+    _write_move(*CAMPAIGNS, "ended", "status IN ('scheduled', 'active') AND ends_at <= $1"),
 )
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -111,7 +93,6 @@ def sync_job_id(moment: datetime) -> str:
 
 
 def sync_job(cron: Cron) -> CronJob:
-    """Return the job for the scheduler."""
     return CronJob(name=SYNC_SCHEDULE_STATUS, cron=cron, job_id=sync_job_id)
 
 

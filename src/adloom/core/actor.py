@@ -34,3 +34,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     def sees_all(self) -> bool:
         """Whether the actor reads every account's data."""
         return self.role not in ACCOUNT_ROLES
+
+    @property
+    def advertiser_id(self) -> UUID | None:
+        return self.account_id if self.role is Role.ADVERTISER else None
+
+    @property
+    def publisher_id(self) -> UUID | None:
+        return self.account_id if self.role is Role.PUBLISHER else None

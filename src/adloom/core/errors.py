@@ -1,4 +1,4 @@
-"""Errors that users can cause: one class per code, which owns its code and status.
+"""Errors that users can cause. A class has a status and a code; the code may be that of one noun.
 
 They are raised where the rule is and rendered in one place, `runtime.http.problem`.
 """
@@ -20,13 +20,15 @@ class FieldProblem(msgspec.Struct, frozen=True):
 class AdloomError(Exception):
     """Base of all errors with a code; never raised itself."""
 
-    code: ClassVar[str]
+    code: str
     status: ClassVar[HTTPStatus]
 
-    def __init__(self, detail: str, *, errors: Sequence[FieldProblem] = ()) -> None:
+    def __init__(self, detail: str, *, errors: Sequence[FieldProblem] = (), code: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
         self.errors = tuple(errors)
+        if code:
+            self.code = code
 
 
 class BadRequestError(AdloomError):
@@ -40,6 +42,11 @@ class ValidationFailedError(BadRequestError):
     """Fields of the input are wrong; `errors` names each."""
 
     code = "VALIDATION_FAILED"
+
+
+def wrong_field(field: str, message: str, detail: str = "") -> ValidationFailedError:
+    """Make the error of one field; `message` goes on after its name: "must be a number"."""
+    return ValidationFailedError(detail or f"{field} {message}.", errors=[FieldProblem(field, message)])
 
 
 class UnauthenticatedError(AdloomError):

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.actor import Actor, Role
-from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
+from adloom.core.errors import ForbiddenError, wrong_field
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -45,6 +45,5 @@ def choose_owner(scope: Scope, named: UUID | None, *, field: str) -> UUID | None
     if scope.account_id is None:
         return named
     if named not in {None, scope.account_id}:
-        problem = FieldProblem(field, "must be your own account, or left out")
-        raise ValidationFailedError(f"{field} must be your own account, or left out.", errors=[problem])
+        raise wrong_field(field, "must be your own account, or left out")
     return scope.account_id

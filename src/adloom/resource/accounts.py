@@ -6,7 +6,7 @@ from uuid import UUID
 
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.resource.audit import store as audit_store
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry, system_author
 from adloom.runtime.postgres import Connection, Pool
@@ -30,9 +30,7 @@ INSERT = {
 
 def unknown_account(role: Role, field: str) -> ValidationFailedError:
     """Return the error for a field that names no account."""
-    return ValidationFailedError(
-        f"There is no {role} with this id.", errors=[FieldProblem(field, f"names no {role}")]
-    )
+    return wrong_field(field, f"names no {role}", f"There is no {role} with this id.")
 
 
 async def is_open(connection: Connection, role: Role, account_id: UUID) -> bool | None:

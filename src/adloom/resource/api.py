@@ -15,7 +15,7 @@ from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
-from adloom.resource.table import Owner
+from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
 from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
@@ -75,15 +75,11 @@ def _catalog(request: Request, actor: CurrentActor) -> Catalog:
 
 
 class Writer(Protocol):
-    """A client that may write: in which scope, and whose a new thing becomes."""
+    """A client that may write: in which scope, and whose a new thing becomes; its body may name an account."""
 
-    def scope_for(self, named: UUID | None) -> Scope:
-        """Return the scope of a write whose body names an account, or none."""
-        ...
+    def scope_for(self, named: UUID | None) -> Scope: ...
 
-    def owner_for(self, named: UUID | None) -> UUID | None:
-        """Return the owner of a new thing whose body names an account, or none."""
-        ...
+    def owner_for(self, named: UUID | None) -> UUID | None: ...
 
 
 class RoleWriter(msgspec.Struct, frozen=True):
@@ -93,11 +89,9 @@ class RoleWriter(msgspec.Struct, frozen=True):
     field: str = ""
 
     def scope_for(self, named: UUID | None) -> Scope:  # noqa: ARG002 - a patch names no owner here
-        """Return what the role may write."""
         return self.scope
 
     def owner_for(self, named: UUID | None) -> UUID | None:
-        """Return the account itself, or what an admin names."""
         return choose_owner(self.scope, named, field=self.field)
 
 
@@ -125,28 +119,15 @@ def _writes_as_admin(actor: CurrentActor) -> Scope:
     return require_admin(actor)
 
 
-def _reads_as_advertiser(actor: CurrentActor) -> Scope:
-    return require_read(actor, Role.ADVERTISER)
-
-
 def _writes_as_advertiser(actor: CurrentActor) -> Scope:
     return require_write(actor, Role.ADVERTISER)
 
 
-def _reads_as_publisher(actor: CurrentActor) -> Scope:
-    return require_read(actor, Role.PUBLISHER)
-
-
-def _writes_as_publisher(actor: CurrentActor) -> Scope:
-    return require_write(actor, Role.PUBLISHER)
-
-
 CurrentCatalog = Annotated[Catalog, Depends(_catalog)]
 AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
-AdvertiserReads = Annotated[Scope, Depends(_reads_as_advertiser)]
+AdvertiserReads = Annotated[Scope, Depends(access_by_role(ADVERTISER).reads)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]
-PublisherReads = Annotated[Scope, Depends(_reads_as_publisher)]
-PublisherWrites = Annotated[Scope, Depends(_writes_as_publisher)]
+PublisherReads = Annotated[Scope, Depends(access_by_role(PUBLISHER).reads)]
 
 
 def catalog_router(prefix: str, *, tag: str) -> APIRouter:
@@ -303,11 +284,9 @@ class _Routes:
 
         if body_type is None:
             return self._set_types(apply_alone)
-        return (
-            self._set_types(apply, body=body_type | None)
-            if is_body_optional
-            else self._set_types(apply_body, body=body_type)
-        )
+        if is_body_optional:
+            return self._set_types(apply, body=body_type | None)
+        return self._set_types(apply_body, body=body_type)
 
     def delete(self) -> Callable[..., Any]:
         resource = self._resource

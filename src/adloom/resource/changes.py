@@ -144,7 +144,6 @@ class Catalog:
 
 
 async def read_version(connection: Connection) -> int:
-    """Return the version of the last committed write."""
     return await connection.fetchval(CURRENT_VERSION)
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, StaleWriteError, ValidationFailedError
+from adloom.core.errors import StaleWriteError, wrong_field
 
 MICROSECOND: Final = timedelta(microseconds=1)
 ANY: Final = "*"
@@ -36,7 +36,6 @@ UNCONDITIONAL: Final = Precondition()
 
 
 def parse_if_match(if_match: str | None) -> Precondition:
-    """Read an If-Match header."""
     if if_match is None or if_match.strip() == ANY:
         return UNCONDITIONAL
     moments: set[datetime] = set()
@@ -44,9 +43,7 @@ def parse_if_match(if_match: str | None) -> Precondition:
     while True:
         tag = TAG.match(if_match, position)
         if tag is None:
-            raise ValidationFailedError(
-                f"If-Match {MALFORMED}.", errors=[FieldProblem("If-Match", MALFORMED)]
-            )
+            raise wrong_field("If-Match", MALFORMED)
         # A weak tag never matches here, and one that is no moment was never ours.
         moment = None if tag["weak"] else _moment(tag["opaque"])
         moments |= set() if moment is None else {moment}

@@ -45,9 +45,7 @@ def read_annotations(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def find_alias(name: str, annotation: object) -> str:
-    """Return how clients call a field."""
-    metadata: Sequence[object] = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    given = [item.alias for item in metadata if isinstance(item, FieldInfo) and item.alias]
+    given = [info.alias for info in _list_field_infos(annotation) if info.alias]
     return given[0] if given else to_camel(name)
 
 
@@ -64,23 +62,33 @@ def strip_rules(annotation: Any) -> Any:  # noqa: ANN401 - a type
 
 
 def build_answer(
-    name: str, doc: str, struct: type[msgspec.Struct], aliases: Mapping[str, str]
+    name: str,
+    doc: str,
+    struct: type[msgspec.Struct],
+    *,
+    aliases: Mapping[str, str] | None = None,
+    **instead: tuple[Any, Any],
 ) -> type[Answer]:
-    """Make the model of an answer: the struct's fields in its order, its moments last."""
+    """Make the model of an answer: the struct's fields in its order, its moments last; `instead` replaces or adds."""
     annotations = read_annotations(struct)
     names = [field for field in annotations if field not in _LAST]
     names += [field for field in _LAST if field in annotations]
-    fields: dict[str, Any] = {
-        field: (
-            strip_rules(annotations[field]),
-            Field(alias=aliases.get(field) or find_alias(field, annotations[field])),
+    fields: dict[str, Any] = {}
+    for field in names:
+        annotation = annotations[field]
+        described = [info.description for info in _list_field_infos(annotation) if info.description]
+        alias = (aliases or {}).get(field) or find_alias(field, annotation)
+        fields[field] = (
+            strip_rules(annotation),
+            Field(alias=alias, description=described[0] if described else None),
         )
-        for field in names
-    }
-    if "id" in fields and "deleted_at" not in fields:
-        # Such a thing is removed for good; the field is there because every resource has it.
-        fields["deleted_at"] = (None, None)
+    fields.update(instead)
     return create_model(name, __base__=Answer, __doc__=doc, **fields)
+
+
+def _list_field_infos(annotation: object) -> list[FieldInfo]:
+    metadata: Sequence[object] = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return [item for item in metadata if isinstance(item, FieldInfo)]
 
 
 def build_body(name: str, doc: str, fields: Mapping[str, Any]) -> type[Body]:
@@ -119,7 +127,6 @@ def build_query(  # noqa: PLR0913 - what a list may be asked
     sortable: Collection[str],
     extra: Mapping[str, Any],
 ) -> type[ListQuery]:
-    """Make the model of a list's query."""
     annotations = read_annotations(struct)
     fields: dict[str, Any] = {}
     for item in filters:
@@ -200,7 +207,6 @@ _KINDS: Final[Mapping[Any, FieldKind]] = {
 def describe_field(
     name: str, annotation: object, label: str, *, create: type[Body], patch: type[Patch]
 ) -> FieldSpec:
-    """Describe a field for a page."""
     plain = _find_plain_type(annotation)
     choices = tuple(map(str, plain)) if isinstance(plain, EnumType) else ()  # Every choice is a StrEnum.
     form = create.model_fields.get(name) or patch.model_fields.get(name)

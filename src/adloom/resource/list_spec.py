@@ -70,7 +70,6 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return {name: alias for name, alias in names.items() if name in known}
 
     def identify(self, item: Item) -> Identity:
-        """Return the values that name an item."""
         return tuple(getattr(item, field) for field in self.identity)
 
     def find_owner_id(self, item: Item, find_parent: Callable[["ListSpec", Item], Item]) -> UUID | None:
@@ -89,12 +88,10 @@ class DocumentLists(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def by_name(self) -> Mapping[str, ListSpec]:
-        """Each list by its name."""
         return {spec.name: spec for spec in self.specs}
 
     @cached_property
     def by_item_name(self) -> Mapping[str, ListSpec]:
-        """Each list by what one of its items is called."""
         return {spec.item_name: spec for spec in self.specs}
 
     def visible_to(self, role: Role) -> tuple[ListSpec, ...]:

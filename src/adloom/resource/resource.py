@@ -23,9 +23,10 @@ import asyncpg
 import msgspec
 from pydantic.alias_generators import to_camel
 
-from adloom.core.errors import AdloomError, NotFoundError
+from adloom.core.errors import AdloomError
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
+from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
 from adloom.resource.forms import (
     SET_BY_SERVER,
@@ -72,7 +73,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     Names. `path` is the address of its list, `tag` its chapter in the API's documentation. `name` is the noun in code and addresses ("rule": `{rule_id}`, `create_rule`; `function_name` where the latter differs), `noun` the one of the
     audit trail ("targeting_rule"), `words` the one of sentences ("targeting rule"). `docs` has sentences that
     replace the usual ones of routes and models, by "create", "list", "read", "change", "delete", "restore",
-    "body", "answer"; `missing` replaces the sentence for one that is not there.
+    "body", "answer"; `missing` replaces the sentence for one that is not there, `code` begins its code where that
+    is not the noun's ("SITE": SITE_NOT_FOUND).
 
     Storage: see `ResourceTable`.
 
@@ -96,13 +98,13 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     struct: type[T]
     name: str
     table_name: str
-    not_found: type[NotFoundError]
     path: str = ""
     tag: str = ""
     function_name: str = ""
     plural: str = ""
     noun: str = ""
     article: str = "a"
+    code: str = ""
     missing: str = ""
     docs: Mapping[str, str] = {}
 
@@ -143,14 +145,17 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     needs: Need | None = None
     refuse_reference: Callable[[str, Any, Any, Scope], str | None] = _refuse_nothing
 
+    def __post_init__(self) -> None:
+        if self.owner is not None:
+            OWNED_NOUNS[self.owner.role].append(self.noun or self.name)
+
     @cached_property
     def table(self) -> ResourceTable[T]:
-        """The rows."""
         return ResourceTable(
             struct=self.struct,
             name=self.table_name,
             noun=self.noun or self.name,
-            not_found=self.not_found,
+            code=self.code,
             missing=self.missing,
             owner=self.owner,
             identity=self.identity,
@@ -164,17 +169,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def words(self) -> str:
-        """The noun in a sentence."""
         return self.table.words
 
     @cached_property
     def plural_name(self) -> str:
-        """The noun in code, of many."""
         return self.plural or f"{self.function_name or self.name}s"
 
     @cached_property
     def is_soft_deleted(self) -> bool:
-        """Whether a deleted one can be restored."""
         return issubclass(self.struct, SoftDeletable)
 
     @cached_property
@@ -189,7 +191,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def body(self) -> type[Body]:
-        """The model of a new one's body."""
         fields = {**self.form_fields, **self.create_form}
         annotations = read_annotations(self.struct)
         if self.owner is not None and self.table.has_own_owner:
@@ -201,7 +202,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def patch(self) -> type[Patch]:
-        """The model of changes."""
         fields = dict(self.form_fields)
         if self.owner is not None and self.owner.is_in_patch:
             fields[self.owner.field] = owner_field(self.owner)
@@ -209,14 +209,15 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def answer(self) -> type[Answer]:
-        """The model of an answer."""
         aliases = {self.owner.field: self.owner.alias} if self.owner else {}
         doc = self.docs.get("answer", f"{self.article.title()} {self.words}.")
-        return build_answer(f"{self.struct.__name__}Answer", doc, self.struct, aliases)
+        fields = self.struct.__struct_fields__
+        # A thing without that moment is removed for good; the field is there because every resource has it.
+        never = {"deleted_at": (None, None)} if "id" in fields and "deleted_at" not in fields else {}
+        return build_answer(f"{self.struct.__name__}Answer", doc, self.struct, aliases=aliases, **never)
 
     @cached_property
     def query(self) -> type[ListQuery]:
-        """The model of a list's query."""
         extra: dict[str, Any] = {"include_deleted": (bool, False)} if self.is_soft_deleted else {}
         extra |= {"search": (Optional[Text255], None)} if self.search else {}  # noqa: UP045 - a value, not an annotation
         return build_query(
@@ -231,7 +232,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def fields(self) -> Mapping[str, FieldSpec]:
-        """The fields as pages show them, by name."""
         return {
             name: describe_field(
                 name,
@@ -245,7 +245,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     @cached_property
     def spec(self) -> ListSpec:
-        """Its list in a document."""
         has_moves = "status" in self.set_by_server and hasattr(self.struct, "moved_to")
         return ListSpec(
             name=self.list_name,
@@ -275,7 +274,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         )
 
     def build_filters(self, query: ListQuery) -> Filters:
-        """Turn a list's query into conditions."""
         filters = Filters()
         for item in self.filters:
             if isinstance(item, Filter):
@@ -296,7 +294,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         return self.struct(**given | {name: value for name, value in set_by_server.items() if name in known})
 
     def apply(self, patch: Patch, before: T, now: datetime) -> T:
-        """Return a thing as a patch changes it."""
         if isinstance(before, SoftDeletable):
             before.present()
         known = {*self.table.fields} - ({self.owner.field} if self.owner else set())
@@ -314,7 +311,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         now: datetime,
         **set_by_server: object,
     ) -> T:
-        """Add a thing that a body describes."""
         creator = await find_creator(write) if "created_by" in self.struct.__struct_fields__ else None
         moments = {"created_at": now, "updated_at": now, "deleted_at": None}
         thing = self.build(body, id=ids.new(), created_by=creator, **moments, **set_by_server)

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from adloom.core.errors import ValidationFailedError
-from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal
+from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal, paisa_from_micros
 from adloom.runtime.http.api.shapes import Text
 from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, parse_recurrence
 from adloom.schedule.schedule import parse_timezone
@@ -73,6 +73,7 @@ Price = Annotated[
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": PRICE_MAX}),
 ]
 PriceShown = Annotated[Micros, PlainSerializer(_written_price, return_type=float)]
+PaisaShown = Annotated[Micros, PlainSerializer(paisa_from_micros, return_type=int)]
 AmountShown = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX)]
 TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_known_zone)]

@@ -11,11 +11,9 @@ from adloom.core.errors import BadRequestError
 
 
 class SoftDeletable(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing with a moment of its deletion; a noun names itself and its errors."""
+    """A thing with a moment of its deletion; its noun is in sentences and codes."""
 
     noun_name: ClassVar[str]
-    already_deleted: ClassVar[type[BadRequestError]]
-    not_deleted: ClassVar[type[BadRequestError]]
 
     updated_at: datetime
     deleted_at: datetime | None
@@ -23,7 +21,10 @@ class SoftDeletable(msgspec.Struct, frozen=True, kw_only=True):
     def present(self) -> Self:
         """Return the thing, or raise where it is deleted: then it cannot be changed."""
         if self.deleted_at is not None:
-            raise self.already_deleted(f"The {self.noun_name} is deleted. Restore it first.")
+            raise BadRequestError(
+                f"The {self.noun_name} is deleted. Restore it first.",
+                code=f"{self.noun_name.upper()}_ALREADY_DELETED",
+            )
         return self
 
     def deleted(self, now: datetime) -> Self:
@@ -32,5 +33,8 @@ class SoftDeletable(msgspec.Struct, frozen=True, kw_only=True):
     def restored(self, now: datetime) -> Self:
         """Return the thing as not deleted; raises where it was not."""
         if self.deleted_at is None:
-            raise self.not_deleted(f"The {self.noun_name} is not deleted, so there is nothing to restore.")
+            raise BadRequestError(
+                f"The {self.noun_name} is not deleted, so there is nothing to restore.",
+                code=f"{self.noun_name.upper()}_NOT_DELETED",
+            )
         return msgspec.structs.replace(self, deleted_at=None, updated_at=now)

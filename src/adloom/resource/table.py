@@ -71,7 +71,7 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     struct: type[T]
     name: str
     noun: str
-    not_found: type[NotFoundError]
+    code: str = ""
     missing: str = ""
     owner: Owner | None = None
     identity: tuple[str, ...] = ("id",)
@@ -84,7 +84,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
 
     @property
     def words(self) -> str:
-        """The noun as people write it."""
         return self.noun.replace("_", " ")
 
     @cached_property
@@ -95,7 +94,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
 
     @cached_property
     def has_own_owner(self) -> bool:
-        """Whether the rows themselves name their owner."""
         return self.owner is not None and self.owner.field in self.fields
 
     @cached_property
@@ -154,7 +152,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         return [(field, owner) for field, owner in owners if owner is not None]
 
     def column(self, field: str) -> str:
-        """Return the column of a field."""
         return self.identity_column if field == "id" else field
 
     def outside(self, field: str) -> str:
@@ -166,7 +163,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         )
 
     def identify(self, thing: T) -> Identity:
-        """Return the values that name a row."""
         return tuple(getattr(thing, field) for field in self.identity)
 
     async def find(self, connection: Connection, scope: Scope, *identity: UUID | int, lock: str = "") -> T:
@@ -178,7 +174,8 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         statement = f"SELECT {self.source.columns} FROM {self.source.tables} WHERE {filters.sql} {lock}"  # noqa: S608 - our own names
         row = await connection.fetchrow(statement, *filters.values)
         if row is None:
-            raise self.not_found(self.missing or f"There is no {self.words} with this id.")
+            sentence = self.missing or f"There is no {self.words} with this id."
+            raise NotFoundError(sentence, code=f"{self.code or self.noun.upper()}_NOT_FOUND")
         return self._convert(row)
 
     async def find_locked(self, write: CatalogWrite, scope: Scope, *identity: UUID | int) -> T:
@@ -194,7 +191,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
     async def page(
         self, connection: Connection, scope: Scope, filters: Filters, page: PageRequest
     ) -> Listed[T]:
-        """Read a page of the rows of a scope."""
         self._add_scope(filters, scope)
         rows = await fetch_page(connection, self.source, filters, page)
         return Listed(items=[self._convert(row) for row in rows.items], total_count=rows.total_count)
@@ -243,7 +239,6 @@ class ResourceTable(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=
         return {row[0] for row in await connection.fetch(statement, list(ids))}
 
     async def count_siblings(self, connection: Connection, parent_ids: Sequence[UUID]) -> dict[UUID, int]:
-        """Return how many rows each parent has."""
         parent = self.outside(self.parents[0])
         statement = (
             f"SELECT {parent}, count(*) FROM {self.source.tables} WHERE {parent} = ANY ($1::uuid[])"  # noqa: S608 - our own names

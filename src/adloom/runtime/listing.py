@@ -8,6 +8,7 @@ import msgspec
 from adloom.runtime.postgres import Connection, Record
 
 T_co = TypeVar("T_co", covariant=True)
+S = TypeVar("S", bound=msgspec.Struct)
 
 PAGE_SIZE_DEFAULT: Final = 20
 PAGE_SIZE_MAX: Final = 100
@@ -97,3 +98,18 @@ async def fetch_page(
         *filters.values,
     )
     return Listed(items=rows, total_count=total_count)
+
+
+async def fetch_structs(  # noqa: PLR0913, PLR0917 - as `fetch_page`, and the struct
+    connection: Connection,
+    source: RowSource,
+    filters: Filters,
+    page: PageRequest,
+    struct: type[S],
+    total_count: int | None = None,
+) -> Listed[S]:
+    """Read one page as structs, whose fields are the columns."""
+    rows = await fetch_page(connection, source, filters, page, total_count=total_count)
+    return Listed(
+        items=[msgspec.convert(dict(row), struct) for row in rows.items], total_count=rows.total_count
+    )

@@ -45,6 +45,16 @@ class _UnresetConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTy
 
 
 @asynccontextmanager
+async def read_snapshot(pool: Pool) -> AsyncGenerator[Connection]:
+    """Read everything inside the block as of one moment."""
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        yield connection
+
+
+@asynccontextmanager
 async def open_pool(
     database_url: str,
     *,

@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import wrong_field
 
 FIELD: Final = "recurrenceRule"
 TEXT_CHARACTERS_MAX: Final = 500
@@ -246,4 +246,4 @@ COMBINATIONS: Final[tuple[tuple[str, Callable[[Recurrence, dict[str, str]], bool
 
 
 def _refuse(message: str) -> NoReturn:
-    raise ValidationFailedError("The recurrence rule cannot be used.", errors=[FieldProblem(FIELD, message)])
+    raise wrong_field(FIELD, message, "The recurrence rule cannot be used.")

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import wrong_field
 
 ZONES_KEPT = 1024  # More than there are in the world.
 
@@ -65,10 +65,8 @@ def parse_timezone(text: str, *, field: str = "scheduleTimezone") -> ZoneInfo:
     """Raise ValidationFailedError if there is no such zone."""
     zone = find_zone(text)
     if zone is None:
-        raise ValidationFailedError(
-            f"{field} is not the name of a time zone.",
-            errors=[FieldProblem(field, f"There is no zone {text!r}: give an IANA name like Europe/Berlin.")],
-        )
+        message = f"There is no zone {text!r}: give an IANA name like Europe/Berlin."
+        raise wrong_field(field, message, f"{field} is not the name of a time zone.")
     return zone
 
 

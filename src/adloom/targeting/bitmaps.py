@@ -154,7 +154,6 @@ class _Draft:
         return accepting & ~refusing
 
     def _in_all(self, wanted: Sequence[Sequence[Value]]) -> Iterable[Value]:
-        """Intersect several lists."""
         narrowed = set(wanted[0])
         for values in wanted[1:]:
             narrowed = {one for one in narrowed if self._is_listed(one, values)} | {

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
-from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
+from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError, wrong_field
 from adloom.targeting.values import (
     DEVICES,
     SEGMENT_CHARACTERS_MAX,
@@ -64,12 +64,6 @@ OPERATORS: Final[dict[RuleType, tuple[Operator, ...]]] = {
 Value = str | int  # A boolean of `is` is an int too.
 
 
-class TargetingRuleInvalidOperatorError(BadRequestError):
-    """The rule type does not take this operator."""
-
-    code = "TARGETING_RULE_INVALID_OPERATOR"
-
-
 class Rule(msgspec.Struct, frozen=True):
     """One condition in its normal form; made by `rule_of` only.
 
@@ -105,14 +99,16 @@ def _parse_rule_type(rule_type: str) -> RuleType:
         return RuleType(rule_type)
     except ValueError:
         message = f"{_show(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
-        raise ValidationFailedError(message, errors=[FieldProblem("ruleType", message)]) from None
+        raise wrong_field("ruleType", message, message) from None
 
 
 def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
     allowed = OPERATORS[rule_type]
     if operator not in allowed:
         message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {_show(operator)}."
-        raise TargetingRuleInvalidOperatorError(message, errors=[FieldProblem("operator", message)])
+        raise BadRequestError(
+            message, errors=[FieldProblem("operator", message)], code="TARGETING_RULE_INVALID_OPERATOR"
+        )
     return Operator(operator)
 
 
@@ -189,7 +185,7 @@ def _sequence(value: object) -> Sequence[object] | None:
 
 
 def _wrong(message: str) -> ValidationFailedError:
-    return ValidationFailedError(message, errors=[FieldProblem("value", message)])
+    return wrong_field("value", message, message)
 
 
 def _show(value: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.resource.audit.difference import (
     CUT,
     HIDDEN,

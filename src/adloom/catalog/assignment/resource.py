@@ -1,31 +1,60 @@
-"""Links and assignments, declared. Both hang on a campaign, and their change is one of the placement.
+"""Links of campaigns to placements, and assignments of banners to links.
 
-Their routes find the campaign first, in the scope of the client. Placements and banners that they name are
-locked against removal until the write ends.
+Both hang on a campaign, and their change is one of the placement. Their routes find the campaign first, in the
+scope of the client. Placements and banners that they name are locked against removal until the write ends.
 """
 
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adloom.catalog.assignment.model import (
-    Assignment,
-    AssignmentExistsError,
-    AssignmentNotFoundError,
-    Link,
-    LinkExistsError,
-    LinkNotFoundError,
-)
-from adloom.catalog.banner.resource import banners
+import msgspec
+
+from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.placement.model import Placement
-from adloom.catalog.placement.resource import placements
-from adloom.core.errors import BannerNotFoundError, PlacementNotFoundError
+from adloom.catalog.placement import Placement, placements
+from adloom.core.errors import BannerNotFoundError, ConflictError, PlacementNotFoundError
+from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.list_spec import Need
 from adloom.resource.resource import Resource
 from adloom.resource.table import ADVERTISER
+from adloom.runtime.http.api.shapes import Flag, Natural, Text100, Text255, WebAddress
 from adloom.runtime.listing import Filters
+
+WEIGHT_DEFAULT: Final = 100
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign may show its banners on a placement."""
+
+    campaign_id: CampaignId
+    placement_id: PlacementId
+    is_active: Flag = True
+    created_at: datetime
+    updated_at: datetime
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+    """This banner, in this campaign, on this placement."""
+
+    campaign_id: CampaignId
+    placement_id: PlacementId
+    banner_id: BannerId
+    display_order: Natural = 0
+    weight: Natural = WEIGHT_DEFAULT
+    is_fallback: Flag = False
+    fallback_priority: Natural | None = None
+    is_active: Flag = True
+    override_cta_label: Text100 | None = None
+    override_cta_url: WebAddress | None = None
+    override_headline: Text255 | None = None
+    override_subheadline: Text255 | None = None
+    transition_duration_ms: Natural | None = None
+    created_at: datetime
+    updated_at: datetime
+
 
 LOCKED: Final = "FOR UPDATE OF it FOR SHARE OF placement_id_row"
 PLACEMENT_USABLE: Final = """
@@ -53,7 +82,7 @@ links = Resource(
     struct=Link,
     name="link",
     table_name="campaign_placements",
-    not_found=LinkNotFoundError,
+    code="CAMPAIGN_PLACEMENT",
     missing="The campaign does not use this placement. Link it to the campaign first.",
     owner=ADVERTISER,
     identity=("campaign_id", "placement_id"),
@@ -62,7 +91,9 @@ links = Resource(
     touches=(IndexedNoun.PLACEMENT, "placement_id"),
     docs={"body": "A placement for a campaign to use.", "answer": "A placement that a campaign uses."},
     create_form={"placement_id": (UUID, ...)},
-    taken=lambda _link: LinkExistsError("The campaign already uses this placement."),
+    taken=lambda _link: ConflictError(
+        "The campaign already uses this placement.", code="CAMPAIGN_PLACEMENT_ALREADY_EXISTS"
+    ),
     list_name="links",
     refuse_reference=_refuse_placement,
 )
@@ -71,7 +102,7 @@ assignments = Resource(
     name="assignment",
     article="an",
     table_name="banner_assignments",
-    not_found=AssignmentNotFoundError,
+    code="BANNER_ASSIGNMENT",
     missing="The banner is not assigned to this placement.",
     owner=ADVERTISER,
     identity=("campaign_id", "placement_id", "banner_id"),
@@ -83,7 +114,9 @@ assignments = Resource(
         "answer": "This banner, in this campaign, on this placement.",
     },
     create_form={"banner_id": (UUID, ...)},
-    taken=lambda _assignment: AssignmentExistsError("The banner is already assigned to this placement."),
+    taken=lambda _assignment: ConflictError(
+        "The banner is already assigned to this placement.", code="BANNER_ASSIGNMENT_ALREADY_EXISTS"
+    ),
     list_name="assignments",
     needs=Need(
         list_name="links",

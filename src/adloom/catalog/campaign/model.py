@@ -1,13 +1,16 @@
-"""A campaign, and what can be wrong with one."""
+"""A campaign: a purpose with dates, budgets and a status; its statuses and the moves between them are a table."""
 
+# pure
+
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Final
 
 import msgspec
 from pydantic import Field
 
 from adloom.auction.bid import BidType
-from adloom.catalog.campaign.lifecycle import CampaignStatus, check_move
 from adloom.catalog.source import Source
 from adloom.core.errors import BadRequestError
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
@@ -16,31 +19,52 @@ from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.shapes import Moment, Name, Natural, Text, Text255
 from adloom.schedule.pacing import PacingStrategy
 
-
-class CampaignAlreadyDeletedError(BadRequestError):
-    """The campaign is deleted, so it cannot be changed or deleted again."""
-
-    code = "CAMPAIGN_ALREADY_DELETED"
+DATE_INVALID: Final = "CAMPAIGN_DATE_INVALID"
 
 
-class CampaignNotDeletedError(BadRequestError):
-    """Only what is deleted can be restored."""
+class CampaignTransitionError(BadRequestError):
+    """A move that is not in the table."""
 
-    code = "CAMPAIGN_NOT_DELETED"
+    code = "CAMPAIGN_INVALID_TRANSITION"
 
 
-class CampaignDateError(BadRequestError):
-    """The dates are missing or in the wrong order."""
+class CampaignStatus(StrEnum):
+    """Where a campaign is on its way."""
 
-    code = "CAMPAIGN_DATE_INVALID"
+    DRAFT = "draft"
+    SCHEDULED = "scheduled"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+    CANCELLED = "cancelled"
+
+
+ALLOWED_MOVES: Final[Mapping[CampaignStatus, frozenset[CampaignStatus]]] = {
+    CampaignStatus.DRAFT: frozenset(
+        {CampaignStatus.SCHEDULED, CampaignStatus.ACTIVE, CampaignStatus.CANCELLED}
+    ),
+    CampaignStatus.SCHEDULED: frozenset(
+        {CampaignStatus.ACTIVE, CampaignStatus.DRAFT, CampaignStatus.CANCELLED}
+    ),
+    CampaignStatus.ACTIVE: frozenset({CampaignStatus.PAUSED, CampaignStatus.ENDED, CampaignStatus.CANCELLED}),
+    CampaignStatus.PAUSED: frozenset({CampaignStatus.ACTIVE, CampaignStatus.ENDED, CampaignStatus.CANCELLED}),
+    CampaignStatus.ENDED: frozenset(),
+    CampaignStatus.CANCELLED: frozenset(),
+}
+
+
+def check_move(before: CampaignStatus, after: CampaignStatus) -> None:
+    """Raise for a move that is not in the table, and say which ones are."""
+    allowed = ALLOWED_MOVES[before]
+    if after not in allowed:
+        ways = f"It can become {', '.join(sorted(allowed))}." if allowed else "That status is final."
+        raise CampaignTransitionError(f"A campaign that is {before} cannot become {after}. {ways}")
 
 
 class Campaign(SoftDeletable, frozen=True, kw_only=True):
     """A purpose with dates."""
 
     noun_name = "campaign"
-    already_deleted = CampaignAlreadyDeletedError
-    not_deleted = CampaignNotDeletedError
 
     id: CampaignId
     advertiser_id: AdvertiserId | None
@@ -70,9 +94,9 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     def with_dates_checked(self) -> "Campaign":
         """Return the campaign, or raise where its dates contradict each other."""
         if self.starts_at is not None and self.ends_at is not None and self.starts_at >= self.ends_at:
-            raise CampaignDateError("endsAt must be after startsAt.")
+            raise BadRequestError("endsAt must be after startsAt.", code=DATE_INVALID)
         if self.status is CampaignStatus.SCHEDULED and self.starts_at is None:
-            raise CampaignDateError("A scheduled campaign needs a startsAt.")
+            raise BadRequestError("A scheduled campaign needs a startsAt.", code=DATE_INVALID)
         return self
 
     def moved_to(self, status: CampaignStatus, *, now: datetime) -> "Campaign":

@@ -1,8 +1,7 @@
 """Campaigns, declared."""
 
-from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.advertiser import advertisers
 from adloom.catalog.campaign.model import Campaign
-from adloom.core.errors import CampaignNotFoundError
 from adloom.resource.changes import IndexedNoun
 from adloom.resource.resource import Resource
 from adloom.resource.table import ADVERTISER
@@ -13,7 +12,6 @@ campaigns = Resource(
     path="/admin/campaigns",
     tag="campaigns",
     table_name="campaigns",
-    not_found=CampaignNotFoundError,
     owner=ADVERTISER,
     references={"advertiser_id": advertisers},
     touches=(IndexedNoun.CAMPAIGN, "id"),

@@ -8,13 +8,13 @@ import msgspec
 from fastapi import Depends, Path, Query, status
 from pydantic import Field
 
-from adloom.catalog.reference.model import (
+from adloom.catalog.reference.resource import (
+    RECORDS,
     ReferenceKind,
-    ReferenceNotFoundError,
     ReferenceRecord,
     parse_reference_id,
 )
-from adloom.catalog.reference.resource import RECORDS
+from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, catalog_router
 from adloom.runtime.http.api.dependencies import CurrentActor, Now
@@ -53,7 +53,9 @@ class ReferenceQuery(ListQuery):
 def _kind(kind: Annotated[str, Path(json_schema_extra={"enum": list(ReferenceKind)})]) -> ReferenceKind:
     # An unknown kind is an address that is not there, not a field to correct.
     if kind not in set(ReferenceKind):
-        raise ReferenceNotFoundError(f"There are references of the kinds {', '.join(ReferenceKind)}.")
+        raise NotFoundError(
+            f"There are references of the kinds {', '.join(ReferenceKind)}.", code="REFERENCE_NOT_FOUND"
+        )
     return ReferenceKind(kind)
 
 

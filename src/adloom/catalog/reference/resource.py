@@ -1,19 +1,55 @@
-"""Records that banners may name, declared; each kind has a table of its own."""
+"""Records that banners may name; each kind has a table of its own."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
 
-from adloom.catalog.reference.model import (
-    ReferenceExistsError,
-    ReferenceId,
-    ReferenceKind,
-    ReferenceNotFoundError,
-    ReferenceRecord,
-)
+import msgspec
+
+from adloom.core.errors import ConflictError, wrong_field
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
+from adloom.runtime.http.api.shapes import Name
+
+ReferenceId = int | UUID
+
+ID_MAX: Final = 2**31 - 1
+
+
+class ReferenceKind(StrEnum):
+    """What a record is of."""
+
+    BRAND = "brand"
+    CATEGORY = "category"
+    PRODUCT = "product"
+    SEO = "seo"
+
+
+class ReferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of the shop: the id that it has there, and what people call it."""
+
+    id: Any
+    label: Name
+    created_at: datetime
+
+
+def parse_reference_id(kind: ReferenceKind, given: ReferenceId | str, *, field: str) -> ReferenceId:
+    """Return an id as records of its kind have it: a UUID of SEO records, an integer of others."""
+    try:
+        if kind is ReferenceKind.SEO:
+            return given if isinstance(given, UUID) else UUID(str(given))
+        if isinstance(given, str) and given.isascii() and given.isdecimal():
+            given = int(given)
+        if isinstance(given, int) and given <= ID_MAX:
+            return given
+    except ValueError:
+        pass
+    wanted = "a UUID" if kind is ReferenceKind.SEO else f"an integer from 0 to {ID_MAX}"
+    raise wrong_field(field, f"must be {wanted}", f"The id of a {kind} is {wanted}.")
+
 
 TABLES: Final = {
     ReferenceKind.BRAND: ("brands", "brands"),
@@ -44,12 +80,14 @@ def _declare(kind: ReferenceKind, table: str, list_name: str) -> Resource[Refere
         struct=ReferenceRecord,
         name=kind.value,
         table_name=table,
-        not_found=ReferenceNotFoundError,
+        code="REFERENCE",
         identity_column="id",
         identity_type="uuid" if kind is ReferenceKind.SEO else "integer",
         search=("label",),
         before_delete=clear_banners,
-        taken=lambda _record: ReferenceExistsError(f"There is a {kind} with this id already."),
+        taken=lambda _record: ConflictError(
+            f"There is a {kind} with this id already.", code="REFERENCE_EXISTS"
+        ),
         list_name=list_name,
         item_name="seoRecord" if kind is ReferenceKind.SEO else kind.value,
         is_for_all=True,

@@ -5,9 +5,12 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Actor
+from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 
 SYSTEM_ROLE: Final = "system"
+# The nouns whose entries an account of a role reads, if they are about its own rows; declarations fill it. An id may be
+# that of an advertiser and of a publisher at once, so an account reads nothing of other nouns.
+OWNED_NOUNS: Final[dict[Role, list[str]]] = {role: [] for role in ACCOUNT_ROLES}
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):

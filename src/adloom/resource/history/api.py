@@ -58,7 +58,6 @@ ANSWER = build_answer(
     "AuditAnswer",
     "Who (`subject`, `role`, for which `accountId`) did what to which row, and what it changed.",
     store.AuditEntry,
-    {},
 )
 
 router = catalog_router("/admin/audit", tag="history")

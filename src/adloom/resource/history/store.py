@@ -6,8 +6,9 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.actor import Actor, Role
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.core.actor import Actor
+from adloom.resource.audit.entry import OWNED_NOUNS
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 
 
@@ -31,17 +32,6 @@ ENTRIES = RowSource(
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
-# Positive lists: an id may be that of an advertiser and of a publisher at once, and a noun that is
-# forgotten here is shown to too few, not to too many.
-NOUNS_OF: Final = {
-    Role.ADVERTISER: (
-        *("advertiser", "campaign", "banner", "link", "assignment", "targeting_rule"),
-        *("frequency_cap", "budget"),
-        *("ad_account", "sellpage", "synced_campaign", "adset", "ad"),
-    ),
-    Role.PUBLISHER: ("publisher", "site", "placement"),
-}
-
 # Links and assignments have the campaign at the beginning of their names; a rule tells its own when it is made.
 OF_A_CAMPAIGN: Final = """
     (it.noun = 'campaign' AND it.noun_id = {}
@@ -66,7 +56,9 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     """Filter the trail; an account finds the entries about its own rows, whoever wrote them."""
     filters = Filters()
     if not actor.sees_all:
-        filters.add("it.owner_id = {} AND it.noun = ANY ({}::text[])", actor.account_id, NOUNS_OF[actor.role])
+        filters.add(
+            "it.owner_id = {} AND it.noun = ANY ({}::text[])", actor.account_id, OWNED_NOUNS[actor.role]
+        )
     filters.add_given("it.noun = {}", noun)
     filters.add_given("it.noun_id = {}", noun_id)
     filters.add_given("it.subject = {}", subject)
@@ -78,7 +70,4 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
-    rows = await fetch_page(connection, ENTRIES, filters, request)
-    return Listed(
-        items=[msgspec.convert(dict(row), AuditEntry) for row in rows.items], total_count=rows.total_count
-    )
+    return await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)

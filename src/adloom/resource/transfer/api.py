@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
 from adloom.core.actor import Role
-from adloom.core.errors import FieldProblem, ForbiddenError, UnavailableError, ValidationFailedError
+from adloom.core.errors import (
+    ForbiddenError,
+    UnavailableError,
+    wrong_field,
+)
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
 from adloom.resource.list_spec import DocumentLists
@@ -17,26 +20,26 @@ from adloom.resource.transfer.document import RawItem, read_json, write_json
 from adloom.resource.transfer.exchange import Exchange, ImportRequest
 from adloom.resource.transfer.plan import ImportChange
 from adloom.resource.transfer.sheet import read_csv, write_csv
-from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
+from adloom.runtime.http.api import sheets
+from adloom.runtime.http.api.dependencies import (
+    NEEDS_A_TOKEN,
+    CurrentActor,
+    GuardedRoute,
+    Ids,
+    Now,
+    guarded_router,
+)
 from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.http.api.sheets import CSV, JSON, SheetFormat, answer_file
 
-JSON: Final = "application/json"
-CSV: Final = "text/csv"
 CHANGES_LISTED_MAX: Final = 1_000
 RETRY_SECONDS: Final = 5
-
-
-class DocumentFormat(StrEnum):
-    """How a document is written."""
-
-    JSON = "json"
-    CSV = "csv"
 
 
 class ExportQuery(Body):
     """How an export is written."""
 
-    format: DocumentFormat = DocumentFormat.JSON
+    format: SheetFormat = SheetFormat.JSON
 
 
 class ImportQuery(Body):
@@ -83,12 +86,7 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         JSON: {"schema": {"type": "object", "properties": properties}},
         CSV: {"schema": {"type": "string"}},
     }
-    router = APIRouter(
-        prefix="/admin",
-        tags=["import and export"],
-        route_class=GuardedRoute,
-        responses=problems(400, 401, 403, 409, 413, 503),
-    )
+    router = guarded_router("/admin", "import and export", 400, 401, 403, 409, 413, 503)
 
     @router.get(
         "/export",
@@ -102,10 +100,9 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
     ) -> Response:
         """Return all that you may see as one document, which an import takes back."""
         exported = await exchange.export(catalog, actor)
-        write, media_type = (write_csv, CSV) if query.format is DocumentFormat.CSV else (write_json, JSON)
+        write, media_type = (write_csv, CSV) if query.format is SheetFormat.CSV else (write_json, JSON)
         body = await asyncio.to_thread(write, exported)
-        disposition = f'attachment; filename="adloom-catalog.{query.format}"'
-        return Response(body, media_type=media_type, headers={"Content-Disposition": disposition})
+        return answer_file(body, media_type, f"adloom-catalog.{query.format}")
 
     @router.post("/import")
     async def import_catalog(  # noqa: PLR0913, PLR0917 - a document, and who sends it when
@@ -134,15 +131,13 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
 
 def _choose_parser(request: Request) -> Callable[[bytes, DocumentLists], list[RawItem]]:
     match request.headers.get("content-type", "").partition(";")[0].strip().lower():
-        case "application/json":
+        case sheets.JSON:
             return read_json
-        case "text/csv":
+        case sheets.CSV:
             return read_csv
         case _:
             message = f"must be {JSON} or {CSV}"
-            raise ValidationFailedError(
-                f"The Content-Type {message}.", errors=[FieldProblem("Content-Type", message)]
-            )
+            raise wrong_field("Content-Type", message, f"The Content-Type {message}.")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.resource.list_spec import DocumentLists, ListSpec
 
 FORMAT: Final = "adloom-catalog"
@@ -37,9 +37,7 @@ def read_json(body: bytes, known: DocumentLists) -> list[RawItem]:
         return list(_iterate_items(_decode_lists(body), known))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"must be one JSON object with lists of things: {error}"
-        raise ValidationFailedError(
-            f"The document {message}.", errors=[FieldProblem("body", message)]
-        ) from error
+        raise wrong_field("body", message, f"The document {message}.") from error
 
 
 def write_json(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
@@ -75,7 +73,5 @@ def _iterate_items(lists: Mapping[str, msgspec.Raw], known: DocumentLists) -> It
 def check_count(count: int) -> None:
     """Raise for more items than one import may have."""
     if count > ITEMS_MAX:
-        raise ValidationFailedError(
-            f"The document has more than {ITEMS_MAX} items. Send it in parts.",
-            errors=[FieldProblem("body", f"must have at most {ITEMS_MAX} items")],
-        )
+        sentence = f"The document has more than {ITEMS_MAX} items. Send it in parts."
+        raise wrong_field("body", f"must have at most {ITEMS_MAX} items", sentence)

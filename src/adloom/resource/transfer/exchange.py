@@ -49,12 +49,10 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def lists(self) -> DocumentLists:
-        """What the document has."""
         return DocumentLists(tuple(resource.spec for resource in self.resources))
 
     @cached_property
     def by_name(self) -> Mapping[str, Resource[Any]]:
-        """Each noun by the name of its list."""
         return {resource.list_name: resource for resource in self.resources}
 
     async def export(self, catalog: Catalog, actor: Actor) -> ExportedLists:

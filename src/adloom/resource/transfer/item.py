@@ -26,7 +26,6 @@ class ItemHead(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> ListSpec:
-        """Its list."""
         return self.item.spec
 
     def iterate_names(self, lists: DocumentLists) -> Iterator[tuple[ListSpec, Any]]:

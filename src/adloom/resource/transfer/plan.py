@@ -48,7 +48,6 @@ class ImportChange(msgspec.Struct, frozen=True):
 
     @property
     def action(self) -> str:
-        """What an answer calls it."""
         if self.before is None:
             return "create"
         return "unchanged" if self.before is self.after else "update"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.resource.list_spec import DocumentLists, ListSpec
 from adloom.resource.transfer.document import RawItem, check_count
 
@@ -55,7 +55,6 @@ def read_csv(body: bytes, known: DocumentLists) -> list[RawItem]:
 
 
 def write_csv(lists: Mapping[ListSpec, Sequence[Mapping[str, Any]]]) -> bytes:
-    """Write a sheet with the columns of all lists."""
     columns = list(dict.fromkeys(alias for spec in lists for alias in spec.aliases.values()))
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
@@ -153,4 +152,4 @@ def _check_header(header: Sequence[str], known: DocumentLists) -> None:
 
 
 def _wrong(field: str, message: str) -> ValidationFailedError:
-    return ValidationFailedError(f"{field}: {message}.", errors=[FieldProblem(field, message)])
+    return wrong_field(field, message, f"{field}: {message}.")

@@ -5,7 +5,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Protocol
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
@@ -14,6 +14,7 @@ from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
 from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
 
 Json = dict[str, Any]
 Responses = dict[int | str, dict[str, Any]]
@@ -85,7 +86,7 @@ class Authenticator(Protocol):
 class GuardedRoute(APIRoute):
     """A route for authenticated actors; nothing of a request is read before authentication.
 
-    `APIRouter(prefix="/admin/…", route_class=GuardedRoute)`; a handler takes a `CurrentActor`.
+    `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentActor`.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
@@ -105,6 +106,19 @@ class GuardedRoute(APIRoute):
         return handle_guarded
 
 
+def guarded_router(
+    prefix: str, tag: str, *statuses: int, check: Callable[..., None] | None = None
+) -> APIRouter:
+    """Make a router of guarded routes, with the errors that they may answer; `check` comes before each."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=GuardedRoute,
+        dependencies=[] if check is None else [Depends(check)],
+        responses=problems(*statuses),
+    )
+
+
 def _actor(request: Request) -> Actor:
     return request.state.actor
 
@@ -122,8 +136,13 @@ def _pool(request: Request) -> Pool:
     return request.app.state.pool
 
 
+def _valkey(request: Request) -> Valkey:
+    return request.app.state.valkey
+
+
 # One reading of the clock a request: FastAPI asks a dependency once.
 CurrentActor = Annotated[Actor, Depends(_actor)]
 Now = Annotated[datetime, Depends(_now)]
 Ids = Annotated[IdSource, Depends(_ids)]
 Database = Annotated[Pool, Depends(_pool)]
+CurrentValkey = Annotated[Valkey, Depends(_valkey)]

@@ -1,10 +1,25 @@
-"""Publishers, declared: admins manage them, and a publisher reads its own record."""
+"""Publishers: admins manage them, and a publisher reads its own record."""
 
-from adloom.catalog.publisher.model import Publisher, PublisherNotFoundError
+from datetime import datetime
+
 from adloom.core.actor import Role
+from adloom.core.ids import PublisherId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import Owner
+from adloom.runtime.http.api.shapes import Name
+
+
+class Publisher(SoftDeletable, frozen=True, kw_only=True):
+    """An account that shows."""
+
+    noun_name = "publisher"
+
+    id: PublisherId
+    name: Name
+    created_at: datetime
+
 
 PLACEMENT_KEYS = """
     SELECT it.id FROM placements AS it JOIN publishers AS owner ON owner.id = it.publisher_id
@@ -24,7 +39,6 @@ publishers = Resource(
     path="/admin/publishers",
     tag="publishers",
     table_name="publishers",
-    not_found=PublisherNotFoundError,
     owner=Owner(role=Role.PUBLISHER, alias="publisherId", is_itself=True),
     docs={
         "answer": "A publisher; its id is the account of its tokens.",

@@ -1,10 +1,34 @@
-"""Advertisers, declared: admins manage them, and an advertiser reads its own record."""
+"""Advertisers: admins manage them, and an advertiser reads its own record."""
 
-from adloom.catalog.advertiser.model import Advertiser, AdvertiserNotFoundError
+from datetime import datetime
+from typing import Annotated, Final
+
+from pydantic import Field
+
 from adloom.core.actor import Role
+from adloom.core.ids import AdvertiserId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
+from adloom.resource.shapes import Domain, Paisa, TimeZone
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import Owner
+from adloom.runtime.http.api.shapes import Name
+
+BLOCKED_SITES_MAX: Final = 1_000
+
+
+class Advertiser(SoftDeletable, frozen=True, kw_only=True):
+    """An account that pays."""
+
+    noun_name = "advertiser"
+
+    id: AdvertiserId
+    name: Name
+    daily_budget_paisa: Paisa | None = None
+    timezone: TimeZone = "UTC"
+    blocked_sites: Annotated[tuple[Domain, ...], Field(max_length=BLOCKED_SITES_MAX)] = ()
+    created_at: datetime
+
 
 # One without campaigns spends nothing.
 KEY = """
@@ -57,7 +81,6 @@ advertisers = Resource(
     path="/admin/advertisers",
     tag="advertisers",
     table_name="advertisers",
-    not_found=AdvertiserNotFoundError,
     owner=Owner(role=Role.ADVERTISER, alias="advertiserId", is_itself=True),
     docs={
         "answer": "An advertiser; its id is the account of its tokens.",

@@ -1,22 +1,45 @@
-"""Targeting rules, declared. They hang on a campaign: its owner owns them, and their change is one of it."""
+"""Targeting rules. They hang on a campaign: its owner owns them, and their change is one of it."""
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Final
 
+import msgspec
 from pydantic import Field
 
 from adloom.catalog.campaign.resource import campaigns
-from adloom.catalog.targeting_rule.model import (
-    RULES_A_CAMPAIGN_MAX,
-    TargetingRule,
-    TargetingRuleLimitError,
-    TargetingRuleNotFoundError,
-)
+from adloom.core.errors import ConflictError
+from adloom.core.ids import CampaignId, TargetingRuleId
 from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
 from adloom.resource.table import ADVERTISER
-from adloom.runtime.http.api.shapes import Text255
-from adloom.targeting.rules import Operator
+from adloom.runtime.http.api.shapes import Flag, Text255
+from adloom.targeting.rules import Operator, RuleType, Value, parse_rule
+
+RuleValue = bool | list[Value]
+
+RULES_A_CAMPAIGN_MAX: Final = 100
+
+
+class TargetingRule(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition that a visitor must meet; a campaign is shown to those who meet all of its active ones."""
+
+    id: TargetingRuleId
+    campaign_id: CampaignId
+    rule_type: RuleType
+    operator: Operator
+    value: RuleValue
+    is_active: Flag = True
+    created_at: datetime
+    updated_at: datetime
+
+    def checked(self) -> "TargetingRule":
+        """Return the rule in its normal form; raises where its type, operator and value do not go together."""
+        rule = parse_rule(self.rule_type, self.operator, self.value)
+        return msgspec.structs.replace(
+            self, rule_type=rule.rule_type, operator=rule.operator, value=rule.json_value
+        )
+
 
 COUNT = """
     SELECT count(*) FROM campaign_targeting_rules AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
@@ -38,8 +61,9 @@ async def _check_count(
 ) -> None:
     # The campaign is locked, so the count holds until the write ends.
     if before is None and await write.connection.fetchval(COUNT, after.campaign_id) >= RULES_A_CAMPAIGN_MAX:
-        raise TargetingRuleLimitError(
-            f"The campaign has {RULES_A_CAMPAIGN_MAX} targeting rules, which is the most it may have."
+        raise ConflictError(
+            f"The campaign has {RULES_A_CAMPAIGN_MAX} targeting rules, which is the most it may have.",
+            code="TARGETING_RULE_LIMIT_REACHED",
         )
 
 
@@ -50,7 +74,6 @@ targeting_rules = Resource(
     path="/admin/targeting-rules",
     tag="targeting rules",
     table_name="campaign_targeting_rules",
-    not_found=TargetingRuleNotFoundError,
     owner=ADVERTISER,
     references={"campaign_id": campaigns},
     parents=("campaign_id",),

@@ -8,9 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
-from adloom.catalog.placement.model import Delivery, Layout
-from adloom.resource.access import Scope
+from adloom.catalog.campaign.model import CampaignStatus
+from adloom.catalog.placement import Delivery, Layout
 from adloom.runtime.listing import Filters, Listed, PageRequest
 from adloom.runtime.postgres import Connection
 
@@ -73,21 +72,7 @@ ORDER = """
 """
 
 
-async def read_page(  # noqa: PLR0913 - an argument a filter, each by its name
-    connection: Connection,
-    scope: Scope,
-    request: PageRequest,
-    *,
-    campaign_id: UUID | None,
-    placement_id: UUID | None,
-    banner_id: UUID | None,
-) -> Listed[AssignedBanner]:
-    """Read a page for the campaigns of a scope."""
-    filters = Filters()
-    filters.add_given("campaign.public_id = {}", campaign_id)
-    filters.add_given("placement.public_id = {}", placement_id)
-    filters.add_given("banner.public_id = {}", banner_id)
-    filters.add_given("owner.public_id = {}", scope.account_id)
+async def read_page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AssignedBanner]:
     where = f"FROM {TABLES} WHERE {filters.sql}"
     total: int = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
     rows = await connection.fetch(

@@ -1,18 +1,103 @@
-"""Placements, declared."""
+"""Placements: the slots on pages."""
 
 from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
 
-from adloom.catalog.placement.model import Placement, PlacementInUseError, PlacementSlugTakenError
-from adloom.catalog.publisher.resource import publishers
-from adloom.catalog.site.model import Site
-from adloom.catalog.site.resource import sites
-from adloom.core.errors import FieldProblem, PlacementNotFoundError, ValidationFailedError
+import msgspec
+from pydantic import AfterValidator, Field
+
+from adloom.catalog.publisher import publishers
+from adloom.catalog.site import Site, sites
+from adloom.core.delivery import Delivery
+from adloom.core.errors import ConflictError, wrong_field
+from adloom.core.ids import PlacementId, PublisherId, SiteId
+from adloom.core.money import Micros
 from adloom.resource.access import Scope
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
+from adloom.resource.shapes import Price, TimeZone
 from adloom.resource.table import PUBLISHER
+from adloom.runtime.http.api.shapes import (
+    Flag,
+    Name,
+    Natural,
+    Positive,
+    Text,
+    Text20,
+    Text100,
+    WebAddress,
+    make_pattern_check,
+)
 
+SLUG_PATTERN: Final = r"^[a-z0-9]+(?:-[a-z0-9]+)*$"
+SLUG_LENGTH_MAX: Final = 100
+PLACEMENT_TYPE_DEFAULT: Final = "banner"
+
+Slug = Annotated[
+    str,
+    Field(max_length=SLUG_LENGTH_MAX),
+    AfterValidator(
+        make_pattern_check(
+            SLUG_PATTERN, "must be small letters and digits, in words joined by single hyphens: home-hero"
+        )
+    ),
+]
+PlacementType = Annotated[Name, Field(max_length=50)]
+
+
+class Layout(StrEnum):
+    """How the banners of a placement are laid out."""
+
+    FULL_SLIDER = "full_slider"
+    FULL_STATIC = "full_static"
+    HALF_PAIR = "half_pair"
+    QUARTER_GRID = "quarter_grid"
+    SIDEBAR_STACK = "sidebar_stack"
+    SIDEBAR_SINGLE = "sidebar_single"
+    INTERSTITIAL = "interstitial"
+    POPUP = "popup"
+    INLINE_CARD = "inline_card"
+    STICKY_BAR = "sticky_bar"
+
+
+class AuctionScoring(StrEnum):
+    """How likely a click is thought to be in a placement's auctions."""
+
+    HEURISTIC = "heuristic"
+    LEARNED = "learned"
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """A slot on a page."""
+
+    id: PlacementId
+    publisher_id: PublisherId | None
+    slug: Slug
+    label: Name
+    layout_type: Layout
+    page_context: Text100 | None = None
+    max_banners: Positive = 1
+    recommended_width: Positive | None = None
+    recommended_height: Positive | None = None
+    recommended_aspect_ratio: Text20 | None = None
+    notes: Text | None = None
+    is_active: Flag = True
+    sort_order: Natural = 0
+    fallback_placeholder_url: WebAddress | None = None
+    allow_partial_render: Flag = False
+    delivery: Delivery = Delivery.DIRECT
+    placement_type: PlacementType = PLACEMENT_TYPE_DEFAULT
+    floor_cpm_micros: Annotated[Price, Field(alias="floorCpm")] = Micros(0)
+    auction_scoring: AuctionScoring = AuctionScoring.HEURISTIC
+    timezone: TimeZone = "UTC"
+    site_id: SiteId | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+NO_SITE = "names no site of the placement's publisher"
 # Shared with other writers of placements: the site cannot be removed between the look at it and the write.
 SITE_OF_PUBLISHER = """
     SELECT true FROM sites AS site LEFT JOIN publishers AS owner ON owner.id = site.publisher_id
@@ -55,14 +140,14 @@ async def _check_site(write: CatalogWrite, _scope: Scope, before: Placement | No
     if after.site_id is None or (before is not None and after.site_id == before.site_id):
         return
     if not await write.connection.fetchval(SITE_OF_PUBLISHER, after.site_id, after.publisher_id):
-        problem = FieldProblem("siteId", "names no site of the placement's publisher")
-        raise ValidationFailedError("There is no such site of this publisher.", errors=[problem])
+        raise wrong_field("siteId", NO_SITE, "There is no such site of this publisher.")
 
 
 async def _check_unused(write: CatalogWrite, placement: Placement, _now: datetime) -> None:
     if await write.connection.fetchval(HAS_ACTIVE_ASSIGNMENTS, placement.id):
-        raise PlacementInUseError(
-            "Banners are still assigned to this placement. Remove or deactivate their assignments first."
+        raise ConflictError(
+            "Banners are still assigned to this placement. Remove or deactivate their assignments first.",
+            code="PLACEMENT_HAS_ACTIVE_ASSIGNMENTS",
         )
     for row in await write.connection.fetch(GOES_WITH_A_PLACEMENT, placement.id):
         subject = AuditSubject(row["noun"], row["id"], row["owner_id"])
@@ -71,7 +156,7 @@ async def _check_unused(write: CatalogWrite, placement: Placement, _now: datetim
 
 def _refuse_site(field: str, named: Site | object, placement: Placement, _scope: Scope) -> str | None:
     if field == "site_id" and isinstance(named, Site) and named.publisher_id != placement.publisher_id:
-        return "names no site of the placement's publisher"
+        return NO_SITE
     return None
 
 
@@ -81,7 +166,6 @@ placements = Resource(
     path="/admin/placements",
     tag="placements",
     table_name="placements",
-    not_found=PlacementNotFoundError,
     owner=PUBLISHER,
     references={"publisher_id": publishers, "site_id": sites},
     touches=(IndexedNoun.PLACEMENT, "id"),
@@ -95,8 +179,8 @@ placements = Resource(
     columns=("label", "slug", "layout_type", "delivery", "is_active", "created_at"),
     check=_check_site,
     before_delete=_check_unused,
-    taken=lambda placement: PlacementSlugTakenError(
-        f"The slug {placement.slug!r} is in use. Choose another one."
+    taken=lambda placement: ConflictError(
+        f"The slug {placement.slug!r} is in use. Choose another one.", code="PLACEMENT_SLUG_EXISTS"
     ),
     list_name="placements",
     natural_key="slug",

@@ -1,4 +1,4 @@
-"""A banner, and what can be wrong with one."""
+"""Banners: the creatives, and when each may be shown."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -8,11 +8,24 @@ from uuid import UUID
 import msgspec
 from pydantic import AfterValidator, Field
 
+from adloom.catalog.advertiser import advertisers
+from adloom.catalog.reference.resource import RECORDS, ReferenceKind, is_there
 from adloom.catalog.source import Source
-from adloom.core.errors import BadRequestError, FieldProblem, ValidationFailedError
+from adloom.core.errors import (
+    BadRequestError,
+    FieldProblem,
+    NotFoundError,
+    ValidationFailedError,
+    wrong_field,
+)
 from adloom.core.ids import AdvertiserId, BannerId, UserId
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.forms import Filter
+from adloom.resource.resource import Resource
 from adloom.resource.shapes import RecurrenceRule, TimeOfDay, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
+from adloom.resource.table import ADVERTISER
 from adloom.runtime.http.api.shapes import (
     Flag,
     Moment,
@@ -33,30 +46,10 @@ MEDIA_VARIANTS_MAX: Final = 50
 Color = Annotated[str, AfterValidator(make_pattern_check(COLOR_PATTERN, "must be a colour like #ff8800"))]
 
 
-class BannerAlreadyDeletedError(BadRequestError):
-    """The banner is deleted, so it cannot be changed or deleted again."""
-
-    code = "BANNER_ALREADY_DELETED"
-
-
-class BannerNotDeletedError(BadRequestError):
-    """Only what is deleted can be restored."""
-
-    code = "BANNER_NOT_DELETED"
-
-
-class BannerScheduleError(BadRequestError):
-    """The dates are in the wrong order."""
-
-    code = "BANNER_SCHEDULE_INVALID"
-
-
 class Banner(SoftDeletable, frozen=True, kw_only=True):
     """One creative."""
 
     noun_name = "banner"
-    already_deleted = BannerAlreadyDeletedError
-    not_deleted = BannerNotDeletedError
 
     id: BannerId
     advertiser_id: AdvertiserId | None
@@ -104,11 +97,11 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
     def with_schedule_checked(self) -> "Banner":
         """Return the banner, or raise where its dates or its daily window contradict each other."""
         if self.publish_at is not None and self.expires_at is not None and self.publish_at >= self.expires_at:
-            raise BannerScheduleError("expiresAt must be after publishAt.")
+            raise BadRequestError("expiresAt must be after publishAt.", code="BANNER_SCHEDULE_INVALID")
         message = check_window(self.recurrence_window_start, self.recurrence_window_end)
         if message is not None:
             field = "recurrenceWindowStart" if self.recurrence_window_start is None else "recurrenceWindowEnd"
-            raise ValidationFailedError(message, errors=[FieldProblem(field, message)])
+            raise wrong_field(field, message, message)
         return self
 
     def with_status_of_dates(self, now: datetime) -> "Banner":
@@ -123,3 +116,49 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
 
     def switched(self, *, is_active: bool, now: datetime) -> "Banner":
         return msgspec.structs.replace(self.present(), is_active=is_active, updated_at=now)
+
+
+async def _check_records(write: CatalogWrite, _scope: Scope, before: Banner | None, after: Banner) -> None:
+    """Check that what a banner begins to name is there; it stays until the write ends."""
+    missing: list[ReferenceKind] = []
+    for kind in ReferenceKind:
+        field = f"{kind}_id"
+        key = getattr(after, field)
+        is_new = before is None or getattr(before, field) != key
+        if key is not None and is_new and not await is_there(write, kind, key):
+            missing.append(kind)
+    problems = [
+        FieldProblem(f"{kind}Id", f"names no {kind}") for kind in missing if kind is not ReferenceKind.SEO
+    ]
+    if problems:
+        raise ValidationFailedError("The banner names what is not there.", errors=problems)
+    if missing:
+        raise NotFoundError("There is no SEO record with this id.", code="BANNER_SEO_NOT_FOUND")
+
+
+banners = Resource(
+    struct=Banner,
+    name="banner",
+    path="/admin/banners",
+    tag="banners",
+    table_name="banners",
+    owner=ADVERTISER,
+    references={"advertiser_id": advertisers, **{f"{kind}_id": records for kind, records in RECORDS.items()}},
+    touches=(IndexedNoun.BANNER, "id"),
+    docs={"body": "A new banner. Without an advertiser it belongs to the house."},
+    filters=(
+        "is_active",
+        "schedule_status",
+        "source",
+        "brand_id",
+        "category_id",
+        Filter(name="tag", annotation=Text100, condition="it.tags @> ARRAY[{}::text]"),
+        "advertiser_id",
+    ),
+    search=("title", "headline", "description"),
+    sort=("title", "priority", "source", "is_active", "schedule_status", "publish_at", "expires_at"),
+    columns=("title", "is_active", "schedule_status", "priority", "created_at"),
+    check=_check_records,
+    finish=lambda banner, given, now: banner.scheduled(given, now),
+    list_name="banners",
+)

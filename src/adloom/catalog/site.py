@@ -1,15 +1,38 @@
-"""Sites, declared."""
+"""Sites: the domains on which placements are."""
 
+from collections.abc import Collection
 from datetime import datetime
 
-from adloom.catalog.publisher.resource import publishers
-from adloom.catalog.site.model import Site, SiteDomainTakenError, SiteNotFoundError, name_site
+import msgspec
+
+from adloom.catalog.publisher import publishers
+from adloom.core.errors import ConflictError
+from adloom.core.ids import PublisherId, SiteId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
+from adloom.resource.shapes import Domain, TimeZone
 from adloom.resource.table import PUBLISHER
 from adloom.runtime.http.api.shapes import Name
 from adloom.targeting.values import normalize_domain
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """A domain with pages."""
+
+    id: SiteId
+    publisher_id: PublisherId | None
+    domain: Domain
+    name: Name
+    timezone: TimeZone = "UTC"
+    created_at: datetime
+    updated_at: datetime
+
+
+def name_site(site: Site, _given: Collection[str], _now: datetime) -> Site:
+    """Call a site that was given no name by its domain."""
+    return site if site.name else msgspec.structs.replace(site, name=site.domain)
+
 
 PLACEMENTS = ReferenceField(
     noun=IndexedNoun.PLACEMENT,
@@ -39,7 +62,6 @@ sites = Resource(
     path="/admin/sites",
     tag="sites",
     table_name="sites",
-    not_found=SiteNotFoundError,
     owner=PUBLISHER,
     references={"publisher_id": publishers},
     docs={
@@ -54,7 +76,9 @@ sites = Resource(
     finish=name_site,
     after_update=_touch_placements,
     before_delete=_clear_placements,
-    taken=lambda site: SiteDomainTakenError(f"There is a site with the domain {site.domain} already."),
+    taken=lambda site: ConflictError(
+        f"There is a site with the domain {site.domain} already.", code="SITE_DOMAIN_EXISTS"
+    ),
     list_name="sites",
     natural_key="domain",
     normalize=lambda text: normalize_domain(text) or text,

@@ -1,1 +1,0 @@
-"""Advertisers pay. They own campaigns and banners, and may block sites."""

@@ -1,1 +1,0 @@
-"""What is shown where, over all campaigns."""

@@ -1,1 +1,0 @@
-"""Banners: creatives with an image, a text and a call to action."""

@@ -1,1 +1,0 @@
-"""Frequency caps: how often a banner may be shown to one reader."""

@@ -1,1 +1,0 @@
-"""Publishers show ads. They own sites and placements."""

@@ -1,1 +1,0 @@
-"""Sites: domains with pages, on which placements are."""

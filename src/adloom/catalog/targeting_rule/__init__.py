@@ -1,1 +1,0 @@
-"""Targeting rules: which visitors see a campaign."""
