@@ -17,7 +17,7 @@ from adloom.events.rebuild.rebuild import EventTablesRebuild
 from adloom.ops.projections import build_projections, list_projections
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.stats.privacy.model import EVENTS_A_PAGE, digest_of
+from adloom.stats.privacy.store import EVENTS_A_PAGE, digest_of
 from tests.events.builders import an_impression
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem

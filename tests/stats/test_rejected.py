@@ -9,7 +9,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
 from adloom.runtime.postgres import Pool
-from adloom.stats.rejected.model import bare_address
+from adloom.stats.rejected.store import bare_address
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.event_rows import EventRows, noon

@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
 from adloom.schedule.budget_day import build_budget_day
-from adloom.stats.spend_day.curve import Plan, curve
+from adloom.stats.spend.curve import Plan, curve
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem

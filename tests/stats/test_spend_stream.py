@@ -24,9 +24,7 @@ from adloom.core.money import Micros
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
-from adloom.stats.spend.event import BEGINNING, HEARTBEAT, LISTENING, encode_update
-from adloom.stats.spend.feed import SpendFeed
-from adloom.stats.spend.listener import Listener
+from adloom.stats.spend.feed import BEGINNING, HEARTBEAT, LISTENING, Listener, SpendFeed, encode_update
 from tests.support.builders import NOON
 from tests.support.control import SECRET, control_settings
 from tests.support.eventually import eventually

@@ -25,8 +25,7 @@ from adloom.stats.model import (
     total,
 )
 from adloom.stats.rollup import Rollup
-from adloom.stats.sources import Sources, SourceSpan, sources
-from adloom.stats.store import statistics
+from adloom.stats.store import Sources, SourceSpan, sources, statistics
 from tests.stats.event_rows import EventRow, insert_catalog, insert_events
 
 FIRST = date(2026, 11, 10)

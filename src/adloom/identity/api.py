@@ -1,19 +1,27 @@
 """Logging in over HTTP, and the API keys of machines."""
 
-from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import ForbiddenError
+from adloom.core.errors import ForbiddenError, NotFoundError
 from adloom.identity import store
-from adloom.identity.model import ApiKey, ApiKeyNotFoundError, check_account
+from adloom.identity.model import ApiKey, check_account
 from adloom.identity.sessions import TokenPair, UserSessions
+from adloom.resource.forms import build_answer
 from adloom.runtime.auth import api_key_hint, hash_secret, new_api_key
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now, problems
+from adloom.runtime.http.api.dependencies import (
+    CurrentActor,
+    Database,
+    Ids,
+    Now,
+    guarded_router,
+    problems,
+)
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
 from adloom.runtime.http.client_address import find_client_address, rate_limit_key
@@ -49,22 +57,15 @@ class ApiKeyBody(Body):
     account_id: UUID | None = None
 
 
-class ApiKeyAnswer(Answer):
-    """A key as it is listed: known by its first characters."""
-
-    id: UUID
-    name: str
-    key_hint: str
-    role: Role
-    account_id: UUID | None
-    created_at: datetime
-    revoked_at: datetime | None
-
-
-class NewApiKeyAnswer(ApiKeyAnswer):
-    """A key when it is made: the only time that it is shown."""
-
-    key: Annotated[str, Field(repr=False)]
+ApiKeyAnswer: Final = build_answer(
+    "ApiKeyAnswer", "A key as it is listed: known by its first characters.", ApiKey
+)
+NewApiKeyAnswer: Final = build_answer(
+    "NewApiKeyAnswer",
+    "A key when it is made: the only time that it is shown.",
+    ApiKey,
+    key=(str, Field(repr=False)),
+)
 
 
 def limit_attempts(request: Request, now: Now) -> None:
@@ -93,12 +94,8 @@ auth_router = APIRouter(
     dependencies=[Depends(limit_attempts)],
     responses=problems(400, 401, 413, 429, 503),
 )
-api_keys_router = APIRouter(
-    prefix="/admin/api-keys",
-    tags=["API keys"],
-    route_class=GuardedRoute,
-    dependencies=[Depends(_admin_only)],
-    responses=problems(400, 401, 403, 404, 413, 503),
+api_keys_router = guarded_router(
+    "/admin/api-keys", "API keys", 400, 401, 403, 404, 413, 503, check=_admin_only
 )
 
 
@@ -120,8 +117,8 @@ async def log_out(body: RefreshBody, sessions: SessionsOfTheApp) -> None:
     await sessions.log_out(body.refresh_token)
 
 
-@api_keys_router.post("", status_code=status.HTTP_201_CREATED)
-async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -> NewApiKeyAnswer:
+@api_keys_router.post("", status_code=status.HTTP_201_CREATED, response_model=NewApiKeyAnswer)
+async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -> Answer:
     """Make a key; it is shown in this answer and never again."""
     check_account(body.role, body.account_id)
     secret = new_api_key()
@@ -136,12 +133,11 @@ async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -
     )
     async with pool.acquire() as connection:
         await store.insert_api_key(connection, key, hash_secret(secret))
-    shown = ApiKeyAnswer.model_validate(key)
-    return NewApiKeyAnswer(**shown.model_dump(by_alias=False), key=secret)
+    return NewApiKeyAnswer.model_validate({**msgspec.structs.asdict(key), "key": secret})
 
 
-@api_keys_router.get("")
-async def list_api_keys(query: Annotated[ListQuery, Query()], pool: Database) -> Page[ApiKeyAnswer]:
+@api_keys_router.get("", response_model=Page[ApiKeyAnswer])
+async def list_api_keys(query: Annotated[ListQuery, Query()], pool: Database) -> Page[Any]:
     """List the keys, revoked ones included."""
     async with pool.acquire() as connection:
         return page_of(ApiKeyAnswer, await store.list_api_keys(connection, query.page_request), query)
@@ -152,7 +148,9 @@ async def revoke_api_key(key_id: UUID, pool: Database, now: Now) -> None:
     """Revoke a key, at once and for good."""
     async with pool.acquire() as connection:
         if not await store.revoke_api_key(connection, key_id, now):
-            raise ApiKeyNotFoundError("There is no such API key, or it is revoked already.")
+            raise NotFoundError(
+                "There is no such API key, or it is revoked already.", code="API_KEY_NOT_FOUND"
+            )
 
 
 def _tokens(pair: TokenPair) -> TokenAnswer:

@@ -1,28 +1,18 @@
 """Authentication by header: a user's access token, or a machine's API key."""
 
-from typing import Protocol
-from uuid import UUID
-
-from adloom.core.actor import Actor, Role
+from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
+from adloom.resource.accounts import AccountRegistry
 from adloom.runtime.auth import API_KEY_PREFIX, hash_secret, verify_access_token
 from adloom.runtime.postgres import Pool
-
-
-class AccountDirectory(Protocol):
-    """The accounts that advertisers and publishers act for."""
-
-    async def is_open(self, role: Role, account_id: UUID) -> bool:
-        """Return whether an account may act; an unknown one is made."""
-        ...
 
 
 class HeaderAuthenticator:
     """Turns `Authorization` or `X-API-Key` into an actor."""
 
-    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: AccountDirectory) -> None:
+    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: AccountRegistry) -> None:
         self._pool = pool
         self._jwt_secret = jwt_secret
         self._clock = clock

@@ -1,14 +1,62 @@
 """Logging in with a browser: a random token in a cookie; the database has its hash."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
 
 from adloom.core.errors import UnauthenticatedError
-from adloom.identity import console_store as store
-from adloom.identity.console_session import LIFETIME_MAX, WELCOME_LIFETIME, ConsoleSession
+from adloom.core.ids import UserId
 from adloom.identity.model import User
 from adloom.identity.sessions import UserSessions
+from adloom.identity.store import read_user
 from adloom.runtime.auth import hash_secret, new_opaque_token
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Connection, Pool
+
+IDLE_MAX: Final = timedelta(hours=12)
+LIFETIME_MAX: Final = timedelta(days=7)
+WELCOME_LIFETIME: Final = timedelta(hours=24)
+# A user who loads a page every second is not written down every second.
+SEEN_STEP: Final = timedelta(minutes=1)
+
+INSERT = """
+    INSERT INTO console_sessions (token_hash, user_id, began_at, seen_at, expires_at)
+    SELECT $1, id, $3, $3, $4 FROM users WHERE public_id = $2
+"""
+FIND = """
+    SELECT account.public_id AS id, account.email, account.role, account.account_id, account.disabled_at,
+           session.seen_at, session.expires_at
+      FROM console_sessions AS session JOIN users AS account ON account.id = session.user_id
+     WHERE session.token_hash = $1
+"""
+MARK_SEEN = "UPDATE console_sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2"
+END = "DELETE FROM console_sessions WHERE token_hash = $1"
+END_ALL = "DELETE FROM console_sessions WHERE user_id = (SELECT id FROM users WHERE public_id = $1)"
+DELETE_EXPIRED = "DELETE FROM console_sessions WHERE expires_at <= $1"
+
+INSERT_WELCOME = """
+    INSERT INTO console_welcomes (token_hash, user_id, expires_at)
+    SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
+"""
+# Deleted as it is used, so that it cannot be used twice.
+TAKE_WELCOME = """
+    DELETE FROM console_welcomes AS welcome USING users AS account
+     WHERE welcome.token_hash = $1 AND account.id = welcome.user_id
+    RETURNING account.public_id AS id, account.role, account.account_id, account.disabled_at, welcome.expires_at
+"""
+
+
+class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A user who has logged in with a browser."""
+
+    user: User
+    email: str
+    seen_at: datetime
+    expires_at: datetime
+
+    def is_open(self, *, now: datetime) -> bool:
+        """Return whether it is valid: neither idle for too long, nor too old, nor of a disabled user."""
+        return self.user.disabled_at is None and now < min(self.expires_at, self.seen_at + IDLE_MAX)
 
 
 class ConsoleSessions:
@@ -24,42 +72,44 @@ class ConsoleSessions:
 
     async def welcome(self, token: str, *, now: datetime) -> str:
         """Begin a log-in by a link that works once, and return its token."""
-        async with self._pool.acquire() as connection:
-            user = await store.take_welcome(connection, hash_secret(token), now)
-        if user is None or user.disabled_at is not None:
+        row = await self._pool.fetchrow(TAKE_WELCOME, hash_secret(token))
+        if row is None or row["expires_at"] <= now or row["disabled_at"] is not None:
             raise UnauthenticatedError("This link was used before, or is too old. Log in with your password.")
-        return await self._begin(user, now)
+        return await self._begin(read_user(row), now)
 
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
         """Return the log-in of a token, if it is still valid."""
-        async with self._pool.acquire() as connection:
-            session = await store.find(connection, hash_secret(token))
-        return session if session is not None and session.is_open(now=now) else None
+        row = await self._pool.fetchrow(FIND, hash_secret(token))
+        if row is None:
+            return None
+        session = ConsoleSession(
+            user=read_user(row), email=row["email"], seen_at=row["seen_at"], expires_at=row["expires_at"]
+        )
+        return session if session.is_open(now=now) else None
 
     async def mark_seen(self, token: str, session: ConsoleSession, *, now: datetime) -> None:
         """Record that the user is active; a page that refreshes itself does not count."""
-        if session.is_seen_late(now=now):
-            async with self._pool.acquire() as connection:
-                await store.mark_seen(connection, hash_secret(token), now)
+        if now - session.seen_at >= SEEN_STEP:
+            await self._pool.execute(MARK_SEEN, hash_secret(token), now)
 
     async def log_out(self, token: str) -> None:
         """End a log-in; one that is unknown has nothing to end."""
-        async with self._pool.acquire() as connection:
-            await store.end(connection, hash_secret(token))
+        await self._pool.execute(END, hash_secret(token))
 
     async def _begin(self, user: User, now: datetime) -> str:
         token = new_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
-            await store.delete_expired(connection, now)
-            await store.insert(
-                connection, hash_secret(token), user.id, now=now, expires_at=now + LIFETIME_MAX
-            )
+            await connection.execute(DELETE_EXPIRED, now)
+            await connection.execute(INSERT, hash_secret(token), user.id, now, now + LIFETIME_MAX)
         return token
+
+
+async def end_console_sessions(connection: Connection, user_id: UserId) -> None:
+    await connection.execute(END_ALL, user_id)
 
 
 async def create_welcome(pool: Pool, email: str, *, now: datetime) -> str:
     """Make the token of a link that logs a user in once."""
     token = new_opaque_token()
-    async with pool.acquire() as connection:
-        await store.insert_welcome(connection, hash_secret(token), email, now + WELCOME_LIFETIME)
+    await pool.execute(INSERT_WELCOME, hash_secret(token), email, now + WELCOME_LIFETIME)
     return token

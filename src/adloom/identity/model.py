@@ -8,17 +8,11 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
-from adloom.core.errors import FieldProblem, NotFoundError, ValidationFailedError
+from adloom.core.errors import wrong_field
 from adloom.core.ids import UserId
 
 ACCESS_LIFETIME: Final = timedelta(minutes=15)
 REFRESH_LIFETIME: Final = timedelta(days=7)
-
-
-class ApiKeyNotFoundError(NotFoundError):
-    """No such key, or it is revoked already."""
-
-    code = "API_KEY_NOT_FOUND"
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +25,6 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actor(self) -> Actor:
-        """The user as the actor of a request."""
         return Actor(subject=str(self.id), role=self.role, account_id=self.account_id)
 
 
@@ -65,9 +58,7 @@ def check_account(role: Role, account_id: UUID | None) -> None:
     """Raise unless advertisers and publishers name an account, and other roles none."""
     if (account_id is not None) != (role in ACCOUNT_ROLES):
         message = "is required" if role in ACCOUNT_ROLES else "must be left out"
-        raise ValidationFailedError(
-            f"For the role {role} accountId {message}.", errors=[FieldProblem("accountId", message)]
-        )
+        raise wrong_field("accountId", message, f"For the role {role} accountId {message}.")
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,5 +74,4 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def actor(self) -> Actor:
-        """The machine as the actor of a request."""
         return Actor(subject=f"key:{self.id}", role=self.role, account_id=self.account_id)

@@ -1,4 +1,4 @@
-"""SQL of users, refresh tokens and API keys."""
+"""SQL of users and API keys."""
 
 from datetime import datetime
 from uuid import UUID
@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.actor import Role
-from adloom.identity.model import ApiKey, RefreshState, User
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.identity.model import ApiKey, User
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection, Record
 
 USER_BY_EMAIL = """
@@ -21,25 +21,6 @@ INSERT_USER = """
     ON CONFLICT DO NOTHING
     RETURNING true
 """
-INSERT_REFRESH = """
-    INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at)
-    SELECT $1, $2, id, $4, $5 FROM users WHERE public_id = $3
-"""
-# Locked, so that a token cannot be exchanged twice at once.
-REFRESH_LOCKED = """
-    SELECT token.family_id, token.expires_at, token.used_at,
-           account.public_id AS id, account.role, account.account_id, account.disabled_at
-      FROM refresh_tokens AS token JOIN users AS account ON account.id = token.user_id
-     WHERE token.token_hash = $1
-       FOR UPDATE OF token
-"""
-MARK_USED = "UPDATE refresh_tokens SET used_at = $2 WHERE token_hash = $1"
-END_FAMILY = "DELETE FROM refresh_tokens WHERE family_id = $1"
-END_FAMILY_OF = """
-    DELETE FROM refresh_tokens
-     WHERE family_id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1)
-"""
-DELETE_EXPIRED = "DELETE FROM refresh_tokens WHERE expires_at <= $1"
 
 API_KEYS = RowSource(
     columns="it.public_id AS id, it.name, it.key_hint, it.role, it.account_id, it.created_at, it.revoked_at",
@@ -60,7 +41,7 @@ REVOKE_API_KEY = """
 
 async def find_user(connection: Connection, email: str) -> tuple[User, str] | None:
     row = await connection.fetchrow(USER_BY_EMAIL, email)
-    return (_user(row), row["password_hash"]) if row else None
+    return (read_user(row), row["password_hash"]) if row else None
 
 
 async def has_admin(connection: Connection) -> bool:
@@ -77,46 +58,9 @@ async def insert_user(
     return bool(is_new)
 
 
-async def insert_refresh(
-    connection: Connection, token_hash: bytes, session: RefreshState, now: datetime
-) -> None:
-    await connection.execute(
-        INSERT_REFRESH, token_hash, session.family_id, session.user.id, now, session.expires_at
-    )
-
-
-async def lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:
-    """Find a refresh token and lock it until the transaction ends."""
-    row = await connection.fetchrow(REFRESH_LOCKED, token_hash)
-    if row is None:
-        return None
-    return RefreshState(
-        family_id=row["family_id"], expires_at=row["expires_at"], used_at=row["used_at"], user=_user(row)
-    )
-
-
-async def mark_used(connection: Connection, token_hash: bytes, now: datetime) -> None:
-    await connection.execute(MARK_USED, token_hash, now)
-
-
-async def end_family(connection: Connection, family_id: UUID) -> None:
-    """End a log-in: none of its refresh tokens works any more."""
-    await connection.execute(END_FAMILY, family_id)
-
-
-async def end_family_of(connection: Connection, token_hash: bytes) -> None:
-    """End the log-in that a refresh token belongs to, if there is one."""
-    await connection.execute(END_FAMILY_OF, token_hash)
-
-
-async def delete_expired(connection: Connection, now: datetime) -> None:
-    """Delete refresh tokens that have expired."""
-    await connection.execute(DELETE_EXPIRED, now)
-
-
 async def find_api_key(connection: Connection, key_hash: bytes) -> ApiKey | None:
     row = await connection.fetchrow(API_KEY_BY_HASH, key_hash)
-    return _api_key(row) if row else None
+    return msgspec.convert(dict(row), ApiKey) if row else None
 
 
 async def insert_api_key(connection: Connection, key: ApiKey, key_hash: bytes) -> None:
@@ -138,15 +82,10 @@ async def revoke_api_key(connection: Connection, key_id: UUID, now: datetime) ->
 
 
 async def list_api_keys(connection: Connection, page: PageRequest) -> Listed[ApiKey]:
-    rows = await fetch_page(connection, API_KEYS, Filters(), page)
-    return Listed(items=[_api_key(row) for row in rows.items], total_count=rows.total_count)
+    return await fetch_structs(connection, API_KEYS, Filters(), page, ApiKey)
 
 
-def _user(row: Record) -> User:
+def read_user(row: Record) -> User:
     return User(
         id=row["id"], role=Role(row["role"]), account_id=row["account_id"], disabled_at=row["disabled_at"]
     )
-
-
-def _api_key(row: Record) -> ApiKey:
-    return msgspec.convert(dict(row), ApiKey)

@@ -6,31 +6,36 @@ from enum import StrEnum
 from typing import Annotated, Final, cast
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Query, Response
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Actor, Role
-from adloom.core.errors import FieldProblem, ValidationFailedError
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.core.actor import Actor
+from adloom.core.errors import ValidationFailedError, wrong_field
+from adloom.runtime.http.api.dependencies import (
+    CurrentActor,
+    Database,
+    Now,
+    guarded_router,
+)
 from adloom.runtime.http.api.shapes import Answer, Body
+from adloom.runtime.http.api.sheets import (
+    ALSO_CSV,
+    CSV,
+    JSON,
+    AcceptHeader,
+    SheetFormat,
+    answer_file,
+    wants_csv,
+)
 from adloom.stats.encode import csv_of, json_of
 from adloom.stats.model import Grouping, StatsQuestion
 from adloom.stats.store import statistics
 
-JSON: Final = "application/json"
-CSV: Final = "text/csv"
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 25 MB.
 # Counts by hour, country and device are many: at most a year of them, and a month to compare.
 LIVE_DAYS_MAX: Final = 400
 UNKNOWN: Final = "unknown"
 COUNTRY_LENGTH: Final = 2
-
-
-class StatisticsFormat(StrEnum):
-    """The format of statistics."""
-
-    JSON = "json"
-    CSV = "csv"
 
 
 def _iso_day(value: object) -> object:
@@ -85,7 +90,7 @@ class StatsQuery(Body):
     country: Annotated[Country | None, Field(description="Two letters, or `unknown`.")] = None
     device: Device | None = None
     group_by: Annotated[Groupings, Field(description="Several are separated by commas.")] = (Grouping.DAY,)
-    format: Annotated[StatisticsFormat | None, Field(description="Without it, as `Accept` says.")] = None
+    format: Annotated[SheetFormat | None, Field(description="Without it, as `Accept` says.")] = None
 
 
 class StatsTotals(Answer):
@@ -121,58 +126,41 @@ class StatsAnswer(Answer):
     totals: StatsTotals
 
 
-router = APIRouter(
-    prefix="/admin/stats", tags=["statistics"], route_class=GuardedRoute, responses=problems(400, 401, 503)
-)
+router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
 
 
 @router.get(
     "/banners",
     response_model=StatsAnswer,
-    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
+    responses=ALSO_CSV,
 )
 async def banner_statistics(
     query: Annotated[StatsQuery, Query()],
     actor: CurrentActor,
     pool: Database,
     now: Now,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    accept: AcceptHeader = "",
 ) -> Response:
     """Count impressions and clicks, today's included; an account sees its own."""
     question = _question(query, actor)
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
-    if (query.format or _accepts_csv(accept)) is StatisticsFormat.JSON:
+    if not wants_csv(query.format, accept):
         return Response(await asyncio.to_thread(json_of, question.groupings, rows), media_type=JSON)
     name = f"adloom-banners-{question.first}-to-{question.last}.csv"
-    return Response(
-        await asyncio.to_thread(csv_of, question.groupings, rows),
-        media_type=CSV,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
-def _accepts_csv(accept: str) -> StatisticsFormat:
-    """CSV only where the client names it and not JSON."""
-    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return StatisticsFormat.CSV if CSV in kinds and JSON not in kinds else StatisticsFormat.JSON
+    return answer_file(await asyncio.to_thread(csv_of, question.groupings, rows), CSV, name)
 
 
 def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
     if query.last < query.first:
         raise _wrong("to", "must not be before `from`")
     question = StatsQuestion(
-        first=query.first,
-        last=query.last,
+        **query.model_dump(include={"first", "last", "banner_id", "placement_id", "campaign_id", "country"}),
         groupings=query.group_by,
-        banner_id=query.banner_id,
-        placement_id=query.placement_id,
-        campaign_id=query.campaign_id,
-        country=query.country,
         device="" if query.device is Device.UNKNOWN else query.device,
-        advertiser_id=actor.account_id if actor.role is Role.ADVERTISER else None,
-        publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+        advertiser_id=actor.advertiser_id,
+        publisher_id=actor.publisher_id,
     )
     if question.needs_live_counts and (query.last - query.first).days >= LIVE_DAYS_MAX:
         raise _wrong(
@@ -183,4 +171,4 @@ def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
 
 
 def _wrong(field: str, message: str) -> ValidationFailedError:
-    return ValidationFailedError(f"`{field}` {message}.", errors=[FieldProblem(field, message)])
+    return wrong_field(field, message, f"`{field}` {message}.")

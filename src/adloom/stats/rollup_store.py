@@ -188,7 +188,6 @@ async def find_day(connection: Connection, day: date) -> DayFound:
 
 
 async def make_stage(connection: Connection) -> None:
-    """Create the table that batches are counted into."""
     await connection.execute(MAKE_STAGE)
 
 

@@ -1,14 +1,50 @@
-"""SQL of event counts and charges."""
+"""SQL of event counts and charges: rolled-up days where they are complete, else the live counts."""
 
-from datetime import UTC, date, datetime, time
-from typing import Final
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters
-from adloom.runtime.postgres import Connection, Pool, Record
+from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 from adloom.stats.model import Counts, Grouping, StatsQuestion, StatsRow
-from adloom.stats.sources import Sources, SourceSpan, sources
+
+ONE_DAY: Final = timedelta(days=1)
+
+
+class SourceSpan(NamedTuple):
+    """Consecutive days, both included."""
+
+    first: date
+    last: date
+
+
+class Sources(NamedTuple):
+    """The days of a range, split by source; each day is in one of them."""
+
+    rolled_up: tuple[SourceSpan, ...] = ()
+    live: tuple[SourceSpan, ...] = ()
+
+
+def sources(whole: SourceSpan, rolled_up_days: Iterable[date]) -> Sources:
+    """Split a range into rolled-up days and live days, in order."""
+    rolled_up: list[SourceSpan] = []
+    live: list[SourceSpan] = []
+    begins = whole.first
+    for day in rolled_up_days:
+        assert begins <= day <= whole.last, "in order, each once, and within the range"
+        if begins < day:
+            live.append(SourceSpan(begins, day - ONE_DAY))
+        if rolled_up and rolled_up[-1].last == day - ONE_DAY:
+            rolled_up[-1] = SourceSpan(rolled_up[-1].first, day)
+        else:
+            rolled_up.append(SourceSpan(day, day))
+        begins = day + ONE_DAY
+    if begins <= whole.last:
+        live.append(SourceSpan(begins, whole.last))
+    return Sources(tuple(rolled_up), tuple(live))
+
 
 # A rolled-up day counts while it has as many events as then. Today may get more at any moment.
 ROLLED_UP_DAYS: Final = """
@@ -94,10 +130,7 @@ OWNED: Final = {
 async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_max: int) -> list[StatsRow]:
     """Read one row for each key that has counts, in key order."""
     # In one snapshot: a day that is rolled up now must be read from exactly one source.
-    async with (
-        pool.acquire() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with read_snapshot(pool) as connection:
         where = await _sources(connection, question, today)
         filters = Filters()
         read = _read(where, filters, has_spend=not question.is_of_readers)
@@ -183,3 +216,22 @@ def _row(row: Record, key_length: int, *, has_spend: bool) -> StatsRow:
             spend=Micros(spend) if has_spend else None,
         ),
     )
+
+
+# Campaigns of the house itself bring no income.
+REVENUE: Final = """
+    SELECT hour, sum(spent_micros)::bigint AS micros
+      FROM spend_hours AS spent JOIN campaigns AS campaign ON campaign.id = spent.campaign_id
+     WHERE hour >= $1 AND campaign.advertiser_id IS NOT NULL
+     GROUP BY hour
+"""
+
+
+async def revenue(connection: Connection, *, since: datetime, step: timedelta) -> dict[datetime, Micros]:
+    """Sum charges to advertisers by hour or day."""
+    seconds = int(step.total_seconds())
+    sums: dict[datetime, Micros] = {}
+    for hour, micros in await connection.fetch(REVENUE, since):
+        begin = datetime.fromtimestamp(int(hour.timestamp()) // seconds * seconds, since.tzinfo)
+        sums[begin] = Micros(sums.get(begin, 0) + micros)
+    return sums

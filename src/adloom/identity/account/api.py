@@ -1,30 +1,38 @@
 """User accounts over HTTP: who may log in, and changing your own password."""
 
-from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, status
+import msgspec
+from fastapi import Depends, Query, Request, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
+from adloom.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    wrong_field,
+)
 from adloom.core.ids import UserId
-from adloom.identity import console_store
 from adloom.identity import store as users
 from adloom.identity.account import store
-from adloom.identity.account.model import (
+from adloom.identity.account.store import (
     PASSWORD_LENGTH_MAX,
     PASSWORD_LENGTH_MIN,
-    AccountNotFoundError,
-    EmailTakenError,
-    LastAdminError,
-    NoPasswordError,
     Person,
 )
+from adloom.identity.console_sessions import end_console_sessions
 from adloom.identity.model import User, check_account
+from adloom.resource.forms import build_answer
 from adloom.runtime.auth import Passwords
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Ids, Now, problems
+from adloom.runtime.http.api.dependencies import (
+    CurrentActor,
+    Database,
+    Ids,
+    Now,
+    guarded_router,
+)
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
 from adloom.runtime.postgres import Connection
@@ -75,15 +83,7 @@ class AccountQuery(ListQuery):
     search: Text255 | None = None
 
 
-class AccountAnswer(Answer):
-    """An account; its password is never shown."""
-
-    id: UUID
-    email: str
-    role: Role
-    account_id: UUID | None
-    created_at: datetime
-    disabled_at: datetime | None
+AccountAnswer: Final = build_answer("AccountAnswer", "An account; its password is never shown.", Person)
 
 
 class OwnAccountAnswer(Answer):
@@ -103,23 +103,22 @@ def _check_admin(actor: CurrentActor) -> None:
         raise ForbiddenError("Only an admin may see and change accounts.")
 
 
+def _no_password() -> ForbiddenError:
+    return ForbiddenError("Only a user who logs in with a password has one.", code="ACCOUNT_HAS_NO_PASSWORD")
+
+
 def _own_id(actor: CurrentActor) -> UUID:
     try:
         return UUID(actor.subject)
     except ValueError:
-        raise NoPasswordError("Only a user who logs in with a password has one.") from None
+        raise _no_password() from None
 
 
 PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
 OwnId = Annotated[UUID, Depends(_own_id)]
 ADMIN_ONLY = [Depends(_check_admin)]
 
-router = APIRouter(
-    prefix="/admin/accounts",
-    tags=["accounts"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 409, 413, 503),
-)
+router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.get("/me")
@@ -136,28 +135,27 @@ async def change_own_password(
     async with pool.acquire() as connection:
         current = await store.read_password_hash(connection, own_id)
     if current is None:
-        raise NoPasswordError("Only a user who logs in with a password has one.")
+        raise _no_password()
     if not await passwords.matches(body.current_password, current):
-        problem = FieldProblem("currentPassword", "is not your password")
-        raise ValidationFailedError("The current password is wrong.", errors=[problem])
+        raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
     hashed = await passwords.hash(body.new_password)
     async with pool.acquire() as connection, connection.transaction():
         await store.set_password(connection, own_id, hashed)
         await _end_log_ins(connection, own_id)
 
 
-@router.get("", dependencies=ADMIN_ONLY)
-async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database) -> Page[AccountAnswer]:
+@router.get("", dependencies=ADMIN_ONLY, response_model=Page[AccountAnswer])
+async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database) -> Page[Any]:
     """List the accounts, disabled ones included."""
     async with pool.acquire() as connection:
         listed = await store.list_people(connection, query.page_request, role=query.role, search=query.search)
         return page_of(AccountAnswer, listed, query)
 
 
-@router.post("", dependencies=ADMIN_ONLY, status_code=status.HTTP_201_CREATED)
+@router.post("", dependencies=ADMIN_ONLY, status_code=status.HTTP_201_CREATED, response_model=AccountAnswer)
 async def create_account(
     body: AccountBody, pool: Database, passwords: PasswordsOfTheApp, ids: Ids, now: Now
-) -> AccountAnswer:
+) -> Answer:
     """Make an account, so that a user can log in."""
     check_account(body.role, body.account_id)
     hashed = await passwords.hash(body.password)
@@ -165,15 +163,9 @@ async def create_account(
     async with pool.acquire() as connection:
         is_new = await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now)
     if not is_new:
-        raise EmailTakenError(f"{body.email} has an account already.")
-    return AccountAnswer(
-        id=user.id,
-        email=body.email,
-        role=body.role,
-        account_id=body.account_id,
-        created_at=now,
-        disabled_at=None,
-    )
+        raise ConflictError(f"{body.email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
+    person = Person(email=body.email, created_at=now, **msgspec.structs.asdict(user))
+    return AccountAnswer.model_validate(person)
 
 
 @router.put("/{person_id}/password", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)
@@ -188,21 +180,23 @@ async def set_password(
         await _end_log_ins(connection, person.id)
 
 
-@router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY)
-async def disable_account(person_id: UUID, pool: Database, now: Now) -> AccountAnswer:
+@router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
+async def disable_account(person_id: UUID, pool: Database, now: Now) -> Answer:
     """Disable an account; all its log-ins end."""
     async with pool.acquire() as connection, connection.transaction():
         admins = await store.lock_open_admins(connection)
         person = await _lock_person(connection, person_id)
         if admins == {person.id}:
-            raise LastAdminError("This is the last admin who can log in; make another one first.")
+            raise ConflictError(
+                "This is the last admin who can log in; make another one first.", code="ACCOUNT_LAST_ADMIN"
+            )
         await store.set_disabled(connection, person.id, person.disabled_at or now)
         await _end_log_ins(connection, person.id)
         return AccountAnswer.model_validate(await _lock_person(connection, person_id))
 
 
-@router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY)
-async def enable_account(person_id: UUID, pool: Database) -> AccountAnswer:
+@router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
+async def enable_account(person_id: UUID, pool: Database) -> Answer:
     """Enable a disabled account."""
     async with pool.acquire() as connection, connection.transaction():
         person = await _lock_person(connection, person_id)
@@ -213,10 +207,10 @@ async def enable_account(person_id: UUID, pool: Database) -> AccountAnswer:
 async def _lock_person(connection: Connection, person_id: UUID) -> Person:
     person = await store.lock_person(connection, person_id)
     if person is None:
-        raise AccountNotFoundError("There is no such account.")
+        raise NotFoundError("There is no such account.", code="ACCOUNT_NOT_FOUND")
     return person
 
 
 async def _end_log_ins(connection: Connection, person_id: UUID) -> None:
     await store.end_refreshes(connection, person_id)
-    await console_store.end_all(connection, UserId(person_id))
+    await end_console_sessions(connection, UserId(person_id))

@@ -1,14 +1,29 @@
-"""SQL of user accounts."""
+"""User accounts as admins see them."""
 
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.actor import Role
-from adloom.identity.account.model import Person
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
+
+PASSWORD_LENGTH_MIN: Final = 10
+PASSWORD_LENGTH_MAX: Final = 1_024
+
+
+class Person(msgspec.Struct, frozen=True, kw_only=True):
+    """An account: an e-mail address, a password that is never shown, and a role."""
+
+    id: UUID
+    email: str
+    role: Role
+    account_id: UUID | None
+    created_at: datetime
+    disabled_at: datetime | None
+
 
 PEOPLE = RowSource(
     columns="it.public_id AS id, it.email, it.role, it.account_id, it.created_at, it.disabled_at",
@@ -32,10 +47,7 @@ async def list_people(
     filters = Filters()
     filters.add_given("it.role = {}", role.value if role else None)
     filters.add_search(["it.email"], search)
-    rows = await fetch_page(connection, PEOPLE, filters, page)
-    return Listed(
-        items=[msgspec.convert(dict(row), Person) for row in rows.items], total_count=rows.total_count
-    )
+    return await fetch_structs(connection, PEOPLE, filters, page, Person)
 
 
 async def lock_person(connection: Connection, person_id: UUID) -> Person | None:

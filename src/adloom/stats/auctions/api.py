@@ -3,22 +3,23 @@
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Query
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from fastapi import Query
+from pydantic import BeforeValidator, Field
 
-from adloom.core.errors import FieldProblem, ForbiddenError, ValidationFailedError
+from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, problems
+from adloom.resource.forms import build_answer
+from adloom.runtime.http.api.dependencies import Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text100, Text255
 from adloom.runtime.listing import Listed
-from adloom.runtime.postgres import Connection
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import (
+    Auction,
+    AuctionBid,
     AuctionGrouping,
     AuctionQuestion,
     Part,
@@ -29,9 +30,6 @@ from adloom.stats.auctions.model import (
     with_bids_to_win,
 )
 
-AmountShown = Annotated[
-    Decimal, PlainSerializer(float), WithJsonSchema({"type": "number"}, mode="serialization")
-]
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -47,9 +45,6 @@ def _day_ends(value: object) -> object:
         return f"{date.fromisoformat(value) + timedelta(days=1)}T00:00:00Z"
     except (ValueError, OverflowError):
         return f"{value}T00:00:00Z"
-
-
-NOT_YOURS = "Null where it is not the caller's own."
 
 
 class AuctionFilter(Body):
@@ -75,71 +70,21 @@ class BreakdownQuery(AuctionFilter):
     group_by: AuctionGrouping
 
 
-class AuctionAnswer(Answer):
-    """An auction; prices are per thousand impressions."""
-
-    id: UUID
-    user_id: Annotated[
-        UUID | None,
-        Field(description="Null where nobody knew the reader or it was erased, and for accounts."),
-    ]
-    placement_type: str
-    placement_id: Annotated[UUID | None, Field(description="Where it was won, or what the request named.")]
-    auction_time: datetime
-    scoring: str
-    bid_count: int
-    winning_ad_id: Annotated[UUID | None, Field(description=NOT_YOURS)]
-    winning_campaign_id: Annotated[UUID | None, Field(description=NOT_YOURS)]
-    final_price: Annotated[AmountShown | None, Field(description=NOT_YOURS)]
-    winning_ecpm: Annotated[
-        AmountShown | None, Field(serialization_alias="winningeCPM", description=NOT_YOURS)
-    ]
-    charge: Annotated[
-        AmountShown | None,
-        Field(description="Per click or per thousand impressions, as the winner bids. " + NOT_YOURS),
-    ]
-
-
-class BidAnswer(Answer):
-    """A bid; an account sees only the outcome of other accounts' bids."""
-
-    ad_id: UUID | None
-    campaign_id: UUID | None
-    bid: Annotated[float | None, Field(description="The campaign's own, by its `bidType`.")]
-    bid_type: str | None
-    bid_amount: Annotated[
-        float | None, Field(description="Per thousand clicks; null also where no click is ever expected.")
-    ]
-    predicted_ctr: float | None
-    quality_score: float | None
-    ecpm: float | None
-    outcome: Annotated[str, Field(json_schema_extra={"enum": ["won", "lost", "removed"]})]
-    removed_by: Annotated[str | None, Field(description="The step that took it out, as `explain` names it.")]
-    floor_cpm: Annotated[
-        float | None, Field(description="Of its own placement, where it was removed for being under that.")
-    ]
-    would_have_to_bid: Annotated[
-        float | None,
-        Field(
-            description="An own bid that would have won, of who was outbid or under the floor;"
-            " null where nobody knows one."
-        ),
-    ]
-
-
-class WholeAuctionAnswer(AuctionAnswer):
-    """An auction with its bids: first those that took part, highest first, then those that were removed."""
-
-    scoring_version: int
-    floor_cpm: Annotated[
-        AmountShown,
-        Field(description="Of the placement where it was won, or that the request named; 0 for neither."),
-    ]
-    context: dict[str, Any] | None
-    bids: Annotated[
-        Sequence[BidAnswer], Field(description="At most 256; `bidCount` tells how many took part.")
-    ]
-    removed: Annotated[dict[str, int], Field(description="How many were removed, by the step that did it.")]
+AuctionAnswer: Final = build_answer(
+    "AuctionAnswer", "An auction; prices are per thousand impressions.", Auction
+)
+BidAnswer: Final = build_answer(
+    "BidAnswer",
+    "A bid; an account sees only the outcome of other accounts' bids.",
+    AuctionBid,
+    outcome=(str, Field(json_schema_extra={"enum": ["won", "lost", "removed"]})),
+)
+WholeAuctionAnswer: Final = build_answer(
+    "WholeAuctionAnswer",
+    "An auction with its bids: first those that took part, highest first, then those that were removed.",
+    WholeAuction,
+    bids=(Sequence[BidAnswer], Field(description="At most 256; `bidCount` tells how many took part.")),
+)
 
 
 class StatisticsAnswer(Answer):
@@ -165,18 +110,13 @@ class BreakdownAnswer(Answer):
     items: Sequence[PartAnswer]
 
 
-router = APIRouter(
-    prefix="/api/v1/admin/auctions",
-    tags=["auctions"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
-)
+router = guarded_router("/api/v1/admin/auctions", "auctions", 400, 401, 403, 404, 503)
 
 
-@router.get("")
+@router.get("", response_model=Page[AuctionAnswer])
 async def list_auctions(
     query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, pool: Database
-) -> Page[AuctionAnswer]:
+) -> Page[Any]:
     """List auctions, newest first; an account sees those that one of its campaigns took part in."""
     if scope.account_id is not None and query.user_id is not None:
         raise ForbiddenError("Whose auctions were held is not for an account to know. Leave userId out.")
@@ -211,25 +151,22 @@ async def auction_breakdown(
     return BreakdownAnswer(items=[_part(part, query.group_by) for part in parts])
 
 
-@router.get("/{auction_id}")
-async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database) -> WholeAuctionAnswer:
+@router.get("/{auction_id}", response_model=WholeAuctionAnswer)
+async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database) -> Answer:
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
-        auction = await _visible(connection, auction_id, await store.own_campaigns(connection, scope))
-    return WholeAuctionAnswer.model_validate(auction)
-
-
-async def _visible(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
-    auction = with_bids_to_win(await store.find(connection, auction_id, own))
-    return auction if own is None else whole_hidden(auction, frozenset(own))
+        own = await store.own_campaigns(connection, scope)
+        auction = with_bids_to_win(await store.find(connection, auction_id, own))
+    return WholeAuctionAnswer.model_validate(
+        auction if own is None else whole_hidden(auction, frozenset(own))
+    )
 
 
 def _question(
     query: AuctionFilter, own: Sequence[UUID] | None, *, user_id: UUID | None = None
 ) -> AuctionQuestion:
     if query.start_date and query.end_date and query.end_date <= query.start_date:
-        problem = FieldProblem("endDate", "must be after startDate")
-        raise ValidationFailedError("endDate must be after startDate.", errors=[problem])
+        raise wrong_field("endDate", "must be after startDate")
     return AuctionQuestion(
         user_id=user_id,
         placement_type=query.placement_type,

@@ -6,27 +6,22 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
+from pydantic import Field
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
 from adloom.auction.price import least_ecpm, lowest_bid
-from adloom.core.errors import NotFoundError
 from adloom.core.money import Micros
 
 REMOVED: Final = "removed"
 LOST: Final = "lost"
 FLOOR: Final = "floor"
 MICROS: Final = 1_000_000
+NOT_YOURS: Final[Any] = Field(description="Null where it is not the caller's own.")
 STEP: Final = 100  # In micros: bids and recorded prices have four decimals.
-
-
-class AuctionNotFoundError(NotFoundError):
-    """There is no such auction (any more), or the account did not take part in it."""
-
-    code = "AUCTION_NOT_FOUND"
 
 
 class AuctionGrouping(StrEnum):
@@ -55,43 +50,60 @@ class AuctionBid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     ad_id: UUID | None = None
     campaign_id: UUID | None = None
-    bid: float | None = None
+    bid: Annotated[float | None, Field(description="The campaign's own, by its `bidType`.")] = None
     bid_type: str | None = None
-    bid_amount: float | None = None
+    bid_amount: Annotated[
+        float | None, Field(description="Per thousand clicks; null also where no click is ever expected.")
+    ] = None
     predicted_ctr: float | None = None
     quality_score: float | None = None
     ecpm: float | None = None
     outcome: str
-    removed_by: str | None = None
-    floor_cpm: float | None = None
-    would_have_to_bid: float | None = None
+    removed_by: Annotated[
+        str | None, Field(description="The step that took it out, as `explain` names it.")
+    ] = None
+    floor_cpm: Annotated[
+        float | None, Field(description="Of its own placement, where it was removed for being under that.")
+    ] = None
+    would_have_to_bid: Annotated[
+        float | None,
+        Field(description="An own bid that would have won; null where it won, or where none is known."),
+    ] = None
 
 
 class Auction(msgspec.Struct, frozen=True, kw_only=True):
     """An auction, without its bids."""
 
     id: UUID
-    user_id: UUID | None
+    user_id: Annotated[
+        UUID | None, Field(description="Null where the visitor was unknown or is erased, and for accounts.")
+    ]
     placement_type: str
-    placement_id: UUID | None
+    placement_id: Annotated[UUID | None, Field(description="Where it was won, or what the request named.")]
     auction_time: datetime
     scoring: str
     bid_count: int
-    winning_ad_id: UUID | None
-    winning_campaign_id: UUID | None
-    final_price: Decimal | None
-    winning_ecpm: Decimal | None
-    charge: Decimal | None
+    winning_ad_id: Annotated[UUID | None, NOT_YOURS]
+    winning_campaign_id: Annotated[UUID | None, NOT_YOURS]
+    final_price: Annotated[Decimal | None, NOT_YOURS]
+    winning_ecpm: Annotated[Decimal | None, NOT_YOURS, Field(alias="winningeCPM")]
+    charge: Annotated[
+        Decimal | None, Field(description="Per click or per thousand impressions, as the winner bids.")
+    ]
 
 
 class WholeAuction(Auction, frozen=True, kw_only=True):
     """An auction with everything that was recorded of it."""
 
     scoring_version: int
-    floor_cpm: Decimal
+    floor_cpm: Annotated[
+        Decimal, Field(description="Of the placement where it was won, or that was named; 0 for neither.")
+    ]
     context: Mapping[str, Any] | None
     bids: Sequence[AuctionBid]
-    removed: Mapping[str, int]
+    removed: Annotated[
+        Mapping[str, int], Field(description="How many were removed, by the step that did it.")
+    ]
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,12 +116,10 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def win_rate(self) -> float:
-        """Percentage of auctions that were won."""
         return round(100 * self.wins / self.auctions, 4) if self.auctions else 0.0
 
     @property
     def average_ecpm(self) -> float:
-        """Mean eCPM of the winners."""
         return float(round(self.ecpm_sum / self.wins, 4)) if self.wins else 0.0
 
 
@@ -151,9 +161,8 @@ def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
         # Recorded values are rounded, and the tie-break by age is not recorded: one step more is always enough.
         to_beat = Micros(int(auction.winning_ecpm * MICROS) + STEP)
     elif auction.bid_count:
-        return (
-            None  # Bids took part, but none that was tried could be reserved: the record has no bid to beat.
-        )
+        # Bids took part, but none that was tried could be reserved: the record has no bid to beat.
+        return None
     if bid.outcome == LOST:
         return to_beat  # Every bid that took part had reached its floor.
     floor = _floor_of(bid, auction)

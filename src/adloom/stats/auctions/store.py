@@ -1,26 +1,95 @@
-"""SQL of recorded auctions, over the days that are kept."""
+"""SQL of recorded auctions, over the days that are kept; whole hours come from hourly sums, only the rest is counted one by one."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
-from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
-from adloom.stats.auctions.hours import hours_of, is_by_hour
 from adloom.stats.auctions.model import (
     Auction,
     AuctionBid,
     AuctionGrouping,
-    AuctionNotFoundError,
     AuctionQuestion,
     Part,
     Statistics,
     WholeAuction,
 )
+
+HOUR: Final = timedelta(hours=1)
+
+_WHOLE: Final = """
+    SELECT it.hour, it.placement_type, it.auctions, it.wins, it.ecpm_sum, it.bids
+      FROM auction.hours AS it WHERE {filters}
+"""
+# Covered by the index on the time, which has all of these columns.
+_PARTIAL: Final = """
+    SELECT date_bin('1 hour', it.auction_time, 'epoch') AS hour, it.placement_type, count(*) AS auctions,
+           count(it.winning_campaign_id) AS wins, coalesce(sum(it.winning_ecpm), 0) AS ecpm_sum,
+           sum(it.bid_count)::bigint AS bids
+      FROM auction.auctions AS it WHERE {filters}
+     GROUP BY 1, 2
+"""
+
+
+def is_by_hour(question: AuctionQuestion) -> bool:
+    """Whether hourly sums can answer: they know neither the visitor nor who took part."""
+    return question.user_id is None and question.campaign_ids is None
+
+
+def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
+    """Build the query for the totals, as rows by hour and type."""
+    assert is_by_hour(question), "what hours do not know is not asked of them"
+    filters = Filters()
+    parts = [_WHOLE.format(filters=_between(filters, "it.hour", question, *_whole_hours(question)))]
+    parts += [
+        _PARTIAL.format(filters=_between(filters, "it.auction_time", question, since, before))
+        for since, before in _rests(question)
+    ]
+    return " UNION ALL ".join(parts), filters.values
+
+
+def _whole_hours(question: AuctionQuestion) -> tuple[datetime | None, datetime | None]:
+    since = None if question.since is None else _floor_to_hour(question.since + HOUR - timedelta.resolution)
+    return since, None if question.before is None else _floor_to_hour(question.before)
+
+
+def _rests(question: AuctionQuestion) -> list[tuple[datetime | None, datetime | None]]:
+    """Return the pieces at both ends that are not whole hours."""
+    first, last = _whole_hours(question)
+    if first is not None and last is not None and first > last:
+        return [(question.since, question.before)]  # Both ends are in the same hour.
+    rests: list[tuple[datetime | None, datetime | None]] = []
+    if question.since != first:
+        rests.append((question.since, first))
+    if question.before != last:
+        rests.append((last, question.before))
+    return rests
+
+
+def _floor_to_hour(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _between(
+    filters: Filters, column: str, question: AuctionQuestion, since: datetime | None, before: datetime | None
+) -> str:
+    conditions = [
+        f"{condition} {filters.bind(value)}"
+        for condition, value in (
+            (f"{column} >=", since),
+            (f"{column} <", before),
+            ("it.placement_type =", question.placement_type),
+        )
+        if value is not None
+    ]
+    return " AND ".join(conditions) or "true"
+
 
 PARTS_MAX: Final = 1_000  # More hours or campaigns than a person looks through; the newest, and the busiest.
 
@@ -86,18 +155,16 @@ async def own_campaigns(connection: Connection, scope: Scope) -> list[UUID] | No
 
 async def page(connection: Connection, question: AuctionQuestion, request: PageRequest) -> Listed[Auction]:
     total_count = (await statistics(connection, question)).auctions if is_by_hour(question) else None
-    rows = await fetch_page(connection, AUCTIONS, _where(question), request, total_count=total_count)
-    return Listed(
-        items=[msgspec.convert(dict(row), Auction) for row in rows.items], total_count=rows.total_count
-    )
+    return await fetch_structs(connection, AUCTIONS, _where(question), request, Auction, total_count)
 
 
 async def find(connection: Connection, auction_id: UUID, own: Sequence[UUID] | None) -> WholeAuction:
     """Read an auction with its bids, if one of the campaigns took part in it."""
     row = await connection.fetchrow(ONE, auction_id, own)
     if row is None:
-        raise AuctionNotFoundError(
-            "There is no auction with this id. It is there some seconds after it was held, and for some days."
+        raise NotFoundError(
+            "There is no auction with this id. It is there some seconds after it was held, and for some days.",
+            code="AUCTION_NOT_FOUND",
         )
     fields = dict(row)
     fields["bids"] = msgspec.convert(fields["bids"] or [], list[AuctionBid])

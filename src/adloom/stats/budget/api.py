@@ -4,22 +4,26 @@ from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Query
 from pydantic import AfterValidator, Field
 
 from adloom.budgets.addresses import campaign_address
 from adloom.catalog.campaign.resource import campaigns
-from adloom.core.money import Micros
+from adloom.core.money import MICROS_PER_UNIT
 from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PriceShown
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
-from adloom.runtime.http.api.pages import ListQuery, Page
+from adloom.runtime.http.api.dependencies import (
+    CurrentValkey,
+    Database,
+    Now,
+    guarded_router,
+)
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
-from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.budget import store
-from adloom.stats.budget.model import NOUN, Pacer
+from adloom.stats.budget.model import NOUN
 from adloom.stats.budget.reset import open_window
 
 
@@ -67,16 +71,7 @@ class BudgetStatisticsAnswer(Answer):
     campaigns_exceeded: Annotated[int, Field(description="Those that have spent all of it.")]
 
 
-def _valkey(request: Request) -> Valkey:
-    return request.app.state.valkey
-
-
-router = APIRouter(
-    prefix="/api/v1/admin/budget",
-    tags=["budgets"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
-)
+router = guarded_router("/api/v1/admin/budget", "budgets", 400, 401, 403, 404, 503)
 
 
 @router.get("/pacers")
@@ -86,13 +81,7 @@ async def list_pacers(
     """List how far campaigns have used their daily budgets, last changed first."""
     async with pool.acquire() as connection:
         listed = await store.page(connection, scope, query.campaign_id, query.page_request, now=now)
-    return Page[PacerAnswer](
-        items=[_answer(pacer) for pacer in listed.items],
-        total_count=listed.total_count,
-        page=query.page,
-        page_size=query.page_size,
-        total_pages=-(-listed.total_count // query.page_size),
-    )
+    return page_of(PacerAnswer, listed, query)
 
 
 @router.get("/statistics")
@@ -100,13 +89,7 @@ async def budget_statistics(scope: AdvertiserReads, pool: Database, now: Now) ->
     """Sum up all daily budgets."""
     async with pool.acquire() as connection:
         found = await store.totals(connection, scope, now=now)
-    return BudgetStatisticsAnswer(
-        total_campaigns=found.campaigns,
-        total_daily_budget=found.daily_budget,
-        total_spent_today=found.spent,
-        average_utilization=found.average_utilization,
-        campaigns_exceeded=found.exceeded,
-    )
+    return BudgetStatisticsAnswer.model_validate(found)
 
 
 @router.get("/campaigns/{campaign_id}")
@@ -114,7 +97,7 @@ async def read_pacer(campaign_id: UUID, scope: AdvertiserReads, pool: Database, 
     """Return how far a campaign has used its daily budget."""
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
-        return _answer(await store.find(connection, campaign.id, now=now))
+        return PacerAnswer.model_validate(await store.find(connection, campaign.id, now=now))
 
 
 @router.put("/campaigns/{campaign_id}/reset")
@@ -124,7 +107,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
     scope: AdminWrites,
     catalog: CurrentCatalog,
     pool: Database,
-    valkey: Annotated[Valkey, Depends(_valkey)],
+    valkey: CurrentValkey,
     now: Now,
 ) -> PacerAnswer:
     """Open a new daily window of a campaign's budget; its total budget and past charges stay."""
@@ -134,7 +117,7 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
         # Audited first: whatever happens then, the record says who asked for it, and why.
         changes = {
             "reason": {"from": None, "to": body.reason},
-            "spentToday": {"from": _encode(pacer.spent), "to": 0},
+            "spentToday": {"from": pacer.spent_today / MICROS_PER_UNIT, "to": 0},
         }
         write.entries.append(
             NewAuditEntry(AuditSubject(NOUN, str(campaign.id), campaign.advertiser_id), "reset", changes)
@@ -142,21 +125,4 @@ async def reset_budget(  # noqa: PLR0913, PLR0917 - the framework gives them by 
     address = campaign_address(campaign.id, campaign.advertiser_id)
     await open_window(pool, valkey, address, reason=body.reason)
     async with pool.acquire() as connection:
-        return _answer(await store.find(connection, campaign.id, now=now))
-
-
-def _answer(pacer: Pacer) -> PacerAnswer:
-    return PacerAnswer(
-        id=pacer.paced.campaign_id,
-        campaign_id=pacer.paced.campaign_id,
-        daily_budget=pacer.paced.daily_budget,
-        spent_today=pacer.spent,
-        remaining_budget=pacer.remaining,
-        utilization_percent=pacer.utilization_percent,
-        strategy=pacer.paced.strategy,
-        last_updated=pacer.paced.last_updated,
-    )
-
-
-def _encode(amount: Micros) -> float:
-    return amount / 1_000_000
+        return PacerAnswer.model_validate(await store.find(connection, campaign.id, now=now))

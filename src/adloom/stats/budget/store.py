@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
 from adloom.budgets.status_store import load_campaign_statuses
+from adloom.core.errors import NotFoundError
 from adloom.core.ids import CampaignId
 from adloom.core.money import micros_from_paisa
 from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
-from adloom.stats.budget.model import BudgetNotFoundError, Budgets, Paced, Pacer
+from adloom.schedule.pacing import PacingStrategy
+from adloom.stats.budget.model import BudgetTotals, Pacer
 
 # A campaign that spent something today was written today, whenever today began in its zone.
 WRITTEN_WITHIN: Final = timedelta(hours=49)
@@ -58,17 +58,19 @@ async def find(connection: Connection, campaign_id: UUID, *, now: datetime) -> P
     request = PageRequest(size=1, sort="last_updated")
     rows = await fetch_page(connection, PACED, filters, request)
     if not rows.items:
-        raise BudgetNotFoundError("The campaign has no daily budget.")
+        raise NotFoundError("The campaign has no daily budget.", code="BUDGET_NOT_FOUND")
     [pacer] = await _pacers(connection, rows.items, now=now)
     return pacer
 
 
-async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budgets:
+async def totals(connection: Connection, scope: Scope, *, now: datetime) -> BudgetTotals:
     filters = _not_over(scope)
     statement = TOTALS.format(tables=PACED.tables, filters=filters.sql)
     row = await connection.fetchrow(statement, *filters.values)
     assert row is not None
-    budgets = Budgets(campaigns=row["campaigns"], daily_budget=micros_from_paisa(row["paisa"]))
+    budgets = BudgetTotals(
+        total_campaigns=row["campaigns"], total_daily_budget=micros_from_paisa(row["paisa"])
+    )
     since = filters.bind(now - WRITTEN_WITHIN)
     written = WRITTEN.format(columns=PACED.columns, tables=PACED.tables, filters=filters.sql, since=since)
     rows = await connection.fetch(written, *filters.values)
@@ -80,15 +82,17 @@ async def totals(connection: Connection, scope: Scope, *, now: datetime) -> Budg
 
 async def _pacers(connection: Connection, rows: Sequence[Record], *, now: datetime) -> list[Pacer]:
     ids = [CampaignId(row["campaign_id"]) for row in rows]
-    standings = await load_campaign_statuses(connection, ids, now=now)
-    return [Pacer(paced=_to_paced(row), spent=standings[row["campaign_id"]].spent_window) for row in rows]
-
-
-def _to_paced(row: Record) -> Paced:
-    fields = dict(row)
-    return msgspec.convert(
-        {**fields, "daily_budget": micros_from_paisa(fields.pop("budget_daily_paisa"))}, Paced
-    )
+    statuses = await load_campaign_statuses(connection, ids, now=now)
+    return [
+        Pacer(
+            campaign_id=row["campaign_id"],
+            strategy=PacingStrategy(row["strategy"]),
+            daily_budget=micros_from_paisa(row["budget_daily_paisa"]),
+            spent_today=statuses[row["campaign_id"]].spent_window,
+            last_updated=row["last_updated"],
+        )
+        for row in rows
+    ]
 
 
 def _not_over(scope: Scope) -> Filters:

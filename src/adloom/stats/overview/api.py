@@ -3,20 +3,26 @@
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Query
 from pydantic import Field
 
 from adloom.core.actor import Actor, Role
 from adloom.core.money import Micros
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.resource.shapes import PaisaShown
+from adloom.runtime.http.api.dependencies import (
+    CurrentActor,
+    CurrentValkey,
+    Database,
+    Now,
+    guarded_router,
+)
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import Valkey
 from adloom.stats.model import Counts, Grouping, StatsQuestion
 from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, key_of, sum_points
-from adloom.stats.overview.store import revenue
-from adloom.stats.store import statistics
+from adloom.stats.store import revenue, statistics
 
 ROWS_MAX: Final = 10_000
 HOUSE_ONLY: Final = "Of the whole house; null for an account."
@@ -34,9 +40,15 @@ class FiguresAnswer(Answer):
     impressions: int
     clicks: int
     ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
-    spend_paisa: Annotated[int, Field(description="All charges of the asker's campaigns or placements.")]
-    revenue_paisa: Annotated[
-        int | None, Field(description="Charges to advertisers, which the house's own campaigns are not.")
+    spend: Annotated[
+        PaisaShown, Field(alias="spendPaisa", description="All charges of your campaigns or placements.")
+    ]
+    revenue: Annotated[
+        PaisaShown | None,
+        Field(
+            alias="revenuePaisa",
+            description="Charges to advertisers, which the house's own campaigns are not.",
+        ),
     ]
     requests: Annotated[int | None, Field(description=HOUSE_ONLY)]
     filled: Annotated[int | None, Field(description=HOUSE_ONLY)]
@@ -58,13 +70,7 @@ class OverviewAnswer(Answer):
     points: list[OverviewPointAnswer]
 
 
-def _valkey(request: Request) -> Valkey:
-    return request.app.state.valkey
-
-
-router = APIRouter(
-    prefix="/admin/overview", tags=["statistics"], route_class=GuardedRoute, responses=problems(400, 401, 503)
-)
+router = guarded_router("/admin/overview", "statistics", 400, 401, 503)
 
 
 @router.get("")
@@ -72,7 +78,7 @@ async def read_overview(
     query: Annotated[OverviewQuery, Query()],
     actor: CurrentActor,
     pool: Database,
-    valkey: Annotated[Valkey, Depends(_valkey)],
+    valkey: CurrentValkey,
     now: Now,
 ) -> OverviewAnswer:
     """Return the figures of a span; an account sees its own."""
@@ -101,8 +107,8 @@ async def _counts(pool: Pool, actor: Actor, span: OverviewSpan, now: datetime) -
         first=begins(span, now=now)[0].date(),
         last=now.date(),
         groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
-        advertiser_id=actor.account_id if actor.role is Role.ADVERTISER else None,
-        publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+        advertiser_id=actor.advertiser_id,
+        publisher_id=actor.publisher_id,
     )
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     found: dict[datetime, Counts] = {}

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.money import Micros, paisa_from_micros
+from adloom.core.money import Micros
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
@@ -23,7 +23,6 @@ class OverviewSpan(StrEnum):
 
     @property
     def step(self) -> timedelta:
-        """The length of one point."""
         return DAY if self is OverviewSpan.LAST_7_DAYS else HOUR
 
 
@@ -44,20 +43,11 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fill(self) -> float | None:
-        """Share of requests that were filled."""
         return (
             round(self.filled / self.requests, SHARE_PLACES)
             if self.requests and self.filled is not None
             else None
         )
-
-    @property
-    def spend_paisa(self) -> int:
-        return paisa_from_micros(self.spend)
-
-    @property
-    def revenue_paisa(self) -> int | None:
-        return None if self.revenue is None else paisa_from_micros(self.revenue)
 
 
 def begins(span: OverviewSpan, *, now: datetime) -> list[datetime]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from adloom.core.actor import Role
@@ -13,16 +13,15 @@ from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
 from adloom.events.frequency.counts import Counts, FrequencyCounters
 from adloom.events.frequency.windows import Window
-from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import erase_user
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.api import CurrentCatalog
-from adloom.runtime.http.api.dependencies import CurrentActor, GuardedRoute, Now, problems
+from adloom.resource.forms import build_answer
+from adloom.runtime.http.api.dependencies import CurrentActor, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.listing import PAGE_MAX
 from adloom.stats.privacy import store
-from adloom.stats.privacy.model import EVENTS_A_PAGE, erasure_entry
-from adloom.stats.rejected.model import EventKind
+from adloom.stats.privacy.store import EVENTS_A_PAGE, erasure_entry
 
 
 class KeptQuery(Body):
@@ -31,37 +30,14 @@ class KeptQuery(Body):
     page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
 
 
-class KeptEventAnswer(Answer):
-    """An event with everything that is stored of it; an impression has no destination, a click no referrer."""
-
-    kind: EventKind
-    correlation_id: str
-    banner_id: UUID | None
-    placement_id: UUID | None
-    campaign_id: UUID | None
-    session_id: str | None
-    device_type: str | None
-    country_code: str | None
-    page_url: str | None
-    referrer_url: str | None
-    destination_url: str | None
-    occurred_at: datetime
-    received_at: datetime
-    request_id: UUID | None
-    slot: int | None
-    client_network: str | None
-    marks: Sequence[Mark]
-
-
-class KeptAuctionAnswer(Answer):
-    """An auction for the visitor, with the context that was known."""
-
-    id: UUID
-    placement_type: str
-    placement_id: UUID | None
-    auction_time: datetime
-    context: dict[str, Any]
-    winning_ad_id: UUID | None
+KeptEventAnswer: Final = build_answer(
+    "KeptEventAnswer",
+    "An event with everything that is stored of it; an impression has no destination, a click no referrer.",
+    store.KeptEvent,
+)
+KeptAuctionAnswer: Final = build_answer(
+    "KeptAuctionAnswer", "An auction for the visitor, with the context that was known.", store.KeptAuction
+)
 
 
 class FrequencyAnswer(Answer):
@@ -82,9 +58,9 @@ class KeptAnswer(Answer):
         datetime | None, Field(description="When the reader was erased last; what is here came later.")
     ]
     frequency: Sequence[FrequencyAnswer]
-    items: Sequence[KeptEventAnswer]
+    items: Sequence[KeptEventAnswer]  # pyright: ignore[reportInvalidTypeForm] - made above
     total_count: int
-    auctions: Sequence[KeptAuctionAnswer]
+    auctions: Sequence[KeptAuctionAnswer]  # pyright: ignore[reportInvalidTypeForm] - likewise
     auction_count: int
     page: int
     page_size: int
@@ -111,13 +87,7 @@ def _frequency(request: Request) -> FrequencyCounters:
 
 Frequency = Annotated[FrequencyCounters, Depends(_frequency)]
 
-router = APIRouter(
-    prefix="/admin/privacy/users",
-    tags=["privacy"],
-    route_class=GuardedRoute,
-    dependencies=[Depends(_admin_alone)],
-    responses=problems(400, 401, 403, 503),
-)
+router = guarded_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_admin_alone)
 
 
 @router.get("/{user_id}")

@@ -5,27 +5,26 @@ from datetime import date, datetime
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Actor, Role
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.actor import Actor
+from adloom.core.errors import wrong_field
 from adloom.events.log.event import INVALIDATING_MARKS, Mark
-from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import (
+    CurrentActor,
+    Database,
+    Now,
+    guarded_router,
+)
 from adloom.runtime.http.api.pages import ListQuery, Page
 from adloom.runtime.http.api.shapes import Answer, Text255
+from adloom.stats.api import Day
 from adloom.stats.rejected import store
-from adloom.stats.rejected.model import EventKind, RejectedQuestion, all_reasons, seen_by
+from adloom.stats.rejected.store import EventKind, RejectedQuestion, all_reasons, seen_by
 
 # An attack may leave millions a day, and every answer counts everything that it filters.
 DAYS_MAX: Final = 31
-
-
-def _iso_day(value: object) -> object:
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError as error:
-        raise ValueError("must be a day like 2026-11-15") from error
 
 
 def _reason(value: object) -> object:
@@ -34,7 +33,6 @@ def _reason(value: object) -> object:
     return value
 
 
-Day = Annotated[date, BeforeValidator(_iso_day)]
 Reason = Annotated[Mark, BeforeValidator(_reason, json_schema_input_type=str)]
 
 
@@ -89,9 +87,7 @@ class RejectedPage(Page[RejectedAnswer]):
     reasons: Sequence[ReasonAnswer]
 
 
-router = APIRouter(
-    prefix="/admin/events", tags=["statistics"], route_class=GuardedRoute, responses=problems(400, 401, 503)
-)
+router = guarded_router("/admin/events", "statistics", 400, 401, 503)
 
 
 @router.get("/rejected")
@@ -117,19 +113,15 @@ def _question(query: RejectedQuery, actor: Actor, *, today: date) -> RejectedQue
     last = query.last or today
     first = query.first or last
     if last < first:
-        problem = FieldProblem("to", "must not be before `from`; it is today if not given")
-        raise ValidationFailedError("`to` must not be before `from`.", errors=[problem])
+        message = "must not be before `from`; it is today if not given"
+        raise wrong_field("to", message, "`to` must not be before `from`.")
     if (last - first).days >= DAYS_MAX:
-        problem = FieldProblem("from", f"must be less than {DAYS_MAX} days before `to`")
-        raise ValidationFailedError(f"An answer is about at most {DAYS_MAX} days.", errors=[problem])
+        message = f"must be less than {DAYS_MAX} days before `to`"
+        raise wrong_field("from", message, f"An answer is about at most {DAYS_MAX} days.")
     return RejectedQuestion(
+        **query.model_dump(include={"reason", "kind", "banner_id", "placement_id", "campaign_id"}),
         first=first,
         last=last,
-        reason=query.reason,
-        kind=query.kind,
-        banner_id=query.banner_id,
-        placement_id=query.placement_id,
-        campaign_id=query.campaign_id,
-        advertiser_id=actor.account_id if actor.role is Role.ADVERTISER else None,
-        publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+        advertiser_id=actor.advertiser_id,
+        publisher_id=actor.publisher_id,
     )

@@ -1,29 +1,33 @@
-"""Budgets and spend, over HTTP."""
+"""Budgets and spend, over HTTP. Amounts are micros here and hundredths outside, rounded down."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
-from datetime import date
+from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
+from adloom.budgets.status import project_spend
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
-from adloom.catalog.advertiser.resource import advertisers
+from adloom.catalog.advertiser import advertisers
 from adloom.catalog.campaign.resource import campaigns
-from adloom.core.money import Micros, paisa_from_micros
+from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
+from adloom.resource.shapes import PaisaShown
+from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
-from adloom.runtime.postgres import Connection, Pool
-from adloom.stats.spend.event import LISTENING, SpendEvent
-from adloom.stats.spend.feed import SpendFeed
-from adloom.stats.spend.listener import LISTENING_SECONDS_MAX, Listener
+from adloom.runtime.postgres import read_snapshot
+from adloom.schedule.budget_day import build_budget_day
+from adloom.schedule.pacing import PacingStrategy
+from adloom.stats.spend.curve import Plan, curve
+from adloom.stats.spend.feed import LISTENING, LISTENING_SECONDS_MAX, Listener, SpendEvent, SpendFeed
+from adloom.stats.spend.store import plan_of_advertiser, spent_by_hour
 
 EVENT_STREAM: Final = "text/event-stream"
 # For a client that does not read: the feed drops it at once, its connection ends after this.
@@ -45,18 +49,22 @@ EVENTS_DESCRIBED: Final = {
     },
     "example": LISTENING.decode(),
 }
-HELD: Final = "Promised to readers whose impression, or click, may still come."
+HELD: Final = "Promised to visitors whose impression, or click, may still come."
 NO_LIMIT: Final = "Null is no limit."
+AT_THE_END: Final = "Spent at the end of the day, if it goes on like this."
 
 
 class AdvertiserSpendAnswer(Answer):
     """An advertiser's day, over all its campaigns. Amounts are rounded down."""
 
     day: Annotated[date, Field(description="Today, in the advertiser's zone.")]
-    daily_budget_paisa: Annotated[int | None, Field(description=NO_LIMIT)]
-    spent_paisa: int
-    held_paisa: Annotated[int, Field(description=HELD)]
-    remaining_paisa: Annotated[int | None, Field(description="Neither spent nor held today. " + NO_LIMIT)]
+    daily_budget: Annotated[PaisaShown | None, Field(alias="dailyBudgetPaisa", description=NO_LIMIT)]
+    spent: Annotated[PaisaShown, Field(alias="spentPaisa")]
+    held: Annotated[PaisaShown, Field(alias="heldPaisa", description=HELD)]
+    remaining: Annotated[
+        PaisaShown | None,
+        Field(alias="remainingPaisa", description="Neither spent nor held today. " + NO_LIMIT),
+    ]
 
 
 class CampaignBudgetAnswer(Answer):
@@ -65,23 +73,54 @@ class CampaignBudgetAnswer(Answer):
     day: Annotated[
         date, Field(description="Today, in its advertiser's zone, or in its own where it has none.")
     ]
-    daily_budget_paisa: Annotated[int | None, Field(description=NO_LIMIT)]
-    total_budget_paisa: Annotated[int | None, Field(description=NO_LIMIT)]
-    spent_today_paisa: int
-    spent_total_paisa: int
-    held_paisa: Annotated[int, Field(description=HELD)]
-    leased_paisa: Annotated[int, Field(description="Granted to delivery processes, and not offered yet.")]
-    remaining_today_paisa: Annotated[
-        int | None,
-        Field(description="Neither spent nor held, of the budget that leaves less. " + NO_LIMIT),
+    daily_budget: Annotated[PaisaShown | None, Field(alias="dailyBudgetPaisa", description=NO_LIMIT)]
+    total_budget: Annotated[PaisaShown | None, Field(alias="totalBudgetPaisa", description=NO_LIMIT)]
+    spent_today: Annotated[PaisaShown, Field(alias="spentTodayPaisa")]
+    spent_total: Annotated[PaisaShown, Field(alias="spentTotalPaisa")]
+    held: Annotated[PaisaShown, Field(alias="heldPaisa", description=HELD)]
+    leased: Annotated[
+        PaisaShown,
+        Field(alias="leasedPaisa", description="Granted to delivery processes, and not offered yet."),
+    ]
+    remaining_today: Annotated[
+        PaisaShown | None,
+        Field(
+            alias="remainingTodayPaisa",
+            description="Neither spent nor held, of the budget that leaves less. " + NO_LIMIT,
+        ),
     ]
     pace: Annotated[
         float | None,
         Field(description="Spent, by what may be by now; 1 is on the line. Null without one: `Accelerated`."),
     ]
-    projected_paisa: Annotated[
-        int, Field(description="Spent at the end of the day, if it goes on like this.")
+    projected: Annotated[PaisaShown, Field(alias="projectedPaisa", description=AT_THE_END)]
+
+
+class SpendPointAnswer(Answer):
+    """A moment of the day."""
+
+    at: datetime
+    spent: Annotated[
+        PaisaShown | None,
+        Field(alias="spentPaisa", description="By then; null where it is ahead, or not known."),
     ]
+    line: Annotated[
+        PaisaShown | None,
+        Field(alias="linePaisa", description="What may be spent by then; null without a daily budget."),
+    ]
+
+
+class SpendDay(Answer):
+    """A day's spend against its plan. Amounts are rounded down."""
+
+    day: date
+    timezone: str
+    starts_at: datetime
+    ends_at: datetime
+    daily_budget: Annotated[PaisaShown | None, Field(alias="dailyBudgetPaisa", description=NO_LIMIT)]
+    spent: Annotated[PaisaShown, Field(alias="spentPaisa")]
+    projected: Annotated[PaisaShown, Field(alias="projectedPaisa", description=AT_THE_END)]
+    points: Sequence[SpendPointAnswer]
 
 
 class EventStream(StreamingResponse):
@@ -107,12 +146,7 @@ def _feed(request: Request) -> SpendFeed:
     return request.app.state.spend_feed
 
 
-router = APIRouter(
-    prefix="/admin",
-    tags=["budgets"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
-)
+router = guarded_router("/admin", "budgets", 400, 401, 403, 404, 503)
 
 
 @router.get("/advertisers/{advertiser_id}/spend")
@@ -120,16 +154,10 @@ async def advertiser_spend(
     advertiser_id: UUID, scope: AdvertiserReads, pool: Database, now: Now
 ) -> AdvertiserSpendAnswer:
     """Return what an advertiser has spent today."""
-    async with _one_moment(pool) as connection:
+    async with read_snapshot(pool) as connection:
         advertiser = await advertisers.table.find(connection, scope, advertiser_id)
         found = await load_advertiser_status(connection, advertiser.id, now=now)
-    return AdvertiserSpendAnswer(
-        day=found.day,
-        daily_budget_paisa=_paisa(found.daily_budget),
-        spent_paisa=paisa_from_micros(found.spent),
-        held_paisa=paisa_from_micros(found.held),
-        remaining_paisa=_paisa(found.remaining),
-    )
+    return AdvertiserSpendAnswer.model_validate(found)
 
 
 @router.get("/campaigns/{campaign_id}/budget")
@@ -137,21 +165,10 @@ async def campaign_budget(
     campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now
 ) -> CampaignBudgetAnswer:
     """Return the state of a campaign's budgets."""
-    async with _one_moment(pool) as connection:
+    async with read_snapshot(pool) as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
-    return CampaignBudgetAnswer(
-        day=found.day,
-        daily_budget_paisa=_paisa(found.daily_budget),
-        total_budget_paisa=_paisa(found.total_budget),
-        spent_today_paisa=paisa_from_micros(found.spent_today),
-        spent_total_paisa=paisa_from_micros(found.spent_total),
-        held_paisa=paisa_from_micros(found.held),
-        leased_paisa=paisa_from_micros(found.leased),
-        remaining_today_paisa=_paisa(found.remaining_today),
-        pace=found.pace,
-        projected_paisa=paisa_from_micros(found.projected),
-    )
+    return CampaignBudgetAnswer.model_validate(found)
 
 
 @router.get(
@@ -171,15 +188,49 @@ async def spend_stream(scope: AdvertiserReads, feed: Annotated[SpendFeed, Depend
     return EventStream(feed, Listener(scope.account_id))
 
 
-@contextlib.asynccontextmanager
-async def _one_moment(pool: Pool) -> AsyncGenerator[Connection]:
-    """Read everything inside the block in one snapshot."""
-    async with (
-        pool.acquire() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
-        yield connection
+@router.get("/campaigns/{campaign_id}/budget/day")
+async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> SpendDay:
+    """Return a campaign's spend of today by hour, against the line of its pacing."""
+    async with read_snapshot(pool) as connection:
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
+        found = await load_campaign_status(connection, campaign.id, now=now)
+        zone = campaign.timezone
+        if campaign.advertiser_id is not None:
+            zone = (await advertisers.table.find(connection, scope, campaign.advertiser_id)).timezone
+        day = build_budget_day(found.day, zone)
+        by_hour = await spent_by_hour(connection, day, campaign_id=campaign.id)
+    budget = found.daily_budget or Micros(0)
+    is_smooth = campaign.pacing_strategy is PacingStrategy.SMOOTH
+    plan = Plan(smooth=budget) if is_smooth else Plan(accelerated=budget)
+    return SpendDay.model_validate(
+        {
+            **msgspec.structs.asdict(day),
+            "timezone": zone,
+            "daily_budget": found.daily_budget,
+            "spent": found.spent_today,
+            "projected": found.projected,
+            "points": curve(day, by_hour, plan, spent=found.spent_today, now=now),
+        }
+    )
 
 
-def _paisa(amount: Micros | None) -> int | None:
-    return None if amount is None else paisa_from_micros(amount)
+@router.get("/advertisers/{advertiser_id}/spend/day")
+async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> SpendDay:
+    """Return an advertiser's spend of today by hour, against what its active campaigns may spend together."""
+    async with read_snapshot(pool) as connection:
+        advertiser = await advertisers.table.find(connection, scope, advertiser_id)
+        found = await load_advertiser_status(connection, advertiser.id, now=now)
+        day = build_budget_day(found.day, advertiser.timezone)
+        by_hour = await spent_by_hour(connection, day, advertiser_id=advertiser.id)
+        plan = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
+    left = None if found.daily_budget is None else Micros(max(0, found.daily_budget - found.spent))
+    return SpendDay.model_validate(
+        {
+            **msgspec.structs.asdict(day),
+            "timezone": advertiser.timezone,
+            "daily_budget": found.daily_budget,
+            "spent": found.spent,
+            "projected": project_spend(found.spent, day, now=now, left=left),
+            "points": curve(day, by_hour, plan, spent=found.spent, now=now),
+        }
+    )

@@ -1,16 +1,129 @@
-"""Distributes spend updates to the listeners of this process, over one subscription."""
+"""Spend updates as server-sent events: the listeners of this process, over one subscription."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Generator
+from datetime import date
 from typing import Final
+from uuid import UUID
+
+import msgspec
 
 from adloom.budgets.messages import SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.errors import UnavailableError
+from adloom.core.money import paisa_from_micros
 from adloom.runtime.valkey import Subscription, Valkey
-from adloom.stats.spend.event import encode_update
-from adloom.stats.spend.listener import Listener
+
+# When a client should reconnect after its stream has ended, in milliseconds.
+BEGINNING: Final = b"retry: 1000\n\n"
+# From here on nothing is left out; earlier updates are unknown.
+LISTENING: Final = b"event: listening\ndata: {}\n\n"
+HEARTBEAT: Final = b": still here\n\n"
+
+
+class SpendEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The budget state of a campaign."""
+
+    campaign_id: UUID
+    advertiser_id: UUID | None
+    day: date
+    spent_today_paisa: int
+    spent_total_paisa: int
+    held_paisa: int
+    leased_paisa: int
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_update(update: SpendUpdate) -> bytes:
+    event = SpendEvent(
+        campaign_id=update.campaign_id,
+        advertiser_id=update.advertiser_id,
+        day=update.day,
+        spent_today_paisa=paisa_from_micros(update.spent_today),
+        spent_total_paisa=paisa_from_micros(update.spent_total),
+        held_paisa=paisa_from_micros(update.held),
+        leased_paisa=paisa_from_micros(update.leased),
+    )
+    return b"event: spend\ndata: " + _encode(event) + b"\n\n"
+
+
+HEARTBEAT_SECONDS: Final = 15.0
+# A campaign may report hundreds of times a second; only the last state matters.
+PAUSE_SECONDS: Final = 0.25
+# Access is checked when a stream begins; this bound makes clients ask again.
+LISTENING_SECONDS_MAX: Final = 900.0
+WAITING_MAX: Final = 10_000
+
+
+class Listener:
+    """Receives updates of one account's campaigns, or of all; only the last of each campaign waits."""
+
+    def __init__(
+        self,
+        account_id: UUID | None,
+        *,
+        waiting_max: int = WAITING_MAX,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        seconds_max: float = LISTENING_SECONDS_MAX,
+    ) -> None:
+        self._account_id = account_id
+        self._waiting_max = waiting_max
+        self._heartbeat_seconds = heartbeat_seconds
+        self._seconds_max = seconds_max
+        self._waiting: dict[UUID, bytes] = {}
+        self._begins_anew = False
+        self._has_news = asyncio.Event()
+        self.is_over = False
+
+    def may_see(self, advertiser_id: UUID | None) -> bool:
+        return self._account_id is None or self._account_id == advertiser_id
+
+    def begin(self) -> None:
+        """Announce that from now on nothing is left out."""
+        self._begins_anew = True
+        self._has_news.set()
+
+    def push(self, campaign_id: UUID, event: bytes) -> bool:
+        """Take an update; return False and end if the listener is too slow."""
+        self._waiting[campaign_id] = event
+        if len(self._waiting) > self._waiting_max:
+            self.end()
+            return False
+        self._has_news.set()
+        return True
+
+    def end(self) -> None:
+        self.is_over = True
+        self._waiting.clear()
+        self._has_news.set()
+
+    async def updates(self) -> AsyncGenerator[bytes]:
+        clock = asyncio.get_running_loop()
+        ends_at = clock.time() + self._seconds_max
+        yield BEGINNING
+        while not self.is_over and clock.time() < ends_at:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._heartbeat_seconds):
+                    await self._has_news.wait()
+            if self.is_over:
+                break
+            if not self._has_news.is_set():
+                yield HEARTBEAT
+                continue
+            yield self._take()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def _take(self) -> bytes:
+        parts = [LISTENING] if self._begins_anew else []
+        parts += self._waiting.values()
+        self._waiting.clear()
+        self._begins_anew = False
+        self._has_news.clear()
+        return b"".join(parts)
+
 
 LISTENERS_MAX: Final = 200
 
@@ -30,12 +143,10 @@ class SpendFeed:
 
     @property
     def listeners(self) -> int:
-        """Number of listeners."""
         return len(self._listeners)
 
     @contextlib.asynccontextmanager
     async def run(self, valkey: Valkey) -> AsyncGenerator[None]:
-        """Distribute updates while the block runs."""
         handing_on = asyncio.ensure_future(self._hand_on(valkey))
         try:
             yield
@@ -51,13 +162,11 @@ class SpendFeed:
             listener.end()
 
     def check_room(self) -> None:
-        """Refuse a listener beyond the maximum."""
         if self._is_closed or len(self._listeners) >= self._listeners_max:
             raise UnavailableError("Too many listen to what is spent. Read the budgets instead.")
 
     @contextlib.contextmanager
     def listen(self, listener: Listener) -> Generator[None]:
-        """Add a listener while the block runs."""
         self._listeners.add(listener)
         self._is_unwanted.clear()
         self._is_wanted.set()
@@ -74,7 +183,6 @@ class SpendFeed:
                 self._is_unwanted.set()
 
     def distribute(self, data: bytes) -> None:
-        """Distribute updates."""
         for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
                 self._tell(news)

@@ -26,7 +26,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no budget."""
         return not (self.smooth or self.accelerated)
 
     def allowed_by(self, moment: datetime, day: BudgetDay) -> Micros | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Connection
 from adloom.schedule.budget_day import BudgetDay
-from adloom.stats.spend_day.curve import Plan
+from adloom.stats.spend.curve import Plan
 
 BY_HOUR: Final = """
     SELECT it.hour, sum(it.spent_micros)::bigint AS micros FROM spend_hours AS it

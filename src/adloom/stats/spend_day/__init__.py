@@ -1,1 +1,0 @@
-"""A day's spend by hour, against what may be spent by then."""
