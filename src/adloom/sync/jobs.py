@@ -61,7 +61,6 @@ class SyncJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def build_jobs(seller_id: UUID, first: date, last: date, origin: Origin) -> list[SyncJob]:
-    """Return one job per level."""
     return [
         SyncJob(seller_id=seller_id, date_from=first, date_to=last, level=level, origin=origin)
         for level in Level

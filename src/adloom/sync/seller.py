@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
 
@@ -41,4 +41,4 @@ def unknown_seller() -> ValidationFailedError:
 
 
 def _wrong(message: str) -> ValidationFailedError:
-    return ValidationFailedError(f"{FIELD} {message}.", errors=[FieldProblem(FIELD, message)])
+    return wrong_field(FIELD, message)

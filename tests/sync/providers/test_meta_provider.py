@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from adloom.runtime.settings import Secret
-from adloom.sync.providers.http_client import open_http_client
+from adloom.sync.providers.http_client import RequestPace, open_http_client
 from adloom.sync.providers.meta import MetaProvider
-from adloom.sync.providers.pace import RequestPace
 from adloom.sync.providers.protocol import (
     CredentialsExpiredError,
     ProviderError,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request, status
 
+from adloom.core.errors import ConflictError
 from adloom.resource.api import (
     Access,
     CurrentCatalog,
@@ -17,7 +18,7 @@ from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.api.dependencies import Ids, Now
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 from adloom.sync.api import SellerWrites, require_seller_read, require_seller_write
-from adloom.sync.hierarchy.model import AdAccount, CredentialsNotTakenError
+from adloom.sync.hierarchy.model import AdAccount
 from adloom.sync.hierarchy.resource import (
     ad_accounts,
     ads,
@@ -99,7 +100,8 @@ def _find_credentials(body: Body) -> str | None:
 
 def _encrypt(cipher: SecretCipher | None, account: AdAccount, credentials: str) -> bytes:
     if cipher is None:
-        raise CredentialsNotTakenError(
-            "This installation keeps no credentials: its operator must set ADLOOM_SECRET first."
+        raise ConflictError(
+            "This installation keeps no credentials: its operator must set ADLOOM_SECRET first.",
+            code="CREDENTIALS_NOT_TAKEN",
         )
     return cipher.encrypt(credentials, belongs_to=str(account.id))

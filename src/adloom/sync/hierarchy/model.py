@@ -9,7 +9,6 @@ from uuid import UUID
 import msgspec
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from adloom.core.errors import ConflictError, NotFoundError
 from adloom.core.ids import AdvertiserId
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.shapes import Flag, Name, Text255, WebAddress, make_pattern_check
@@ -48,54 +47,6 @@ Currency = Annotated[
         make_pattern_check(r"[A-Z]{3}", "must be a currency of three capitals like USD (ISO 4217)")
     ),
 ]
-
-
-class AdAccountNotFoundError(NotFoundError):
-    """No such ad account, or it belongs to another seller."""
-
-    code = "AD_ACCOUNT_NOT_FOUND"
-
-
-class SellpageNotFoundError(NotFoundError):
-    """No such sell page, or it belongs to another seller."""
-
-    code = "SELLPAGE_NOT_FOUND"
-
-
-class SyncedCampaignNotFoundError(NotFoundError):
-    """No such campaign of an ad account, or it belongs to another seller."""
-
-    code = "SYNCED_CAMPAIGN_NOT_FOUND"
-
-
-class AdsetNotFoundError(NotFoundError):
-    """No such ad set, or it belongs to another seller."""
-
-    code = "ADSET_NOT_FOUND"
-
-
-class AdNotFoundError(NotFoundError):
-    """No such ad, or it belongs to another seller."""
-
-    code = "AD_NOT_FOUND"
-
-
-class ExternalIdTakenError(ConflictError):
-    """Another one has this external id, and statistics would be counted twice."""
-
-    code = "EXTERNAL_ID_EXISTS"
-
-
-class StillInUseError(ConflictError):
-    """Something hangs on it that must go first."""
-
-    code = "STILL_IN_USE"
-
-
-class CredentialsNotTakenError(ConflictError):
-    """Credentials cannot be kept safely here, so they are not kept at all."""
-
-    code = "CREDENTIALS_NOT_TAKEN"
 
 
 class AdAccount(msgspec.Struct, frozen=True, kw_only=True):

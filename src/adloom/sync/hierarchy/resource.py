@@ -12,7 +12,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import FieldProblem
+from adloom.core.errors import ConflictError, FieldProblem
 from adloom.resource.access import Scope
 from adloom.resource.audit.difference import HIDDEN
 from adloom.resource.audit.entry import NewAuditEntry
@@ -25,22 +25,22 @@ from adloom.sync.api import PREFIX, WHO, SellerListQuery
 from adloom.sync.hierarchy.model import (
     Ad,
     AdAccount,
-    AdAccountNotFoundError,
-    AdNotFoundError,
     Adset,
-    AdsetNotFoundError,
-    ExternalIdTakenError,
     Sellpage,
-    SellpageNotFoundError,
-    StillInUseError,
     SyncedCampaign,
-    SyncedCampaignNotFoundError,
 )
 from adloom.sync.seller import FIELD
 
-TAG: Final = "ads manager"
 SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)
+# What all nouns of the hierarchy have in common.
+OF_A_SELLER: Final[Any] = {
+    "tag": "ads manager",
+    "owner": SELLER,
+    "hides_deleted": True,
+    "query_base": SellerListQuery,
+}
 NAMED_MAX: Final = 3
+STILL_IN_USE: Final = "STILL_IN_USE"
 CREDENTIALS_LENGTH_MAX: Final = 4_096
 
 Credentials = Annotated[
@@ -80,19 +80,21 @@ def _refuse_while_used(words: str, table: str, by: str, column: str, children: s
         if rows:
             names = ", ".join(f'"{row["name"]}"' for row in rows)
             more = rows[0]["total"] - len(rows)
-            raise StillInUseError(
+            raise ConflictError(
                 f'The {words} "{thing.name}" still has {children}: {names}'
-                f"{f' and {more} more' if more else ''}. Delete them first."
+                f"{f' and {more} more' if more else ''}. Delete them first.",
+                code=STILL_IN_USE,
             )
 
     return check
 
 
-def _make_taken_error(words: str, field: str) -> Callable[[object], ExternalIdTakenError]:
-    def make_error(_thing: object) -> ExternalIdTakenError:
-        return ExternalIdTakenError(
+def _make_taken_error(words: str, field: str) -> Callable[[object], ConflictError]:
+    def make_error(_thing: object) -> ConflictError:
+        return ConflictError(
             f"Another {words} has this external id: its statistics would be counted twice.",
             errors=[FieldProblem(field, f"is that of another {words}")],
+            code="EXTERNAL_ID_EXISTS",
         )
 
     return make_error
@@ -104,9 +106,10 @@ async def _check_platform(
     if before is None or (after.platform, after.currency) == (before.platform, before.currency):
         return
     if await write.connection.fetchval(HAS_CAMPAIGNS, before.id):
-        raise StillInUseError(
+        raise ConflictError(
             "The platform and the currency of an ad account stay as they are once it has campaigns:"
-            " their statistics are in them. Make another account."
+            " their statistics are in them. Make another account.",
+            code=STILL_IN_USE,
         )
 
 
@@ -137,12 +140,8 @@ ad_accounts = Resource(
     noun="ad_account",
     article="an",
     path=f"{PREFIX}/accounts",
-    tag=TAG,
     table_name="sync.ad_accounts",
-    not_found=AdAccountNotFoundError,
-    owner=SELLER,
-    hides_deleted=True,
-    query_base=SellerListQuery,
+    **OF_A_SELLER,
     docs={
         "answer": "An ad account; `credentialsExpiredAt` says since when it must be connected again, and why.",
         "list": "List ad accounts.",
@@ -162,12 +161,8 @@ sellpages = Resource(
     struct=Sellpage,
     name="sellpage",
     path=f"{PREFIX}/sellpages",
-    tag=TAG,
     table_name="sync.sellpages",
-    not_found=SellpageNotFoundError,
-    owner=SELLER,
-    hides_deleted=True,
-    query_base=SellerListQuery,
+    **OF_A_SELLER,
     docs={"delete": "Delete a sell page to which no campaign leads any more."},
     search=("name", "url"),
     sort=("name",),
@@ -181,14 +176,10 @@ synced_campaigns = Resource(
     function_name="synced_campaign",
     noun="synced_campaign",
     path=f"{PREFIX}/campaigns",
-    tag=TAG,
     table_name="sync.campaigns",
-    not_found=SyncedCampaignNotFoundError,
-    owner=SELLER,
     references={"ad_account_id": ad_accounts, "sellpage_id": sellpages},
     parents=("ad_account_id", "sellpage_id"),
-    hides_deleted=True,
-    query_base=SellerListQuery,
+    **OF_A_SELLER,
     docs={
         "create": "Make a campaign of an ad account.",
         "list": "List the campaigns of ad accounts.",
@@ -207,14 +198,10 @@ adsets = Resource(
     name="adset",
     article="an",
     path=f"{PREFIX}/adsets",
-    tag=TAG,
     table_name="sync.adsets",
-    not_found=AdsetNotFoundError,
-    owner=SELLER,
     references={"campaign_id": synced_campaigns},
     parents=("campaign_id",),
-    hides_deleted=True,
-    query_base=SellerListQuery,
+    **OF_A_SELLER,
     docs={
         "create": "Make an ad set of a campaign.",
         "delete": "Delete an ad set that has no ads any more; what it has cost stays in the reports.",
@@ -230,14 +217,10 @@ ads = Resource(
     name="ad",
     article="an",
     path=f"{PREFIX}/ads",
-    tag=TAG,
     table_name="sync.ads",
-    not_found=AdNotFoundError,
-    owner=SELLER,
     references={"adset_id": adsets},
     parents=("adset_id",),
-    hides_deleted=True,
-    query_base=SellerListQuery,
+    **OF_A_SELLER,
     docs={
         "create": "Make an ad of an ad set.",
         "delete": "Delete an ad; what it has cost stays in the reports.",

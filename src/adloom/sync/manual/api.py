@@ -4,11 +4,12 @@ from datetime import date, datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, status
+from fastapi import Depends, Query, Request, status
 from pydantic import Field
 
+from adloom.core.errors import ConflictError, NotFoundError
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.pages import Page
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
@@ -22,8 +23,8 @@ from adloom.sync.api import (
     SellerWrites,
 )
 from adloom.sync.jobs import Origin, belongs_to, build_jobs, parse_job
-from adloom.sync.manual import store
-from adloom.sync.manual.model import RequestedDays, SyncJobNotFailedError, SyncJobNotFoundError
+from adloom.sync.manual.model import RequestedDays
+from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue
 from adloom.sync.seller import unknown_seller
 from adloom.sync.words import Level
@@ -75,12 +76,7 @@ def _get_queue(request: Request) -> StatsQueue:
 
 QueueOfTheApp = Annotated[StatsQueue, Depends(_get_queue)]
 
-router = APIRouter(
-    prefix=PREFIX,
-    tags=["ads manager"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 409, 413, 503),
-)
+router = guarded_router(PREFIX, "ads manager", 400, 401, 403, 404, 409, 413, 503)
 
 
 @router.post("/sync", status_code=status.HTTP_202_ACCEPTED)
@@ -92,7 +88,7 @@ async def sync_by_hand(
     seller_id = writer.owner_for(body.seller_id)
     asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
     async with pool.acquire() as connection:
-        timezones = await store.load_timezones(connection, seller_id)
+        timezones = await load_timezones(connection, seller_id)
     if timezones is None:
         raise unknown_seller()
     first, last = asked.resolve(timezones, now=now)
@@ -132,7 +128,10 @@ async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -
     """Retry a failed job, with all its attempts."""
     job = await _find_job(queue, scope, job_id)
     if job.state is not JobState.FAILED or not await queue.retry(job_id):
-        raise SyncJobNotFailedError(f"The job has not failed: it is {job.state}. There is nothing to retry.")
+        raise ConflictError(
+            f"The job has not failed: it is {job.state}. There is nothing to retry.",
+            code="SYNC_JOB_NOT_FAILED",
+        )
     return _encode_job(await _find_job(queue, scope, job_id))
 
 
@@ -140,7 +139,10 @@ async def _find_job(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     assert scope.account_id is not None, "a scope of a seller has its account"
     job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
     if job is None:
-        raise SyncJobNotFoundError("There is no job with this id. Only the last 100 finished jobs are kept.")
+        raise NotFoundError(
+            "There is no job with this id. Only the last 100 finished jobs are kept.",
+            code="SYNC_JOB_NOT_FOUND",
+        )
     return job
 
 

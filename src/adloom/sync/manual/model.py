@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.errors import ConflictError, FieldProblem, NotFoundError, ValidationFailedError
+from adloom.core.errors import wrong_field
 from adloom.sync.scheduler import choose_days
 
 UTC_NAME: Final = "UTC"
@@ -15,18 +15,6 @@ AHEAD_MAX: Final = timedelta(hours=14)
 # Each month has its own tables; this bounds how many a client can create.
 BACK_MAX: Final = timedelta(days=5 * 366)
 DAYS_MAX: Final = 400
-
-
-class SyncJobNotFoundError(NotFoundError):
-    """There is no such job, or it belongs to another seller."""
-
-    code = "SYNC_JOB_NOT_FOUND"
-
-
-class SyncJobNotFailedError(ConflictError):
-    """Only a failed job can be retried."""
-
-    code = "SYNC_JOB_NOT_FAILED"
 
 
 class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,15 +39,15 @@ class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
 
     def _resolve_range(self, now: datetime) -> tuple[date, date]:
         if self.day is not None:
-            raise _wrong("date", "cannot be given together with dateFrom and dateTo")
+            raise wrong_field("date", "cannot be given together with dateFrom and dateTo")
         if self.first is None:
-            raise _wrong("dateFrom", "is required where dateTo is given")
+            raise wrong_field("dateFrom", "is required where dateTo is given")
         if self.last is None:
-            raise _wrong("dateTo", "is required where dateFrom is given")
+            raise wrong_field("dateTo", "is required where dateFrom is given")
         if self.last < self.first:
-            raise _wrong("dateTo", "must not be before dateFrom")
+            raise wrong_field("dateTo", "must not be before dateFrom")
         if (self.last - self.first).days >= DAYS_MAX:
-            raise _wrong("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+            raise wrong_field("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
         _check_reach("dateFrom", self.first, now)
         _check_reach("dateTo", self.last, now)
         return self.first, self.last
@@ -67,10 +55,6 @@ class RequestedDays(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_reach(field: str, day: date, now: datetime) -> None:
     if day > (now + AHEAD_MAX).date():
-        raise _wrong(field, "must not be in the future")
+        raise wrong_field(field, "must not be in the future")
     if day < (now - BACK_MAX).date():
-        raise _wrong(field, "must not be more than five years ago")
-
-
-def _wrong(field: str, message: str) -> ValidationFailedError:
-    return ValidationFailedError(f"{field} {message}.", errors=[FieldProblem(field, message)])
+        raise wrong_field(field, "must not be more than five years ago")

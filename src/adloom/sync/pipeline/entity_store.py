@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Connection, Pool
 from adloom.sync.providers.protocol import Entity
 from adloom.sync.words import BudgetType, Level, Platform
 
@@ -105,3 +105,17 @@ async def mark_expired(pool: Pool, account: SyncAccount, problem: str, *, now: d
 async def unmark_expired(pool: Pool, account: SyncAccount, *, now: datetime) -> None:
     async with pool.acquire() as connection:
         await connection.execute(UNMARK_EXPIRED, account.id, now)
+
+
+TIMEZONES: Final = """
+    SELECT ARRAY (
+        SELECT DISTINCT timezone::text FROM sync.ad_accounts
+         WHERE advertiser_id = seller.id AND is_active AND deleted_at IS NULL
+    ) FROM advertisers AS seller
+     WHERE seller.public_id = $1 AND seller.deleted_at IS NULL
+"""
+
+
+async def load_timezones(connection: Connection, seller_id: UUID) -> list[str] | None:
+    """Return the time zones of a seller's accounts; None if the seller does not exist."""
+    return await connection.fetchval(TIMEZONES, seller_id)

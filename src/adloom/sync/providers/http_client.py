@@ -1,19 +1,74 @@
-"""The HTTP client for platforms: bounded in time and size; the token goes into a header, which is not logged."""
+"""The HTTP client for platforms, and a request rate limit per account.
+
+Requests are bounded in time and size; the token goes into a header, which is not logged.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from datetime import timedelta
+from typing import Final, NamedTuple, Protocol
 
 import httpx
 
 from adloom import VERSION
-from adloom.sync.providers.meta import MetaAnswer
 from adloom.sync.providers.protocol import ProviderUnavailableError
+
+Sleep = Callable[[float], Awaitable[None]]
+Moment = Callable[[], float]
+
+
+class RequestPace:
+    """Keeps a minimum interval between the requests of an account.
+
+    Time is the event loop's, which never goes back.
+    """
+
+    def __init__(
+        self, requests_per_second: float, *, sleep: Sleep = asyncio.sleep, moment: Moment | None = None
+    ) -> None:
+        assert requests_per_second > 0, "a rate of zero would wait for ever"
+        self._interval_seconds = 1 / requests_per_second
+        self._sleep = sleep
+        self._moment = moment
+        self._free_at: dict[str, float] = {}
+
+    async def wait(self, account: str) -> None:
+        """Wait until this account may send its next request."""
+        now = self._now()
+        free_at = max(now, self._free_at.get(account, now))
+        # Reserve the slot before waiting, so that the next caller queues behind this one.
+        self._free_at[account] = free_at + self._interval_seconds
+        if free_at > now:
+            await self._sleep(free_at - now)
+
+    def delay_next(self, account: str, length: timedelta) -> None:
+        until = self._now() + length.total_seconds()
+        self._free_at[account] = max(until, self._free_at.get(account, until))
+
+    def _now(self) -> float:
+        return (self._moment or asyncio.get_running_loop().time)()
+
 
 CONNECT_SECONDS_MAX: Final = 10.0
 ANSWER_SECONDS_MAX: Final = 60.0
 BODY_BYTES_MAX: Final = 32 * 1024 * 1024
+
+
+class MetaAnswer(NamedTuple):
+    """Any HTTP answer of the platform; header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpGetter(Protocol):
+    """An HTTP client that can send GET requests with a token."""
+
+    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
+        """Raise ProviderUnavailableError if there is no answer, or it is too late or too long."""
+        ...
 
 
 class HttpClient:

@@ -1,12 +1,13 @@
 """Statistics from Meta's Insights API: one query per account and level, with daily rows, page by page."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from http import HTTPStatus
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 import msgspec
 
 from adloom.runtime.settings import Secret
+from adloom.sync.providers.http_client import HttpGetter, RequestPace
 from adloom.sync.providers.meta_answers import (
     LEVEL_NAMES,
     InsightPage,
@@ -16,7 +17,6 @@ from adloom.sync.providers.meta_answers import (
     parse_rows,
     parse_usage,
 )
-from adloom.sync.providers.pace import RequestPace
 from adloom.sync.providers.protocol import (
     AccountLink,
     CredentialsExpiredError,
@@ -35,22 +35,6 @@ PAGE_ROWS_MIN: Final = 25
 # A week of 50,000 ads. Paging without end must not block a job for ever.
 PAGES_MAX: Final = 1_000
 ACCOUNT_PREFIX: Final = "act_"
-
-
-class MetaAnswer(NamedTuple):
-    """Any HTTP answer of the platform; header names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class HttpGetter(Protocol):
-    """An HTTP client that can send GET requests with a token."""
-
-    async def get(self, url: str, parameters: Mapping[str, str], token: str) -> MetaAnswer:
-        """Raise ProviderUnavailableError if there is no answer, or it is too late or too long."""
-        ...
 
 
 class MetaProvider:

@@ -189,7 +189,6 @@ class MetaUsage(msgspec.Struct, frozen=True):
 
     @property
     def retry_after(self) -> timedelta:
-        """How long to wait before a retry."""
         return min(self.regain or RETRY_AFTER, RETRY_AFTER_MAX)
 
 

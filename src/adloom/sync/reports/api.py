@@ -3,22 +3,29 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Response
-from pydantic import Field, field_validator
+from fastapi import Query, Response
+from pydantic import Field, create_model, field_validator
 
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import wrong_field
 from adloom.resource.access import Scope
-from adloom.runtime.http.api.dependencies import Database, GuardedRoute, problems
+from adloom.runtime.http.api.dependencies import Database, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
+from adloom.runtime.http.api.sheets import (
+    ALSO_CSV,
+    CSV,
+    JSON,
+    AcceptHeader,
+    SheetFormat,
+    answer_file,
+    wants_csv,
+)
 from adloom.runtime.postgres import Pool
 from adloom.sync.api import PREFIX, Day, SellerId, SellerReads
 from adloom.sync.hierarchy.model import Currency
 from adloom.sync.reports import store
-from adloom.sync.reports.encode import encode_csv, encode_json
 from adloom.sync.reports.model import (
     FIGURES,
     PAGE_FIGURES,
@@ -30,23 +37,16 @@ from adloom.sync.reports.model import (
     ReportQuestion,
     build_entity_report,
     build_page_report,
+    encode_csv,
+    encode_json,
 )
 from adloom.sync.words import AdSource, BudgetType, EntityStatus, Level
 
-JSON: Final = "application/json"
-CSV: Final = "text/csv"
 ROWS_MAX: Final = 50_000  # An answer is built in memory: this is about 40 MB.
 DAYS_MAX: Final = 1_200  # Three years, and a quarter to compare with.
 SELLPAGE: Final = "SELLPAGE"
 PAGE_COLUMNS: Final = (*store.SELLPAGE_COLUMNS, *PAGE_FIGURES, *PAGE_RATIOS)
 COLUMNS: Final = {level: (*store.list_columns(level), *FIGURES, *RATIOS) for level in Level}
-
-
-class ReportFormat(StrEnum):
-    """The format of a report."""
-
-    JSON = "json"
-    CSV = "csv"
 
 
 class RangeQuery(Body):
@@ -58,7 +58,7 @@ class RangeQuery(Body):
     date_to: Day
     sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-spend"
     search: Text255 | None = None
-    format: Annotated[ReportFormat | None, Field(description="Without it, as `Accept` says.")] = None
+    format: Annotated[SheetFormat | None, Field(description="Without it, as `Accept` says.")] = None
     seller_id: SellerId = None
 
     @field_validator("sort")
@@ -84,27 +84,6 @@ class ReportQuery(RangeQuery):
     sellpage_id: UUID | None = None
     status: EntityStatus | None = None
     currency: Currency | None = None
-
-
-class CampaignReportQuery(ReportQuery):
-    """Filters of a report on campaigns."""
-
-    LEVEL: ClassVar = Level.CAMPAIGN
-    COLUMNS: ClassVar = COLUMNS[Level.CAMPAIGN]
-
-
-class AdsetReportQuery(ReportQuery):
-    """Filters of a report on ad sets."""
-
-    LEVEL: ClassVar = Level.ADSET
-    COLUMNS: ClassVar = COLUMNS[Level.ADSET]
-
-
-class AdReportQuery(ReportQuery):
-    """Filters of a report on ads."""
-
-    LEVEL: ClassVar = Level.AD
-    COLUMNS: ClassVar = COLUMNS[Level.AD]
 
 
 class SellpageReportQuery(RangeQuery):
@@ -216,47 +195,37 @@ class SellpageReportAnswer(Answer):
     meta: ReportMeta
 
 
-AcceptHeader = Annotated[str, Header(include_in_schema=False)]
-AS_A_SHEET: Final[dict[int | str, dict[str, object]]] = {
-    200: {"content": {CSV: {"schema": {"type": "string"}}}}
-}
-
-router = APIRouter(
-    prefix=f"{PREFIX}/reports",
-    tags=["ads manager"],
-    route_class=GuardedRoute,
-    responses=problems(400, 401, 403, 404, 503),
-)
+router = guarded_router(f"{PREFIX}/reports", "ads manager", 400, 401, 403, 404, 503)
 
 
-@router.get("/campaigns", response_model=ReportAnswer, responses=AS_A_SHEET)
-async def report_campaigns(
-    query: Annotated[CampaignReportQuery, Query()],
-    scope: SellerReads,
-    pool: Database,
-    accept: AcceptHeader = "",
-) -> Response:
-    """Report cost and results of campaigns."""
-    return await _report_entities(query, scope, pool, accept)
+def _add_route(level: Level, path: str, words: str) -> None:
+    query_type = create_model(
+        f"{level.title()}ReportQuery", __base__=ReportQuery, __doc__=f"Filters of a report on {words}."
+    )
+    query_type.LEVEL, query_type.COLUMNS = level, COLUMNS[level]
+
+    async def report(
+        query: ReportQuery, scope: SellerReads, pool: Database, accept: AcceptHeader = ""
+    ) -> Response:
+        return await _report_entities(query, scope, pool, accept)
+
+    report.__annotations__["query"] = Annotated[query_type, Query()]
+    router.add_api_route(
+        f"/{path}",
+        report,
+        name=f"report_{path}",
+        description=f"Report cost and results of {words}.",
+        response_model=ReportAnswer,
+        responses=ALSO_CSV,
+    )
 
 
-@router.get("/adsets", response_model=ReportAnswer, responses=AS_A_SHEET)
-async def report_adsets(
-    query: Annotated[AdsetReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
-) -> Response:
-    """Report cost and results of ad sets."""
-    return await _report_entities(query, scope, pool, accept)
+_add_route(Level.CAMPAIGN, "campaigns", "campaigns")
+_add_route(Level.ADSET, "adsets", "ad sets")
+_add_route(Level.AD, "ads", "ads")
 
 
-@router.get("/ads", response_model=ReportAnswer, responses=AS_A_SHEET)
-async def report_ads(
-    query: Annotated[AdReportQuery, Query()], scope: SellerReads, pool: Database, accept: AcceptHeader = ""
-) -> Response:
-    """Report cost and results of ads."""
-    return await _report_entities(query, scope, pool, accept)
-
-
-@router.get("/sellpages", response_model=SellpageReportAnswer, responses=AS_A_SHEET)
+@router.get("/sellpages", response_model=SellpageReportAnswer, responses=ALSO_CSV)
 async def report_sellpages(
     query: Annotated[SellpageReportQuery, Query()],
     scope: SellerReads,
@@ -286,13 +255,7 @@ async def _report_entities(query: ReportQuery, scope: Scope, pool: Pool, accept:
         level=query.LEVEL,
         first=query.date_from,
         last=query.date_to,
-        campaign_id=query.campaign_id,
-        adset_id=query.adset_id,
-        ad_account_id=query.ad_account_id,
-        sellpage_id=query.sellpage_id,
-        status=query.status,
-        currency=query.currency,
-        search=query.search,
+        **query.model_dump(exclude={"seller_id", "date_from", "date_to", "sort", "format"}),
     )
     rows = await store.load_entity_rows(pool, question, rows_max=ROWS_MAX + 1)
     _check_count(len(rows))
@@ -305,38 +268,24 @@ async def _encode_report(
     query: RangeQuery, accept: str, build: Callable[[], Report], *, level: str
 ) -> Response:
     """Build and encode the report in a thread: a large one would block the event loop."""
-    if (query.format or _choose_format(accept)) is ReportFormat.JSON:
+    if not wants_csv(query.format, accept):
         body = await asyncio.to_thread(
             lambda: encode_json(build(), level=level, first=query.date_from, last=query.date_to)
         )
         return Response(body, media_type=JSON)
     name = f"adloom-{level.lower()}s-{query.date_from}-to-{query.date_to}.csv"
-    return Response(
-        await asyncio.to_thread(lambda: encode_csv(build(), query.COLUMNS)),
-        media_type=CSV,
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
-
-
-def _choose_format(accept: str) -> ReportFormat:
-    """Return CSV only if the client accepts CSV and not JSON."""
-    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return ReportFormat.CSV if CSV in kinds and JSON not in kinds else ReportFormat.JSON
+    return answer_file(await asyncio.to_thread(lambda: encode_csv(build(), query.COLUMNS)), CSV, name)
 
 
 def _check_range(query: RangeQuery) -> None:
     if query.date_to < query.date_from:
-        raise _wrong("dateTo", "must not be before dateFrom")
+        raise wrong_field("dateTo", "must not be before dateFrom")
     if (query.date_to - query.date_from).days >= DAYS_MAX:
-        raise _wrong("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
+        raise wrong_field("dateFrom", f"must be less than {DAYS_MAX} days before dateTo")
 
 
 def _check_count(rows: int) -> None:
     if rows > ROWS_MAX:
-        raise _wrong(
+        raise wrong_field(
             "campaignId", f"or another filter is required: the report has more than {ROWS_MAX:,} rows"
         )
-
-
-def _wrong(field: str, message: str) -> ValidationFailedError:
-    return ValidationFailedError(f"{field} {message}.", errors=[FieldProblem(field, message)])

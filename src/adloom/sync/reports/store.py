@@ -14,14 +14,8 @@ from pydantic.alias_generators import to_camel
 
 from adloom.core.errors import NotFoundError
 from adloom.runtime.listing import Filters
-from adloom.runtime.postgres import Connection, Pool, Record
+from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 from adloom.sync.figures import Figures
-from adloom.sync.hierarchy.model import (
-    AdAccountNotFoundError,
-    AdsetNotFoundError,
-    SellpageNotFoundError,
-    SyncedCampaignNotFoundError,
-)
 from adloom.sync.reports.model import PageQuestion, PageRow, ReportQuestion, ReportRow
 from adloom.sync.words import AD_SOURCES, Level
 
@@ -118,11 +112,11 @@ IS_OWN: Final = """
          WHERE it.public_id = $1 AND seller.public_id = $2
     )
 """
-NAMED: Final[Mapping[str, tuple[str, str, type[NotFoundError]]]] = {
-    "campaign_id": ("sync.campaigns", "campaign", SyncedCampaignNotFoundError),
-    "adset_id": ("sync.adsets", "ad set", AdsetNotFoundError),
-    "ad_account_id": ("sync.ad_accounts", "ad account", AdAccountNotFoundError),
-    "sellpage_id": ("sync.sellpages", "sell page", SellpageNotFoundError),
+NAMED: Final = {
+    "campaign_id": ("sync.campaigns", "campaign", "SYNCED_CAMPAIGN_NOT_FOUND"),
+    "adset_id": ("sync.adsets", "ad set", "ADSET_NOT_FOUND"),
+    "ad_account_id": ("sync.ad_accounts", "ad account", "AD_ACCOUNT_NOT_FOUND"),
+    "sellpage_id": ("sync.sellpages", "sell page", "SELLPAGE_NOT_FOUND"),
 }
 
 
@@ -134,10 +128,7 @@ def list_columns(level: Level) -> tuple[str, ...]:
 async def load_entity_rows(pool: Pool, question: ReportQuestion, *, rows_max: int) -> list[ReportRow]:
     """Load entities with their figures; raise NotFoundError if a filter names another seller's entity."""
     # One snapshot, so that entities and figures fit together.
-    async with (
-        pool.acquire() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
-    ):
+    async with read_snapshot(pool) as connection:
         await connection.execute(DISABLE_JIT)
         await _check_named(connection, question)
         entities = await _load_entities(connection, question, rows_max)
@@ -204,12 +195,12 @@ def _build_filters(source: LevelSource, question: ReportQuestion) -> Filters:
 
 
 async def _check_named(connection: Connection, question: ReportQuestion) -> None:
-    for field, (table, words, not_found) in NAMED.items():
+    for field, (table, words, code) in NAMED.items():
         named = getattr(question, field)
         if named is not None and not await connection.fetchval(
             IS_OWN.format(table=table), named, question.seller_id
         ):
-            raise not_found(f"There is no {words} with this id.")
+            raise NotFoundError(f"There is no {words} with this id.", code=code)
 
 
 SELLPAGE_COLUMNS: Final = ("id", "name", "url", "adSource", "currency")
