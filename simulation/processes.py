@@ -20,7 +20,7 @@ from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes, problem_answer
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedEventPublisher
+from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.index import Index
 from adloom.serving.request.context import ContextParser
 from simulation.disk import Disk, DiskConnection

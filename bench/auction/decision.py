@@ -17,10 +17,10 @@ from adloom.auction.model import Model
 from adloom.auction.score import HEURISTIC, Signals
 from adloom.core.clock import SystemClock
 from adloom.serving.auction.decide import WinningBid
+from adloom.serving.auction.funnel import build_funnel
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.funnel import build_funnel
 from adloom.serving.background.model_loader import RANKED_MAX
-from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.steps import run_steps

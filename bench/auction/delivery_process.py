@@ -39,7 +39,7 @@ from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.eligibility.caps import CapTracker
-from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.compile import compile_index

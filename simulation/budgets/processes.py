@@ -20,10 +20,10 @@ from adloom.events.projections.projection import Projection
 from adloom.runtime.actors.actor import AnyKind
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.request import UNKNOWN_VISITOR
+from adloom.serving.auction.request import NO_USER_TEXT, UNKNOWN_VISITOR, ServeQuery
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
@@ -204,18 +204,20 @@ class SellingProcess:
         second = int(now.timestamp())
         auction = self._auctioneer.decide(REQUEST, UNKNOWN_VISITOR, self._index, market, now)
         rivals = self._rivals(market, auction.input.scorers[0])
-        outcome = self._auctioneer.reserve_winner(auction, now, second, is_recorded=True)
-        win = outcome.auction.win
+        query = ServeQuery(NO_USER_TEXT, None, AUCTION_SLUG.decode(), UNKNOWN_VISITOR)
+        request = AuctionRequest(REQUEST, query, self._index, now, second, auction, is_recorded=True)
+        self._auctioneer.reserve_winner(request, is_recorded=True)
+        win = request.auction.win
         if win is None:
             return []
         return [
             Sold(
                 candidate=win.bidder,
-                cost=outcome.auction.cost,
-                lease=outcome.lease,
+                cost=request.auction.cost,
+                lease=request.lease,
                 second=second,
                 win=win,
-                rivals=() if outcome.auction.input.unreserved else rivals,
+                rivals=() if request.auction.input.unreserved else rivals,
             )
         ]
 

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.actor import Role
-from adloom.identity.console_session import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME
-from adloom.identity.console_sessions import create_welcome
+from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME, create_welcome
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
 from tests.support.control import ControlPlane, control_settings, running_control

@@ -17,7 +17,7 @@ from adloom.console.pages.why.candidates import (
 )
 from adloom.explain.reasons import REASONS
 from adloom.schedule.schedule_window import ClosedReason
-from adloom.serving.auction.record import removal
+from adloom.serving.auction import bid_record
 from adloom.serving.eligibility import caps
 from adloom.serving.index.rows import AssignmentStatus
 from adloom.serving.leases import campaign_lease
@@ -33,9 +33,9 @@ def constants(module: object) -> set[str]:
 
 
 RECORDED = {
-    *constants(removal),
-    *(f"{removal.TARGETING}:{one}" for one in RuleType),
-    *(f"{removal.SCHEDULE}:{one}" for one in ClosedReason),
+    *constants(bid_record),
+    *(f"{bid_record.TARGETING}:{one}" for one in RuleType),
+    *(f"{bid_record.SCHEDULE}:{one}" for one in ClosedReason),
     caps.IMPRESSION_CAP,
     caps.CLICK_CAP,
     *(campaign_lease.REASON_BY_VERDICT.get(one, campaign_lease.BUDGET_PENDING) for one in BudgetVerdict),

@@ -32,7 +32,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedEventPublisher
+from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import insert_catalog

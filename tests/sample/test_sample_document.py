@@ -4,9 +4,9 @@ import json
 from collections import Counter
 from itertools import count
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.document import CATALOG
-from adloom.catalog.placement.model import Layout
+from adloom.catalog.placement import Layout
 from adloom.resource.transfer.document import read_json
 from adloom.sample.content.catalog import (
     ADVERTISERS,

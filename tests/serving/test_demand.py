@@ -1,6 +1,6 @@
 """Who is not shown is asked for where its placements are."""
 
-from adloom.serving.leases.demand import RECENT_SECONDS, Demand
+from adloom.serving.leases.registry import RECENT_SECONDS, Demand
 
 PLACEMENTS = {7: (1, 2), 8: (2,), 9: ()}
 

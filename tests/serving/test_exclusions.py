@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import BannerId, CampaignId
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, remove_excluded
+from adloom.serving.eligibility.eligible_set import ExcludedCampaigns, Exclusions, remove_excluded
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compile_index

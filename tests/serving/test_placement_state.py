@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from adloom.core.ids import BannerId
-from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index

@@ -11,7 +11,7 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.event import Served, decode_event
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedEventPublisher
+from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 

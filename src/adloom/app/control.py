@@ -10,14 +10,8 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
-import adloom.catalog.advertiser.api
 import adloom.catalog.api
-import adloom.catalog.assigned.api
 import adloom.catalog.assignment.api
-import adloom.catalog.banner.api
-import adloom.catalog.campaign.api
-import adloom.catalog.frequency.api
-import adloom.catalog.placement.api
 import adloom.catalog.reference.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
@@ -35,7 +29,6 @@ import adloom.stats.overview.api
 import adloom.stats.privacy.api
 import adloom.stats.rejected.api
 import adloom.stats.spend.api
-import adloom.stats.spend_day.api
 import adloom.sync.hierarchy.api
 import adloom.sync.manual.api
 import adloom.sync.reports.api
@@ -81,26 +74,25 @@ ROUTERS = (
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
     adloom.identity.account.api.router,
-    adloom.catalog.advertiser.api.router,
+    adloom.catalog.api.advertisers_router,
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.catalog.reference.api.router,
-    adloom.catalog.placement.api.router,
-    adloom.catalog.banner.api.router,
-    adloom.catalog.campaign.api.router,
+    adloom.catalog.api.placements_router,
+    adloom.catalog.api.banners_router,
+    adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
-    adloom.catalog.assigned.api.router,
+    adloom.catalog.api.assigned_router,
     adloom.resource.history.api.router,
     adloom.catalog.api.transfer_router,
     adloom.catalog.api.targeting_rules_router,
-    adloom.catalog.frequency.api.router,
+    adloom.catalog.api.frequency_caps_router,
     adloom.stats.api.router,
     adloom.stats.rejected.api.router,
     adloom.stats.privacy.api.router,
     adloom.stats.spend.api.router,
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
-    adloom.stats.spend_day.api.router,
     adloom.ops.jobs.api.router,
     adloom.stats.overview.api.router,
     adloom.ops.attention.api.router,

@@ -55,7 +55,7 @@ from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.direct.served_events import ServedEventPublisher
+from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.leases.client import LeaseClient

@@ -31,7 +31,6 @@ def ecpm_of(bid_type: BidType, worth: int, ctr: Ctr) -> Micros:
 
 
 def least_ecpm(floor: Micros) -> Micros:
-    """Return the lowest eCPM that takes part."""
     return max(floor, LEAST)
 
 

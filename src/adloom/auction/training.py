@@ -190,7 +190,6 @@ class Learner:
 
 
 def log_loss(predicted: float, *, is_clicked: bool) -> float:
-    """Return the log loss in nats."""
     probability = predicted if is_clicked else 1.0 - predicted
     return -log(max(_PROBABILITY_MIN, probability))
 

@@ -19,7 +19,7 @@ from adloom.runtime.valkey import VALKEY_AWAY
 from adloom.stats.rollup import RolledDay, Rollup, RollupRefusedError, refuse_dropped
 from adloom.sync.jobs import Origin, SyncJob, build_jobs
 from adloom.sync.queue import StatsQueue, open_stats_queue
-from adloom.sync.scheduler_store import load_eligible_sellers
+from adloom.sync.scheduler import load_eligible_sellers
 
 DAYS_MAX: Final = 3_660
 ONE_DAY: Final = timedelta(days=1)

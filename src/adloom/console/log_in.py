@@ -14,8 +14,7 @@ from adloom.console.theme import asset_address, head
 from adloom.core.clock import Clock
 from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
 from adloom.identity.api import limit_attempts
-from adloom.identity.console_session import LIFETIME_MAX, ConsoleSession
-from adloom.identity.console_sessions import ConsoleSessions
+from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.http.api.dependencies import Now
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console.theme import asset
 
 AGAINST_PLAN: Final = "Spend against plan"

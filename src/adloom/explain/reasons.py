@@ -11,7 +11,7 @@ import msgspec
 
 from adloom.schedule.schedule import Schedule
 from adloom.schedule.schedule_window import ClosedReason, find_closed_reason
-from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP
+from adloom.serving.auction.bid_record import FLOOR, FREQUENCY_CAP
 from adloom.serving.eligibility.caps import (
     CLICK_CAP,
     IMPRESSION_CAP,

@@ -9,8 +9,8 @@ from adloom.auction.score import Scorer, Signals
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.serving.auction.decide import WinningBid
+from adloom.serving.auction.funnel import AuctionFunnel, build_funnel
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index

@@ -10,8 +10,8 @@ from adloom.auction.bid import Bid, BidOutcome, OwnBids
 from adloom.auction.learned import LEARNED
 from adloom.auction.run import run_auction
 from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, rate_quality
+from adloom.serving.auction.funnel import BIDS_MAX, build_funnel
 from adloom.serving.auction.market import Markets
-from adloom.serving.auction.record.funnel import BIDS_MAX, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, find_format
 from adloom.serving.index.compile import compile_index

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
-from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units

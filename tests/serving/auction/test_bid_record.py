@@ -15,8 +15,17 @@ from adloom.core.ids import BannerId
 from adloom.core.money import Micros
 from adloom.events.frequency.windows import Window
 from adloom.events.log.auction_bids import BIDS_MAX, REMOVED, unpack_bids
-from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
-from adloom.serving.auction.record.removal import FLOOR, FREQUENCY_CAP, LIMITS, NOT_HELD, SCHEDULE, TARGETING
+from adloom.serving.auction.bid_record import (
+    FLOOR,
+    FREQUENCY_CAP,
+    LIMITS,
+    NOT_HELD,
+    SCHEDULE,
+    TARGETING,
+    AuctionInput,
+    BidRecord,
+    BidRecorder,
+)
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units

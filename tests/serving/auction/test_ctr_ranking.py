@@ -12,8 +12,8 @@ from adloom.auction.learned import LEARNED, LearnedScorer, LearnedScoring, Visit
 from adloom.auction.model import Model
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
+from adloom.serving.auction.funnel import AuctionFunnel, build_funnel
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.funnel import AuctionFunnel, build_funnel
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index

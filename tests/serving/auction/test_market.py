@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, build_top_bids
+from adloom.serving.auction.scan_plan import TOP_BIDS_MAX, build_top_bids
 from adloom.serving.index.index import replace_placements
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.index.steps import run_steps

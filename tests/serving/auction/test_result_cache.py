@@ -1,6 +1,6 @@
 """A cached auction is what would be decided now, whatever candidates come or go."""
 
-from datetime import datetime, time, timedelta
+from datetime import time, timedelta
 from random import Random
 
 import msgspec
@@ -11,11 +11,17 @@ from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Signals, Strength
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.auction import result_cache
-from adloom.serving.auction.auctioneer import Auctioneer
+from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
+from adloom.serving.auction.bid_record import BidRecorder
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.bid_record import BidRecorder
-from adloom.serving.auction.request import VisitorInfo, parse_request
+from adloom.serving.auction.request import (
+    NO_USER_TEXT,
+    UNKNOWN_VISITOR,
+    ServeQuery,
+    VisitorInfo,
+    parse_request,
+)
 from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -235,15 +241,14 @@ def test_the_oldest_are_forgotten() -> None:
 
 def sold(world: World) -> result_cache.BidRecord:
     auction = world.auction(a_request(), a_visitor())
-    note = world.auctioneer.reserve_winner(auction, world.now, second_of(world.now), is_recorded=True).record
-    assert note is not None
-    return note
+    query = ServeQuery(NO_USER_TEXT, "feed", None, UNKNOWN_VISITOR)
+    second = int(world.now.timestamp())
+    request = AuctionRequest(a_request(), query, world.index, world.now, second, auction, is_recorded=True)
+    world.auctioneer.reserve_winner(request, is_recorded=True)
+    assert request.record is not None
+    return request.record
 
 
 def noted(world: World) -> result_cache.BidRecord:
     asked = world.auction(a_request(), a_visitor()).input
     return BidRecorder(world.states.find_reason).record(msgspec.structs.replace(asked), world.now)
-
-
-def second_of(now: datetime) -> int:
-    return int(now.timestamp())

@@ -22,7 +22,7 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
 from adloom.identity.console_sessions import create_welcome
-from adloom.identity.first_admin import ensure_first_admin
+from adloom.identity.sessions import ensure_first_admin
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool

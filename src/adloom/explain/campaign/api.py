@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
 from adloom.explain.campaign.verdict import (
     CampaignCheck,

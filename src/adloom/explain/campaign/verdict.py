@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.catalog.campaign.lifecycle import CampaignStatus
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.explain.reasons import (
     OUTCOMES,
     REASONS,
@@ -19,15 +19,15 @@ from adloom.explain.reasons import (
 )
 from adloom.explain.traffic import CampaignFacts, CampaignTraffic, count_targeted
 from adloom.schedule.schedule_window import find_closed_reason
-from adloom.serving.auction.record import removal
+from adloom.serving.auction import bid_record
 from adloom.serving.eligibility.caps import find_reached_cap
 from adloom.serving.index.bid_block import has_bid
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow
 from adloom.serving.leases.campaign_lease import BUDGET_PENDING
 
 PACING: Final = "pacing"
-BUDGETS: Final = ("daily_budget", "total_budget", "advertiser_budget", removal.LIMITS, removal.NOT_HELD)
-FREQUENCIES: Final = (removal.FREQUENCY_CAP, removal.FREQUENCY_UNKNOWN)
+BUDGETS: Final = ("daily_budget", "total_budget", "advertiser_budget", bid_record.LIMITS, bid_record.NOT_HELD)
+FREQUENCIES: Final = (bid_record.FREQUENCY_CAP, bid_record.FREQUENCY_UNKNOWN)
 OWN_STATUSES: Final = frozenset(one for one in AssignmentStatus if one.startswith("campaign_"))
 
 DELIVERS: Final = "It delivers."
@@ -173,7 +173,7 @@ def _check_targeting(facts: CampaignFacts) -> CampaignCheck:
     rules = assigned[0][0].rules if assigned else ()
     if not rules:
         return _judge("targeting", None, NO_RULES)
-    held = traffic.auctions.held - traffic.auctions.count_removed(removal.TARGETING)
+    held = traffic.auctions.held - traffic.auctions.count_removed(bid_record.TARGETING)
     passed = count_targeted(rules, traffic.seen, facts.zones) + held
     reason = None if passed == traffic.requests else OTHER_READERS
     return _count("targeting", reason, passed, traffic.requests)
@@ -214,11 +214,11 @@ def _check_requests(facts: CampaignFacts) -> CampaignCheck:
 
 
 def _check_frequency(facts: CampaignFacts) -> CampaignCheck:
-    return _count_auctions("frequency", REASONS[removal.FREQUENCY_CAP], facts.traffic, *FREQUENCIES)
+    return _count_auctions("frequency", REASONS[bid_record.FREQUENCY_CAP], facts.traffic, *FREQUENCIES)
 
 
 def _check_floor(facts: CampaignFacts) -> CampaignCheck:
-    return _count_auctions("floor", REASONS[removal.FLOOR], facts.traffic, removal.FLOOR)
+    return _count_auctions("floor", REASONS[bid_record.FLOOR], facts.traffic, bid_record.FLOOR)
 
 
 def _check_auctions(facts: CampaignFacts) -> CampaignCheck:

@@ -15,7 +15,7 @@ from adloom.core.ids import BannerId, CampaignId
 from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
 from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reached_cap
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.exclusions import Exclusions, remove_excluded
+from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import Interner, compile_placement, fill_order
 from adloom.serving.index.rendered_banner import pack_ids

@@ -7,8 +7,7 @@ import asyncpg
 from adloom.core.clock import Clock
 from adloom.ops.checks.finding import Finding, ok, warn
 from adloom.runtime.postgres import Connection
-from adloom.sync.scheduler import STALE_AFTER
-from adloom.sync.scheduler_store import ExpiredAccount, SyncAges, load_ages, load_expired_accounts
+from adloom.sync.scheduler import STALE_AFTER, ExpiredAccount, SyncAges, load_ages, load_expired_accounts
 
 NAMED_MAX: Final = 5
 

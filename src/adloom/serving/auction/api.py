@@ -8,8 +8,6 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
-
 from adloom.auction.score import Scoring
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
@@ -24,15 +22,18 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.serving.auction.auctioneer import Auctioneer, AuctionOutcome
+from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
+from adloom.serving.auction.bid_record import (
+    FREQUENCY_CAP,
+    FREQUENCY_UNKNOWN,
+    AuctionInput,
+    name_frequency_step,
+)
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import NOTHING_KNOWN, FrequencyLookup, SeenBanners
+from adloom.serving.auction.frequency_lookup import FrequencyLookup, SeenBanners
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.bid_record import BidRecord
-from adloom.serving.auction.record.removal import FREQUENCY_CAP, FREQUENCY_UNKNOWN, name_frequency_step
-from adloom.serving.auction.recorder import AuctionRecorder, FinishedAuction
+from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.request import DEFAULT_TYPE, ServeQuery, parse_request
-from adloom.serving.auction.result_cache import DecidedAuction
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 
@@ -56,19 +57,6 @@ FILLED_ELSEWHERE: Final = {
         PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
     ),
 }
-
-
-class AuctionRequest(msgspec.Struct, gc=False):
-    """One request on its way to an answer."""
-
-    http: FastRequest
-    query: ServeQuery
-    index: Index
-    now: datetime
-    second: int
-    auction: DecidedAuction
-    is_recorded: bool  # If the record still has headroom when it is answered.
-    seen: SeenBanners = NOTHING_KNOWN
 
 
 class AuctionRoutes:
@@ -152,13 +140,12 @@ class AuctionRoutes:
         return self._answer(request)
 
     def _answer_next_best(
-        self, request: AuctionRequest, auction: DecidedAuction
+        self, request: AuctionRequest, looked_up: tuple[str, ...]
     ) -> FastAnswer | DeferredAnswer:
         """Look up a capped runner-up after the winner could not be reserved; at most once per request."""
-        looked_up = request.seen.unseen or request.auction.capped_banner_ids
-        request.auction = auction
         if not looked_up:
             return self._look_up(request)
+        auction = request.auction
         capped = self._auctioneer.find_capped_banners(auction.market, request.index)
         request.seen = self._frequency.decide_unknown(capped, looked_up)
         request.auction = self._auctioneer.rerun_with(auction, request.seen)
@@ -173,61 +160,44 @@ class AuctionRoutes:
         return None
 
     def _answer(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
-        recorder, now, second = self._recorder, request.now, request.second
-        outcome = self._auctioneer.reserve_winner(
-            request.auction,
-            now,
-            second,
-            is_recorded=request.is_recorded and recorder.has_headroom(),
-            seen=request.seen,
-        )
-        if outcome.needs_lookup:
-            return self._answer_next_best(request, outcome.auction)
-        auction, auction_id = outcome.auction, self._new_id()
+        auction, is_recorded = request.auction, request.is_recorded and self._recorder.has_headroom()
+        if not self._auctioneer.reserve_winner(request, is_recorded=is_recorded):
+            return self._answer_next_best(request, request.seen.unseen or auction.capped_banner_ids)
+        auction, auction_id = request.auction, self._new_id()
         win = auction.win
         if win is None:
-            self._count_unfilled(outcome)
-            if outcome.record is not None:
-                self._record(request, outcome, outcome.record, auction_id)
+            self._count_unfilled(auction.input)
+            if is_recorded:
+                self._record(request, auction_id, None, None)
             return NO_AD
         rendered = auction.rendered
         if rendered is None:
             placement = auction.market.placements_by_key[win.bidder.placement_key]
             rendered = auction.rendered = self._encoder.render(win, auction.cost, placement)
-        user = request.query.user
+        user, now, second = request.query.user, request.now, request.second
         served = rendered.entry.encode(auction_id.bytes, now, second, bytes.fromhex(user.replace("-", "")))
-        if outcome.record is None:
-            recorder.publish_served(served)
+        if is_recorded:
+            self._record(request, auction_id, rendered.placement, served)
         else:
-            self._record(request, outcome, outcome.record, auction_id, rendered.placement, served)
+            self._recorder.publish_served(served)
         self.won += 1
         self._price_sum += win.final
         return FastAnswer(
-            SERVED_HEAD, self._encoder.encode(rendered, auction_id, user, now, second, outcome.lease)
+            SERVED_HEAD, self._encoder.encode(rendered, auction_id, user, now, second, request.lease)
         )
 
-    def _record(  # noqa: PLR0913, PLR0917 - all that is recorded
+    def _record(
         self,
         request: AuctionRequest,
-        outcome: AuctionOutcome,
-        record: BidRecord,
         auction_id: OpaqueId,
-        won_on: IndexedPlacement | None = None,
-        served: bytes | None = None,
+        won_on: IndexedPlacement | None,
+        served: bytes | None,
     ) -> None:
-        scored_on = won_on or outcome.auction.market.placements[0]
-        finished = FinishedAuction(
-            auction_id=auction_id,
-            query=request.query,
-            auction=outcome.auction,
-            won_on=won_on,
-            scoring_version=self._policies[scored_on.scoring].version,
-            now=request.now,
-        )
-        self._recorder.record(finished, record, served)
+        scored_on = won_on or request.auction.market.placements[0]
+        version = self._policies[scored_on.scoring].version
+        self._recorder.record(request, auction_id, won_on, served, scoring_version=version)
 
-    def _count_unfilled(self, outcome: AuctionOutcome) -> None:
-        auction_input = outcome.auction.input
+    def _count_unfilled(self, auction_input: AuctionInput) -> None:
         if auction_input.unreserved:
             self.unfilled["not_held"] += 1
         elif auction_input.seen_enough:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.serving.auction.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.frequency_lookup import (
     NOTHING_KNOWN,
@@ -15,8 +16,7 @@ from adloom.serving.auction.frequency_lookup import (
     SeenBanners,
 )
 from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord, BidRecorder
-from adloom.serving.auction.request import VisitorInfo
+from adloom.serving.auction.request import ServeQuery, VisitorInfo
 from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
 from adloom.serving.index.index import Index
 from adloom.serving.leases.reserve import Reserver
@@ -26,13 +26,19 @@ from adloom.targeting.context import Context
 TRIES_MAX: Final = 8  # Winners that could not be reserved; then the request stays unfilled.
 
 
-class AuctionOutcome(msgspec.Struct, frozen=True, gc=False):
-    """An auction whose winner, if there is one, is reserved."""
+class AuctionRequest(msgspec.Struct, gc=False):
+    """One request on its way to an answer."""
 
+    http: FastRequest
+    query: ServeQuery
+    index: Index
+    now: datetime
+    second: int
     auction: DecidedAuction
-    lease: int
-    record: BidRecord | None
-    needs_lookup: bool = False  # Depends on capped banners that were not looked up; nothing is reserved yet.
+    is_recorded: bool  # If the record still has headroom when it is answered.
+    seen: SeenBanners = NOTHING_KNOWN
+    lease: int = 0  # Of the winner that is reserved.
+    record: BidRecord | None = None
 
 
 class Auctioneer:
@@ -86,35 +92,27 @@ class Auctioneer:
     def find_capped_banners(self, market: Market, index: Index) -> CappedBanners:
         return self._capped.get(market.placements, index)
 
-    def reserve_winner(
-        self,
-        auction: DecidedAuction,
-        now: datetime,
-        second: int,
-        *,
-        is_recorded: bool,
-        seen: SeenBanners = NOTHING_KNOWN,
-    ) -> AuctionOutcome:
-        """Reserve the winner, or else the next best.
+    def reserve_winner(self, request: AuctionRequest, *, is_recorded: bool) -> bool:
+        """Reserve the winner, or else the next best, and write both into the request.
 
-        Stops where the next best depends on a capped banner that was not looked up.
+        Returns False if the next best depends on a capped banner that was not looked up: nothing is reserved then.
         """
-        tried = auction
-        record: BidRecord | None = None
+        auction, seen = request.auction, request.seen
+        looked_up = seen.unseen or auction.capped_banner_ids
         while True:
             if is_recorded:
                 # Before the reservation, which may exclude the winner's campaign.
-                record = self._record(tried, now, seen)
-            win = tried.win
+                request.record = self._record(auction, request.now, seen)
+            win = auction.win
             if win is None:
-                return AuctionOutcome(tried, 0, record)
-            lease = self._reserve(win.bidder, tried.cost, second)
+                return True
+            lease = self._reserve(win.bidder, auction.cost, request.second)
             if lease is not None:
-                return AuctionOutcome(tried, lease, record)
-            tried = self._rerun(tried, seen, unreserved=win.bidder.campaign_key)
-            looked_up = seen.unseen or auction.capped_banner_ids
-            if not seen.is_all and not set(tried.capped_banner_ids) <= set(looked_up):
-                return AuctionOutcome(tried, 0, None, needs_lookup=True)
+                request.lease = lease
+                return True
+            auction = request.auction = self._rerun(auction, seen, unreserved=win.bidder.campaign_key)
+            if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):
+                return False
 
     def rerun_with(self, auction: DecidedAuction, seen: SeenBanners) -> DecidedAuction:
         """Run the same auction again without the banners that the visitor has seen often enough."""

@@ -9,6 +9,7 @@ scan ends as soon as the next block can change neither the winner nor the second
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from operator import neg
 from typing import Final
 
@@ -27,7 +28,7 @@ from adloom.auction.price import (
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
-from adloom.serving.auction.bids.scan_plan import ScanStep
+from adloom.serving.auction.scan_plan import ScanStep
 from adloom.serving.index.bid_block import BidBlock, Bidder
 from adloom.targeting.context import Context
 
@@ -66,7 +67,7 @@ def decide(  # noqa: PLR0913 - all that a request is
 
     Banners that the visitor has seen often enough, and campaigns that could not be reserved, take no part.
     """
-    leader = _Leader(own_bids, seen_enough, unreserved)
+    leader = _Leader(own_bids is OwnBids.COUNT, seen_enough, unreserved)
     scanned = 0
     for bound, oldest, eligible_set, number, block, members, scorer_index, context_index in steps:
         if not bound:
@@ -92,29 +93,18 @@ def decide(  # noqa: PLR0913 - all that a request is
     return _build_win(leader.best, leader.ecpm, leader.runner_up, leader.second), scanned
 
 
+@dataclass(slots=True)
 class _Leader:
     """The best bid so far, and the best bid of another payer."""
 
-    __slots__ = (
-        "_is_counting_own",
-        "_payer",
-        "_seen_enough",
-        "_unreserved",
-        "best",
-        "ecpm",
-        "runner_up",
-        "second",
-    )
-
-    def __init__(self, own_bids: OwnBids, seen_enough: Collection[int], unreserved: Collection[int]) -> None:
-        self._is_counting_own = own_bids is OwnBids.COUNT
-        self._seen_enough = seen_enough
-        self._unreserved = unreserved
-        self.best: Bidder | None = None
-        self.ecpm = NO_BID
-        self.runner_up: Bidder | None = None
-        self.second = NO_BID
-        self._payer: int | None = None  # Their own bids do not count as second.
+    is_counting_own: bool
+    seen_enough: Collection[int]
+    unreserved: Collection[int]
+    best: Bidder | None = None
+    ecpm: int = NO_BID
+    runner_up: Bidder | None = None
+    second: int = NO_BID
+    payer: int | None = None  # Its other bids do not count as second.
 
     def can_skip(self, block: BidBlock, scorer: RankedScorer) -> bool:
         """Whether no bid of a ranked block can change anything."""
@@ -129,9 +119,9 @@ class _Leader:
         """Compare the bids of a block, as long as they can change anything."""
         if scorer.ranked is not None:
             eligible = self._compare_ranked(block, eligible, scorer.ranked)
-        best, best_ecpm, payer = self.best, self.ecpm, self._payer
+        best, best_ecpm, payer = self.best, self.ecpm, self.payer
         runner_up, second = self.runner_up, self.second
-        seen_enough, unreserved = self._seen_enough, self._unreserved
+        seen_enough, unreserved = self.seen_enough, self.unreserved
         ctr_max, bidders, worths, payers = scorer.ctr_max, block.bidders, block.worths, block.payers
         floor_min = block.floor_min
         is_simple = floor_min == block.floor_max and not seen_enough and not unreserved
@@ -167,7 +157,7 @@ class _Leader:
                     if best is not None and its_payer != payer:
                         second, runner_up = best_ecpm, best
                     best, best_ecpm = bidders[position], ecpm
-                    payer = None if self._is_counting_own else its_payer
+                    payer = None if self.is_counting_own else its_payer
                 elif its_payer != payer:
                     if ecpm > second:
                         second, runner_up = ecpm, bidders[position]
@@ -178,7 +168,7 @@ class _Leader:
                     # Equal bids of the lane are of younger campaigns: they change nothing.
                     next_lower = bisect_right(worths, -worth, lo=position, hi=end, key=neg)
                     mask = mask >> next_lower << next_lower
-        self.best, self.ecpm, self._payer = best, best_ecpm, payer
+        self.best, self.ecpm, self.payer = best, best_ecpm, payer
         self.runner_up, self.second = runner_up, second
 
     def _compare_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
@@ -193,9 +183,9 @@ class _Leader:
             if most < block.floor_min or (most <= self.second and most < self.ecpm):
                 break  # The rest is lower.
             mask = mine & members
-            if self._payer is not None and most < self.ecpm:
+            if self.payer is not None and most < self.ecpm:
                 # The payer's bids here can neither win nor count as second.
-                mask &= ~block.own_bids.get(self._payer, 0)
+                mask &= ~block.own_bids.get(self.payer, 0)
             while mask:
                 lowest = mask & -mask
                 position = lowest.bit_length() - 1
@@ -208,16 +198,16 @@ class _Leader:
         return eligible ^ mine
 
     def _compare_one(self, one: Bidder, ecpm: int) -> None:
-        if one.banner_key in self._seen_enough or one.campaign_key in self._unreserved:
+        if one.banner_key in self.seen_enough or one.campaign_key in self.unreserved:
             return
         if ecpm < one.floor or not ecpm:
             return
-        best, payer = self.best, self._payer
+        best, payer = self.best, self.payer
         if best is None or ecpm > self.ecpm or (ecpm == self.ecpm and one.seniority < best.seniority):
             if best is not None and one.payer != payer:
                 self.second, self.runner_up = self.ecpm, best
             self.best, self.ecpm = one, ecpm
-            self._payer = None if self._is_counting_own else one.payer
+            self.payer = None if self.is_counting_own else one.payer
         elif one.payer != payer and ecpm > self.second:
             self.second, self.runner_up = ecpm, one
 

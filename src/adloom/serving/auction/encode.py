@@ -2,11 +2,10 @@
 
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, OpaqueId
+from adloom.core.ids import OpaqueId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge, pack_terms
 from adloom.events.log.served_encoder import ServedEventEncoder
@@ -15,6 +14,7 @@ from adloom.serving.auction.request import NO_USER_TEXT
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import IndexedPlacement
+from adloom.serving.index.rendered_banner import unpack_ids
 
 RENDERED_MAX: Final = 4_096
 
@@ -57,7 +57,7 @@ class AdEncoder:
 
     def _render(self, win: WinningBid, cost: Micros, placement: IndexedPlacement) -> RenderedWin:
         bidder = win.bidder
-        banner_id, campaign_id = UUID(bytes=bidder.pair[:16]), UUID(bytes=bidder.pair[16:])
+        banner_id, campaign_id = unpack_ids(bidder.pair)
         return RenderedWin(
             placement,
             pack_terms(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
@@ -69,9 +69,9 @@ class AdEncoder:
                 format_price(win.final),
             ),
             ServedEventEncoder(
-                banner_id=BannerId(banner_id),
+                banner_id=banner_id,
                 placement_id=placement.id,
-                campaign_id=CampaignId(campaign_id),
+                campaign_id=campaign_id,
                 placement_type=placement.type,
                 final_price=win.final,
                 winning_ecpm=win.ecpm,

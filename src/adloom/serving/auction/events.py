@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.core.errors import BannerNotFoundError, FieldProblem, ValidationFailedError
+from adloom.core.errors import BannerNotFoundError, wrong_field
 from adloom.core.ids import NO_USER, BannerId, CampaignId, PlacementId
 from adloom.events.ingest.accept import (
     ClickRequest,
@@ -121,7 +121,7 @@ class AuctionedAds:
         if len(places) != 1:
             where = "several placements" if places else "no placement"
             message = f"This ad takes part in auctions on {where}: give the trackingToken of its offer."
-            raise ValidationFailedError(message, errors=[FieldProblem("trackingToken", message)])
+            raise wrong_field("trackingToken", message, message)
         return places[0]
 
     def _drop_stale(self, index: Index) -> None:

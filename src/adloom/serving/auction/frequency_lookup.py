@@ -218,7 +218,6 @@ class FrequencyLookup:
         return self._away_until > 0.0 and asyncio.get_running_loop().time() < self._away_until
 
     async def _run(self) -> None:
-        """Look up until no request waits."""
         try:
             while self._waiting:
                 await self._collect()

@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 
 from adloom.auction.bid import OwnBids
 from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
-from adloom.serving.auction.bids.scan_plan import BlockRef, ScanPlan
-from adloom.serving.auction.bids.top_bids import TOP_BIDS_MAX, TopBids, build_top_bids
 from adloom.serving.auction.decide import NO_KEYS, WinningBid, decide
+from adloom.serving.auction.scan_plan import TOP_BIDS_MAX, BlockRef, ScanPlan, TopBids, build_top_bids
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index.bid_block import BidBlock, rank_blocks
@@ -60,7 +59,6 @@ class Market:
         self._until = self._since
 
     def refresh(self, now: datetime) -> None:
-        """Apply schedules as of now."""
         current = [self._states.get(placement, now) for placement in self.placements]
         self._inquiries = self._states.inquiries
         if current != self._current_states:

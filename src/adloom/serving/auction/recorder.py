@@ -6,26 +6,23 @@ only so many bytes a second, since a market of thousands has kilobytes of bids.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
-from adloom.core.ids import BannerId, CampaignId, OpaqueId, RequestId
+from adloom.core.ids import OpaqueId, RequestId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
-from adloom.serving.auction.record.bid_record import BidRecord
-from adloom.serving.auction.request import LAST_PURCHASE_DAYS, ServeQuery, describe_context
-from adloom.serving.auction.result_cache import DecidedAuction
+from adloom.serving.auction.auctioneer import AuctionRequest
+from adloom.serving.auction.bid_record import BidRecord
+from adloom.serving.auction.request import LAST_PURCHASE_DAYS, describe_context
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import IndexedPlacement
+from adloom.serving.index.rendered_banner import unpack_ids
 from adloom.targeting.context import Context
 
-PAIRS_CACHED_MAX: Final = 4_096
 CONTEXTS_CACHED_MAX: Final = 1_024
 BURST_SECONDS: Final = 0.25  # A burst of so many seconds' bytes delays other requests by some milliseconds.
 BATCH_SECONDS: Final = 0.02  # A crash loses no more than that.
@@ -35,17 +32,6 @@ EXAMINED_BYTES: Final = 8  # What it costs to examine a candidate, in published 
 Publish = Callable[[bytes], object]
 PublishPair = Callable[[bytes, bytes], object]
 PublishAll = Callable[[Sequence[bytes]], object]
-
-
-class FinishedAuction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is recorded of an auction besides its bids."""
-
-    auction_id: OpaqueId
-    query: ServeQuery
-    auction: DecidedAuction
-    won_on: IndexedPlacement | None
-    scoring_version: int
-    now: datetime
 
 
 class AuctionRecorder:
@@ -95,14 +81,22 @@ class AuctionRecorder:
         self.left_out += 1
         return False
 
-    def record(self, finished: FinishedAuction, record: BidRecord, served: bytes | None) -> None:
+    def record(
+        self,
+        request: AuctionRequest,
+        auction_id: OpaqueId,
+        won_on: IndexedPlacement | None,
+        served: bytes | None,
+        *,
+        scoring_version: int,
+    ) -> None:
         """Publish an auction with all its bids; `served` is the entry of its offer, if there is a winner."""
+        record = request.record
+        assert record is not None, "its bids were recorded before the winner was reserved"
         self._headroom -= ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count
         self.recorded += 1
-        self._publish_pair(
-            served or encode_event(Unsold(held_at=finished.now)),
-            encode_event(_build_auctioned(finished, record)),
-        )
+        auctioned = _build_auctioned(request, record, auction_id, won_on, scoring_version)
+        self._publish_pair(served or encode_event(Unsold(held_at=request.now)), encode_event(auctioned))
 
 
 class BatchingPublisher:
@@ -125,21 +119,27 @@ class BatchingPublisher:
             self._publish_all(entries)
 
 
-def _build_auctioned(finished: FinishedAuction, record: BidRecord) -> Auctioned:
-    auction, query = finished.auction, finished.query
+def _build_auctioned(
+    request: AuctionRequest,
+    record: BidRecord,
+    auction_id: OpaqueId,
+    won_on: IndexedPlacement | None,
+    scoring_version: int,
+) -> Auctioned:
+    auction, query = request.auction, request.query
     win, market = auction.win, auction.market.placements
     named = None if query.placement is None else market[0]
     return Auctioned(
-        auction_id=RequestId(UUID(bytes=finished.auction_id.bytes)),
+        auction_id=RequestId(UUID(bytes=auction_id.bytes)),
         user_id=UUID(query.user),
         placement_id=None if named is None else named.id,
         placement_type=market[0].type,
-        held_at=finished.now,
+        held_at=request.now,
         context=_describe(auction.input.contexts[0], query.visitor.last_purchase_days),
-        scoring=(finished.won_on or market[0]).scoring,
-        scoring_version=finished.scoring_version,
+        scoring=(won_on or market[0]).scoring,
+        scoring_version=scoring_version,
         floor=_find_floor(named) if win is None else win.bidder.floor,
-        winner=None if win is None or finished.won_on is None else _build_winner(win, finished.won_on),
+        winner=None if win is None or won_on is None else _build_winner(win, won_on),
         bid_count=record.bid_count,
         bids=record.bids if win is None else record.bids_with_winner(),
         removed=record.removed,
@@ -148,7 +148,7 @@ def _build_auctioned(finished: FinishedAuction, record: BidRecord) -> Auctioned:
 
 
 def _build_winner(win: decide.WinningBid, won_on: IndexedPlacement) -> AuctionWin:
-    banner_id, campaign_id = _ids_of(win.bidder.pair)
+    banner_id, campaign_id = unpack_ids(win.bidder.pair)
     return AuctionWin(
         banner_id=banner_id,
         campaign_id=campaign_id,
@@ -163,11 +163,6 @@ def _find_floor(placement: IndexedPlacement | None) -> Micros:
     """Return the floor of a placement that was asked for by slug, if it has bids."""
     blocks = () if placement is None else placement.blocks
     return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))
-
-
-@lru_cache(PAIRS_CACHED_MAX)
-def _ids_of(pair: bytes) -> tuple[BannerId, CampaignId]:
-    return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))
 
 
 @lru_cache(CONTEXTS_CACHED_MAX)

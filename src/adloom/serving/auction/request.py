@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from adloom.auction.score import Signals
-from adloom.core.errors import FieldProblem, ValidationFailedError
+from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.ids import NO_USER
 from adloom.runtime.http.body import BodyDecoder
 from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, parse_overrides
@@ -135,8 +135,7 @@ def describe_context(context: Context) -> dict[str, str]:
 def _parse_days(days: str) -> int:
     if days.isascii() and days.isdecimal() and len(days) <= DAYS_DIGITS_MAX:
         return int(days)
-    problem = FieldProblem(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
-    raise ValidationFailedError(f"{problem.field} {problem.message}.", errors=[problem])
+    raise wrong_field(_WITHIN + LAST_PURCHASE_DAYS, "must be a whole number of days, such as 7")
 
 
 def _type_error(user_context: Mapping[str, Any]) -> ValidationFailedError:

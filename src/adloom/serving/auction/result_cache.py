@@ -11,11 +11,11 @@ from typing import Final
 
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
+from adloom.serving.auction.bid_record import AuctionInput, BidRecord
 from adloom.serving.auction.decide import WinningBid, offer_cost
 from adloom.serving.auction.encode import RenderedWin
 from adloom.serving.auction.frequency_lookup import BannerKeys
 from adloom.serving.auction.market import Market
-from adloom.serving.auction.record.bid_record import AuctionInput, BidRecord
 from adloom.serving.auction.request import VisitorInfo
 from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.request.context import LocalTime

@@ -52,7 +52,6 @@ class CapCounts:
     async def read(
         self, connection: Connection, caps: Mapping[int, Caps], now: datetime
     ) -> dict[int, LifetimeCounts]:
-        """Return the counts of all campaigns with caps."""
         if not caps:
             return {}
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -81,7 +80,6 @@ class CapCounts:
 
 
 async def read_counts(connection: Connection, keys: Sequence[int]) -> dict[int, LifetimeCounts]:
-    """Return the lifetime counts of some campaigns."""
     return await _counts(connection, COUNTS_SINCE, keys, EVER)
 
 

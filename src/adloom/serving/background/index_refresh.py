@@ -24,7 +24,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.background.cap_counts import CapCounts
 from adloom.serving.eligibility.caps import CapTracker
-from adloom.serving.eligibility.exclusions import Exclusions
+from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
 from adloom.serving.index.compile import Interner, compile_placement
@@ -89,7 +89,6 @@ class IndexRefresher:
         return None if self._checked_at is None else now - self._checked_at
 
     async def run(self) -> None:
-        """Keep the index up to date until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._listen())
             while True:
@@ -134,8 +133,10 @@ class IndexRefresher:
                     version=version,
                     gone=(),
                     placements=placements,
-                    banner_ids=await _add_ids(IdSet(), store.iter_banner_ids(connection, None)),
-                    campaign_ids=await _add_ids(IdSet(), store.iter_campaign_ids(connection, None)),
+                    banner_ids=await _add_ids(IdSet(), store.iter_ids(connection, store.BANNER_IDS, None)),
+                    campaign_ids=await _add_ids(
+                        IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)
+                    ),
                 )
             await self._swap(index, states, now)
         self._rebuilt_at = now
@@ -153,10 +154,10 @@ class IndexRefresher:
                 gone=touched.placement_keys,
                 placements=placements,
                 banner_ids=await _add_ids(
-                    index.banner_ids, store.iter_banner_ids(connection, touched.banner_keys)
+                    index.banner_ids, store.iter_ids(connection, store.BANNER_IDS, touched.banner_keys)
                 ),
                 campaign_ids=await _add_ids(
-                    index.campaign_ids, store.iter_campaign_ids(connection, touched.campaign_keys)
+                    index.campaign_ids, store.iter_ids(connection, store.CAMPAIGN_IDS, touched.campaign_keys)
                 ),
             )
         await self._swap(newer, states, now)

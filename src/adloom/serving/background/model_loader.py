@@ -66,7 +66,6 @@ class ModelLoader:
         return 0.0 if learned_at is None else (self._clock.now() - learned_at).total_seconds()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Load every published model until stopped."""
         listening = Subscription(
             self._valkey, MODEL_NOTICES, heard=lambda _: self._published.set(), began=self._published.set
         )

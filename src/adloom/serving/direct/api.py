@@ -20,9 +20,8 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder
+from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
-from adloom.serving.direct.served_events import ServedEventPublisher
 from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.decide import iter_eligible
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates, RenderedOffer

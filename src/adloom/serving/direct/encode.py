@@ -1,15 +1,21 @@
-"""From offers to the bytes of an answer: ids, tokens and times between parts that were encoded before."""
+"""From offers to the bytes of an answer, and to the event log; no answer waits for the log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import IdSource, OpaqueId
+from adloom.core.ids import IdSource, OpaqueId, RequestId
 from adloom.events.ingest.token import SLOT_MAX, TokenSigner
+from adloom.events.log.event import Served, encode_event
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.eligibility.placement_state import RenderedOffer
 from adloom.serving.index.index import IndexedPlacement
+from adloom.serving.index.rendered_banner import unpack_ids
+from adloom.serving.request.context import USER_ID
+from adloom.serving.request.overrides import parse_query
 
 NO_LEASES: Final = (0,) * (SLOT_MAX + 1)
 _MILLISECONDS = tuple(b".%03dZ" % millisecond for millisecond in range(1000))
@@ -90,3 +96,46 @@ class MillisecondStamp:
             self._second = second
             self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
         return self._written + _MILLISECONDS[moment.microsecond // 1000]
+
+
+Publish = Callable[[bytes], object]
+
+
+class ServedEventPublisher:
+    """Publishes every offer of every answer; `publish` takes an encoded event and does not wait."""
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+
+    def publish(  # noqa: PLR0913 - all that an offer is of
+        self,
+        request: FastRequest,
+        placement: IndexedPlacement,
+        offers: Sequence[RenderedOffer],
+        *,
+        request_id: OpaqueId,
+        now: datetime,
+        user_id: UUID | None,
+    ) -> None:
+        """Publish the offers of an answer; a HEAD request was offered nothing."""
+        if not offers or request.method == b"HEAD":
+            return
+        served_to = user_id or _parse_user(request.query)
+        in_request = RequestId(UUID(bytes=request_id.bytes))
+        for slot, offer in enumerate(offers):
+            banner_id, campaign_id = unpack_ids(offer.candidate.pair)
+            served = Served(
+                request_id=in_request,
+                slot=slot,
+                banner_id=banner_id,
+                placement_id=placement.id,
+                campaign_id=campaign_id,
+                placement_type=placement.type,
+                served_at=now,
+                user_id=served_to,
+            )
+            self._publish(encode_event(served))
+
+
+def _parse_user(query: bytes) -> UUID | None:
+    return parse_query(query).user_id if USER_ID in query else None

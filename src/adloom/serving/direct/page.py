@@ -38,7 +38,6 @@ def dedupe_banners(candidates: Iterable[Candidate], *, at_most: int) -> list[Can
 
 
 def fill_page(choices: Sequence[PageChoice]) -> list[list[Candidate]]:
-    """Fill the slots of all placements together."""
     holders = _match_banners(choices)
     page: list[list[Candidate]] = []
     for number, choice in enumerate(choices):

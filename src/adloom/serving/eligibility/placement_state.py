@@ -16,8 +16,14 @@ import msgspec
 
 from adloom.events.ingest.token import pack_charge, pack_terms
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.eligible_set import ChangeCounter, EligibleSet
-from adloom.serving.eligibility.exclusions import ExcludedCampaigns, Exclusions, Ranks, rank_campaigns
+from adloom.serving.eligibility.eligible_set import (
+    ChangeCounter,
+    EligibleSet,
+    ExcludedCampaigns,
+    Exclusions,
+    Ranks,
+    rank_campaigns,
+)
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
 from adloom.serving.index.index import Candidate, HasBlocks, Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import encode_ids
@@ -129,7 +135,6 @@ class PlacementStates:
         self._mark(self._excluded.change(source, changes))
 
     def find_reason(self, campaign_key: int) -> str | None:
-        """Return why a campaign is excluded, or None."""
         return self._excluded.find_reason(campaign_key, (CAPS, BUDGETS))
 
     def take_requested(self) -> list[int]:
@@ -179,7 +184,6 @@ class PlacementStates:
             self._forget_campaigns(self._by_key.pop(key), keeping={})
 
     def get(self, placement: IndexedPlacement, now: datetime) -> PlacementState:
-        """Return the state of a placement at a moment."""
         state = self._by_key.get(placement.key)
         if state is None or state.placement is not placement:
             state = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
@@ -224,7 +228,6 @@ class PlacementStates:
                 eligible_set.mark(campaign_key, is_out=is_out)
 
     def _forget_campaigns(self, state: PlacementState, *, keeping: Ranks) -> None:
-        """Forget the campaigns of a state that was replaced."""
         for campaign_key in state.ranks.keys() - keeping.keys():
             placements = self._placements.get(campaign_key, set())
             placements.discard(state.placement.key)

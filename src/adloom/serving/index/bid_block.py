@@ -2,6 +2,11 @@
 
 How a bid per click compares to one per impression depends on the request. So each block has a lane for either
 kind, in which the highest bid comes first for every request with one CTR for all ads.
+
+A policy may know the strength of an ad, which is the same in every request. Then the eCPM of a bid lies within a
+range of its cap, `worth * strength`: bids per click are ranked before any request, in chunks in the order of their
+caps, and a search for the highest stops where no cap can reach it. A ranking depends on the model, so it is built again
+in the background when the model changes; a block without a ranking is searched bid by bid.
 """
 
 # pure
@@ -13,14 +18,85 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from adloom.auction.bid import BidType, Ctr, Quality, payer_of
-from adloom.auction.price import ecpm_of, worth_of
-from adloom.auction.score import AdFormat, Strengths, rate_quality
+from adloom.auction.price import PER_CLICK, ecpm_of, worth_of
+from adloom.auction.score import AdFeatures, AdFormat, Strengths, rate_quality
 from adloom.core.money import Micros
-from adloom.serving.index.ctr_ranking import CtrRanking, build_ranking
 from adloom.serving.index.index import Block, Candidate
 from adloom.serving.index.rendered_banner import build_destination, encode_members
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_in_steps
+
+CHUNK_BIDS: Final = 32
+BIDS_A_STEP: Final = 64
+
+
+class RankedChunk(NamedTuple):
+    """Bids of a block with neighbouring caps."""
+
+    top: float  # Highest cap.
+    bottom: float
+    worth_min: int
+    members: int
+
+
+class CtrRanking(NamedTuple):
+    """The bids per click of a block in chunks, the highest caps first; caps and strengths by position."""
+
+    members: int
+    chunks: Sequence[RankedChunk]
+    caps: Sequence[float]
+    strengths: Sequence[float]
+    worth_max: int
+    per_impression: Micros  # The highest eCPM of the bids per impression of the block.
+
+    def max_ecpm(self, cap: float, high: float) -> int:
+        """Return an eCPM that no bid with this cap exceeds, by the upper end of a range."""
+        return int((cap * high + self.worth_max) / PER_CLICK) + 1
+
+    def min_ecpm(self, chunk: RankedChunk, low: float, ctr_max: Ctr) -> int:
+        """Return an eCPM that every bid of a chunk reaches, by the lower end of a range."""
+        within = min(chunk.worth_min * ctr_max, chunk.bottom * low - self.worth_max)
+        return int(within / PER_CLICK) - 1
+
+
+def build_ranking(
+    ads: Sequence[AdFeatures],
+    worths: Sequence[int],
+    lane: range,
+    *,
+    per_impression: Micros,
+    strengths: Strengths,
+) -> Generator[None, None, CtrRanking]:
+    """Rank the bids of a lane, with pauses; the first has the highest worth."""
+    strong, caps = array("d", bytes(8 * lane.stop)), array("d", bytes(8 * lane.stop))
+    for position in lane:
+        if position % BIDS_A_STEP == 0:
+            yield
+        strong[position] = strengths.compute_strength(ads[position])
+        caps[position] = worths[position] * strong[position]
+    ranked = sorted(lane, key=caps.__getitem__, reverse=True)
+    yield
+    return CtrRanking(
+        members=(1 << lane.stop) - (1 << lane.start),
+        chunks=tuple(
+            _build_chunk(worths, caps, ranked[start : start + CHUNK_BIDS])
+            for start in range(0, len(ranked), CHUNK_BIDS)
+        ),
+        caps=caps,
+        strengths=strong,
+        worth_max=worths[lane.start],
+        per_impression=per_impression,
+    )
+
+
+def _build_chunk(worths: Sequence[int], caps: Sequence[float], positions: Sequence[int]) -> RankedChunk:
+    return RankedChunk(
+        top=caps[positions[0]],
+        bottom=caps[positions[-1]],
+        worth_min=min(worths[position] for position in positions),
+        members=sum(1 << position for position in positions),
+    )
+
 
 # Most auctions are decided among so few; their bitmaps are short.
 FIRST_BIDDERS_MAX: Final = 128

@@ -62,7 +62,6 @@ class Interner:
 
 
 def compile_index(snapshot: Snapshot) -> Index:
-    """Compile a whole catalog at once."""
     shared = Interner()
     rows = group_rows(snapshot.placements, snapshot.assignments)
     return replace_placements(
@@ -78,7 +77,6 @@ def compile_index(snapshot: Snapshot) -> Index:
 def group_rows(
     placements: Iterable[PlacementRow], assignments: Iterable[AssignmentRow]
 ) -> list[PlacementRows]:
-    """Group assignments by placement."""
     by_placement: dict[int, list[AssignmentRow]] = {}
     for assignment in assignments:
         by_placement.setdefault(assignment.placement_key, []).append(assignment)
@@ -152,7 +150,6 @@ class _PlacementParts:
         return pair
 
     def add_limits(self, row: AssignmentRow, candidate: Candidate) -> None:
-        """Record what limits a candidate's campaign."""
         if row.caps is not None:
             self.caps[row.campaign_key] = row.caps
         if candidate.is_leased and row.campaign_key not in self.terms:

@@ -73,9 +73,7 @@ class HasBlocks(Protocol):
     """Anything with candidates in blocks."""
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """Its candidates."""
-        ...
+    def blocks(self) -> tuple[Block, ...]: ...
 
 
 class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):

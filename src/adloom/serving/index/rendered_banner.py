@@ -7,12 +7,17 @@ puts the parts together: `{"id", "campaignId", <creative>, <placing>, …}`.
 # pure
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
 from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID
 
 import msgspec
 
+from adloom.core.ids import BannerId, CampaignId
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
+
+PAIRS_CACHED_MAX: Final = 4_096
 
 _IDS = '{{"id":"{}-{}-{}-{}-{}","campaignId":"{}-{}-{}-{}-{}",'
 _GROUPS = tuple(
@@ -33,7 +38,6 @@ _decode_destination = msgspec.json.Decoder(_Destination).decode
 
 
 def encode_placement_head(row: PlacementRow) -> bytes:
-    """Encode the beginning of every answer of a placement."""
     placement = {
         "id": row.id,
         "slug": row.slug,
@@ -67,7 +71,6 @@ def encode_creative(row: AssignmentRow) -> bytes:
 
 
 def encode_placing(row: AssignmentRow) -> bytes:
-    """Encode what an offer says of its place."""
     return encode_members(
         {
             "displayOrder": row.display_order,
@@ -80,6 +83,11 @@ def encode_placing(row: AssignmentRow) -> bytes:
 def pack_ids(banner_id: UUID, campaign_id: UUID) -> bytes:
     """Pack the two ids that tell the assignments of a placement apart."""
     return banner_id.bytes + campaign_id.bytes
+
+
+@lru_cache(PAIRS_CACHED_MAX)
+def unpack_ids(pair: bytes) -> tuple[BannerId, CampaignId]:
+    return BannerId(UUID(bytes=pair[:16])), CampaignId(UUID(bytes=pair[16:]))
 
 
 def encode_ids(pair: bytes) -> bytes:
@@ -100,7 +108,6 @@ def encode_members(thing: dict[str, object]) -> bytes:
 
 
 def build_destination(row: AssignmentRow) -> str | None:
-    """Return where a click leads, with its UTM parameters."""
     if row.cta_url is None:
         return None
     return add_parameters(

@@ -16,7 +16,6 @@ SLICE_SECONDS = 0.001
 
 
 def run_steps(steps: Steps[T]) -> T:
-    """Run all steps at once."""
     while True:
         try:
             next(steps)

@@ -35,15 +35,15 @@ Rules = tuple[Rule, ...] | None  # None: a rule cannot be read.
 Frequency = tuple[FrequencyLimit, ...]
 
 
-class _Query(msgspec.Struct, frozen=True):
+class CatalogQuery(msgspec.Struct, frozen=True):
     """A query for everything, and one for some keys: a single one for both would be planned badly."""
 
     everything: str
     among: str
 
 
-def _build_query(sql: str, among: str) -> _Query:
-    return _Query(sql.format(among="true"), sql.format(among=among))
+def _build_query(sql: str, among: str) -> CatalogQuery:
+    return CatalogQuery(sql.format(among="true"), sql.format(among=among))
 
 
 OLDEST_CHANGE = "SELECT coalesce(min(version), 0) FROM catalog_changes"
@@ -171,7 +171,6 @@ async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKey
 
 
 async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
-    """Read placements, each with its assignments."""
     waiting: dict[int, PlacementRow] = {}
     async for records in _iter_batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
         waiting |= {record["key"]: msgspec.convert(dict(record), PlacementRow) for record in records}
@@ -191,18 +190,13 @@ async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[
         yield PlacementRows(placement, [])
 
 
-async def iter_banner_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
-    async for records in _iter_batches(connection, BANNER_IDS, keys, size=IDS_A_BATCH):
-        yield [record[0] for record in records]
-
-
-async def iter_campaign_ids(connection: Connection, keys: Keys) -> AsyncGenerator[list[UUID]]:
-    async for records in _iter_batches(connection, CAMPAIGN_IDS, keys, size=IDS_A_BATCH):
+async def iter_ids(connection: Connection, query: CatalogQuery, keys: Keys) -> AsyncGenerator[list[UUID]]:
+    async for records in _iter_batches(connection, query, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
 
 
 async def _iter_batches(
-    connection: Connection, query: _Query, keys: Keys, *, size: int
+    connection: Connection, query: CatalogQuery, keys: Keys, *, size: int
 ) -> AsyncGenerator[list[Record]]:
     if keys is None:
         cursor = await connection.cursor(query.everything)

@@ -3,6 +3,7 @@
 # pure
 
 import math
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage
@@ -35,71 +36,44 @@ REASON_BY_VERDICT: Final = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class CampaignLease:
     """What this process may spend of one campaign's budget."""
 
-    __slots__ = (
-        "due_at",
-        "ends_second",
-        "is_ending",
-        "is_gated",
-        "is_leaving",
-        "is_needed",
-        "is_recalled",
-        "is_touched",
-        "is_urgent",
-        "left",
-        "low",
-        "number",
-        "offered_second",
-        "offers",
-        "pending",
-        "placements",
-        "rate",
-        "rated_at",
-        "reason",
-        "repeat_seconds",
-        "report",
-        "sent_at",
-        "terms",
-        "unreported",
-        "verdict",
-        "wait_seconds",
-        "was_turned_away",
-    )
-
-    def __init__(self, terms: LeaseTerms) -> None:
-        self.terms = terms
-        self.placements: set[int] = set()
-        self.report = 0
-        self.reason: str | None = None  # Why it is excluded; None: it may be offered.
-        self.rate = 0.0  # Offers a second, including those that could not be made.
-        self.rated_at = 0.0
-        self.is_leaving = False  # The index no longer has it.
-        self.reset()
+    terms: LeaseTerms
+    placements: set[int] = field(default_factory=set[int])
+    report: int = 0
+    reason: str | None = None  # Why it is excluded; None: it may be offered.
+    rate: float = 0.0  # Offers a second, including those that could not be made.
+    rated_at: float = 0.0
+    is_leaving: bool = False  # The index no longer has it.
+    # Of the lease and its reports: forgotten with their session.
+    number: int = 0
+    left: int = 0
+    low: int = 0  # With no more than this left, ask.
+    ends_second: int = 0
+    offered_second: int = 0
+    unreported: dict[int, int] = field(default_factory=dict[int, int])
+    pending: LeaseUsage | None = None
+    sent_at: float = 0.0
+    repeat_seconds: float = 0.0
+    verdict: BudgetVerdict | None = None
+    offers: int = 0  # Since the rate was last updated.
+    due_at: float | None = None
+    is_gated: bool = False  # It asks again only if the campaign is requested.
+    was_turned_away: bool = False  # By the answer to its last report.
+    is_needed: bool = False  # A visitor missed it.
+    is_ending: bool = False  # Return all that is left.
+    is_recalled: bool = False  # Return all that is not needed at once.
+    is_touched: bool = False
+    is_urgent: bool = False
+    wait_seconds: float = WAIT_SECONDS_MIN
 
     def reset(self) -> None:
         """Forget the lease and its reports: the session that they belong to is over."""
-        self.number: int = 0
-        self.left = 0
-        self.low = 0  # With no more than this left, ask.
-        self.ends_second = 0
-        self.offered_second = 0
-        self.unreported: dict[int, int] = {}
-        self.pending: LeaseUsage | None = None
-        self.sent_at = 0.0
-        self.repeat_seconds = 0.0
-        self.verdict: BudgetVerdict | None = None
-        self.offers = 0  # Since the rate was last updated.
-        self.due_at: float | None = None
-        self.is_gated = False  # It asks again only if the campaign is requested.
-        self.was_turned_away = False  # By the answer to its last report.
-        self.is_needed = False  # A visitor missed it.
-        self.is_ending = False  # Return all that is left.
-        self.is_recalled = False  # Return all that is not needed at once.
-        self.is_touched = False
-        self.is_urgent = False
-        self.wait_seconds = WAIT_SECONDS_MIN
+        fresh = CampaignLease(self.terms)
+        for name in OF_A_SESSION:
+            setattr(self, name, getattr(fresh, name))
 
     def can_offer(self, second: int) -> bool:
         """Whether the price of an offer is left."""
@@ -121,9 +95,8 @@ class CampaignLease:
         lease = 0 if has_ended and not is_over else self.number
         want = NOTHING if is_over else Micros(self._offers_wanted() * cost)
         self.left = min(self.left, want)
-        self.is_needed |= self.left < cost and bool(
-            self.unreported
-        )  # It was offered just now, so it would be again.
+        # It was offered just now, so it would be again.
+        self.is_needed |= self.left < cost and bool(self.unreported)
         self.report += 1
         self.pending = LeaseUsage(
             session=session,
@@ -160,7 +133,6 @@ class CampaignLease:
             self.is_ending = True
 
     def mark_satisfied(self) -> None:
-        """Note that offers can be made again."""
         self.is_needed = False
         self.is_gated = False
         self.was_turned_away = False
@@ -196,3 +168,7 @@ class CampaignLease:
             needed = max(1, math.ceil(self.rate * RECALLED_SECONDS))
             return min(needed, self.left // self.terms.cost)
         return max(OFFERS_MIN, int(self.rate * LEASE_SECONDS))
+
+
+_KEPT: Final = {"terms", "placements", "report", "reason", "rate", "rated_at", "is_leaving"}
+OF_A_SESSION: Final = tuple(one.name for one in fields(CampaignLease) if one.name not in _KEPT)

@@ -41,8 +41,8 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
-from adloom.serving.leases.demand import Demand
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.registry import Demand
 
 BATCH_MAX: Final = 500
 BATCHES_A_TURN_MAX: Final = 4

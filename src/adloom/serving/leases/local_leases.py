@@ -24,8 +24,7 @@ from adloom.serving.leases.campaign_lease import (
     WAIT_SECONDS_MIN,
     CampaignLease,
 )
-from adloom.serving.leases.registry import LeaseRegistry, PlacementTerms
-from adloom.serving.leases.timers import LeaseTimers
+from adloom.serving.leases.registry import LeaseRegistry, LeaseTimers, PlacementTerms
 
 REPEAT_SECONDS: Final = 0.5  # An answer takes milliseconds: after this it is lost.
 REPEAT_SECONDS_MAX: Final = 2.0
@@ -82,7 +81,6 @@ class LocalLeases:
         return changes
 
     def list_excluded(self) -> dict[str, frozenset[int]]:
-        """Return the excluded campaigns by reason."""
         found: dict[str, set[int]] = {}
         for key, lease in self._leases.items():
             if lease.reason is not None:
@@ -149,7 +147,6 @@ class LocalLeases:
 
     @property
     def next_end(self) -> int | None:
-        """The second in which the next lease may end."""
         return self._timers.next_end
 
     def collect_reports(self, *, second: int, at: float, most: int, is_wanted: IsWanted) -> list[Report]:
@@ -257,7 +254,6 @@ class LocalLeases:
             self._timers.schedule(key, lease, at if lease.rate else self._timers.take_background_slot(at))
 
     def close(self, *, at: float) -> None:
-        """Stop offering, and return everything."""
         self.is_closing = True
         for key, lease in self._leases.items():
             self._set_reason(key, lease, BUDGET_PENDING)

@@ -1,9 +1,14 @@
-"""Which campaigns need leases, by key, by id and by advertiser, according to the index."""
+"""Which campaigns need leases, according to the index; when each has to report; which are in demand.
+
+An idle campaign costs nothing. An excluded campaign never comes up in a request: so each placement notes that it was
+requested, and a campaign without requests waits at its placements. `at` is a monotonic time.
+"""
 
 # pure
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
 
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.serving.index.rows import LeaseTerms
@@ -90,3 +95,104 @@ class LeaseRegistry:
         keys.discard(key)
         if not keys:
             del self._of_advertiser[lease.terms.advertiser_id]
+
+
+BACKGROUND_A_SECOND: Final = 5_000  # Campaigns that are not needed yet ask one after another.
+
+
+class LeaseTimers:
+    """Min-heaps of (due time, campaign). Entries may be stale; only one equal to `lease.due_at` counts."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int]] = []
+        self._repeats: list[tuple[float, int]] = []
+        self._ends: list[tuple[int, int]] = []
+        self._in_turn_at = 0.0
+
+    @property
+    def next_at(self) -> float | None:
+        return min((heap[0][0] for heap in (self._due, self._repeats) if heap), default=None)
+
+    @property
+    def next_end(self) -> int | None:
+        """The second in which the next lease may end."""
+        return self._ends[0][0] if self._ends else None
+
+    def schedule(self, key: int, lease: CampaignLease, at: float) -> None:
+        """Schedule a report, unless an earlier one is scheduled."""
+        if lease.due_at is None or at < lease.due_at:
+            self.reschedule(key, lease, at)
+
+    def reschedule(self, key: int, lease: CampaignLease, at: float) -> None:
+        """Schedule a report, and none before it."""
+        lease.due_at = at
+        heappush(self._due, (at, key))
+
+    def schedule_repeat(self, key: int, lease: CampaignLease, at: float) -> None:
+        """Repeat a report at a moment, unless it is answered before."""
+        lease.due_at = at
+        heappush(self._repeats, (at, key))
+
+    def take_background_slot(self, at: float) -> float:
+        """Return the next free moment for a campaign that can wait."""
+        turn_at = max(self._in_turn_at, at)
+        self._in_turn_at = turn_at + 1 / BACKGROUND_A_SECOND
+        return turn_at
+
+    def pop_due(self, at: float) -> Iterator[tuple[float, int]]:
+        while self._due and self._due[0][0] <= at:
+            yield heappop(self._due)
+
+    def pop_repeats(self, at: float) -> Iterator[tuple[float, int]]:
+        while self._repeats and self._repeats[0][0] <= at:
+            yield heappop(self._repeats)
+
+    def schedule_end(self, key: int, second: int) -> None:
+        heappush(self._ends, (second, key))
+
+    def pop_ended(self, second: int, *, most: int) -> Iterator[tuple[int, int]]:
+        for _ in range(most):
+            if not self._ends or self._ends[0][0] > second:
+                return
+            yield heappop(self._ends)
+
+    def clear(self) -> None:
+        self._due.clear()
+        self._repeats.clear()
+        self._ends.clear()
+
+
+RECENT_SECONDS: Final = 2.0
+
+
+class Demand:
+    """Which placements were requested recently, and which campaigns wait for that."""
+
+    def __init__(self, placements_of: Callable[[int], Iterable[int]]) -> None:
+        self._placements_of = placements_of
+        self._asked_at: dict[int, float] = {}
+        self._waiting: dict[int, set[int]] = {}  # By placement.
+        self._at = 0.0
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def record_requests(self, placement_keys: Iterable[int], *, at: float) -> set[int]:
+        """Record requested placements, and return the campaigns that waited for them."""
+        self._at = at
+        found: set[int] = set()
+        for placement_key in placement_keys:
+            self._asked_at[placement_key] = at
+            found |= self._waiting.pop(placement_key, set())
+        return found
+
+    def is_requested(self, campaign_key: int) -> bool:
+        """Whether a campaign is in demand; if not, it waits for a request from now on."""
+        placement_keys = list(self._placements_of(campaign_key))
+        oldest = self._at - RECENT_SECONDS
+        if any(self._asked_at.get(key, oldest) > oldest for key in placement_keys):
+            return True
+        for key in placement_keys:
+            self._waiting.setdefault(key, set()).add(campaign_key)
+        return False

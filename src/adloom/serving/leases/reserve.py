@@ -22,13 +22,16 @@ class Reserver:
 
     def reserve(self, candidate: Candidate, cost: int, second: int) -> int | None:
         """Return the lease of an offer, 0 if it needs none, None if it cannot be reserved."""
-        if candidate.is_capped:
-            lease = self._reserve_under_cap(candidate, cost, second)
+        key, lease = candidate.campaign_key, 0
+        if candidate.is_capped and not self._caps.reserve(key, second=second):
+            lease = None
         elif candidate.is_leased:
-            lease = self._leases.reserve(candidate.campaign_key, cost, second)
-        else:
-            return 0
-        self._exclude_exhausted()
+            lease = self._leases.reserve(key, cost, second)
+            if lease is None and candidate.is_capped:
+                self._caps.release(key)
+        # Checked here too: on the path of every auction a call costs as much as the checks.
+        if self._leases.changes or self._caps.changes:
+            self._exclude_exhausted()
         return lease
 
     def reserve_all(self, offers: Sequence[RenderedOffer], second: int) -> ReservedOffers:

@@ -83,7 +83,6 @@ class ScriptlessRoutes:
         return [FastRoute(b"GET", PREFIX, is_prefix=True, handler=self.answer)]
 
     def answer(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Answer `GET /serve/{slug}.{form}`."""
         slug, _, form = request.path[len(PREFIX) :].rpartition(b".")
         answers = self._forms.get(form)
         return NO_SUCH_FORM if answers is None else answers(request, slug)

@@ -6,8 +6,8 @@ from datetime import datetime, time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from adloom.catalog.banner.model import COLOR_PATTERN
-from adloom.catalog.placement.model import SLUG_PATTERN
+from adloom.catalog.banner import COLOR_PATTERN
+from adloom.catalog.placement import SLUG_PATTERN
 from adloom.core.errors import ValidationFailedError
 from adloom.schedule.recurrence_rule import parse_recurrence
 from adloom.targeting.values import normalize_domain

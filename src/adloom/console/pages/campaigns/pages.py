@@ -7,7 +7,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.catalog.campaign.lifecycle import ALLOWED_MOVES, CampaignStatus
+from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, fetch_names
 from adloom.console.components.format import moment, money

@@ -19,11 +19,10 @@ from adloom.auction.price import (
     least_ecpm,
 )
 from adloom.auction.score import RankedScorer, Scorer
-from adloom.serving.auction.bids.scan_plan import ScanPlan, ScanStep
 from adloom.serving.auction.decide import NO_KEYS
+from adloom.serving.auction.scan_plan import ScanPlan, ScanStep
 from adloom.serving.eligibility.eligible_set import EligibleSet
-from adloom.serving.index.bid_block import BidBlock, Bidder, Lane
-from adloom.serving.index.ctr_ranking import CtrRanking
+from adloom.serving.index.bid_block import BidBlock, Bidder, CtrRanking, Lane
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 

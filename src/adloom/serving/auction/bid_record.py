@@ -1,8 +1,8 @@
-"""Records the bids of an auction, and why the others were removed, as the event log keeps them."""
+"""Records the bids of an auction as the event log keeps them, and names the step that removed each of the others."""
 
 # pure
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,22 +14,72 @@ from adloom.auction.score import Scorer
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import BidsUnderFloor, RemovedCandidates
-from adloom.serving.auction.bids.scan_plan import ScanPlan
+from adloom.schedule.schedule_window import find_closed_reason
 from adloom.serving.auction.decide import NO_KEYS
-from adloom.serving.auction.record import removal
-from adloom.serving.auction.record.funnel import (
+from adloom.serving.auction.funnel import (
     AuctionFunnel,
     StepMasks,
     build_funnel,
     compute_step_masks,
     iter_positions,
 )
+from adloom.serving.auction.scan_plan import ScanPlan
 from adloom.serving.index.bid_block import Bidder
 from adloom.targeting.context import Context
+from adloom.targeting.evaluate import find_failing
+
+CAMPAIGN_DATES: Final = "campaign_dates"
+TARGETING: Final = "targeting"
+SCHEDULE: Final = "schedule"
+LIMITS: Final = "caps_and_budgets"  # Of the campaign, where it is not known which.
+NOT_HELD: Final = "not_held"
+FREQUENCY_CAP: Final = "frequency_cap"
+FREQUENCY_UNKNOWN: Final = (
+    "frequency_unknown"  # It is unknown how often it was seen, and the operator withholds it.
+)
+FLOOR: Final = "floor"
+
+FindExclusion = Callable[[int], str | None]
+
+
+def find_removal(  # noqa: PLR0913 - all that can remove a bidder
+    bidder: Bidder,
+    context: Context,
+    *,
+    now: datetime,
+    find_exclusion: FindExclusion,
+    seen_enough: Collection[int],
+    unreserved: Collection[int],
+    is_unknown: bool = False,
+) -> str:
+    """Return the first step that removes a bidder: dates, rules, schedule, limits, frequency, floor."""
+    timing = bidder.timing
+    if timing is not None and (
+        (timing.starts_at is not None and now < timing.starts_at)
+        or (timing.ends_at is not None and timing.ends_at <= now)
+    ):
+        return CAMPAIGN_DATES
+    rule = find_failing(bidder.rules, context)
+    if rule is not None:
+        return f"{TARGETING}:{rule.rule_type}"
+    closed = None if timing is None else find_closed_reason(timing.schedule, now=now)
+    if closed is not None:
+        return f"{SCHEDULE}:{closed}"
+    excluded = find_exclusion(bidder.campaign_key)
+    if excluded is not None:
+        return excluded
+    if bidder.campaign_key in unreserved:
+        return NOT_HELD
+    return name_frequency_step(is_unknown=is_unknown) if bidder.banner_key in seen_enough else FLOOR
+
+
+def name_frequency_step(*, is_unknown: bool) -> str:
+    return FREQUENCY_UNKNOWN if is_unknown else FREQUENCY_CAP
+
 
 _WON: Final = bytes((WON,))
 # An explanation names parts of these steps.
-_IN_PARTS: Final = frozenset({removal.SCHEDULE, removal.LIMITS, removal.TARGETING})
+_IN_PARTS: Final = frozenset({SCHEDULE, LIMITS, TARGETING})
 
 
 class BidRecord(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +110,7 @@ class AuctionInput(msgspec.Struct, frozen=True, gc=False):
 class BidRecorder:
     """Records auctions; `find_exclusion` returns why a campaign is excluded."""
 
-    def __init__(self, find_exclusion: removal.FindExclusion) -> None:
+    def __init__(self, find_exclusion: FindExclusion) -> None:
         self._find_exclusion = find_exclusion
 
     def record(self, auction_input: AuctionInput, now: datetime) -> BidRecord:
@@ -126,7 +176,7 @@ class BidRecorder:
                     return
 
     def _find_reason(self, one: Bidder, auction_input: AuctionInput, context: Context, now: datetime) -> str:
-        return removal.find_removal(
+        return find_removal(
             one,
             context,
             now=now,
@@ -148,7 +198,7 @@ class _BidList:
 
     def add(self, one: Bidder, ctr: Ctr, reason: str) -> None:
         self._listed[reason] = self._listed.get(reason, 0) + 1
-        if reason == removal.FLOOR:
+        if reason == FLOOR:
             self._under.setdefault(one.floor, bytearray()).append(len(self.bids))
         outcome = REMOVED + list(self._listed).index(reason)
         self.bids.append(_pack(one, ctr, ecpm_of(one.bid_type, one.worth, ctr), outcome))
@@ -171,11 +221,11 @@ def _pack(one: Bidder, ctr: Ctr, ecpm: int, outcome: int) -> bytes:
 
 def _count_removed(funnel: AuctionFunnel, auction_input: AuctionInput) -> dict[str, int]:
     return {
-        removal.SCHEDULE: funnel.not_in_time,
-        removal.LIMITS: funnel.excluded,
-        removal.TARGETING: funnel.not_targeted,
-        removal.name_frequency_step(is_unknown=auction_input.is_unknown): funnel.seen_enough,
-        removal.FLOOR: funnel.under_floor,
+        SCHEDULE: funnel.not_in_time,
+        LIMITS: funnel.excluded,
+        TARGETING: funnel.not_targeted,
+        name_frequency_step(is_unknown=auction_input.is_unknown): funnel.seen_enough,
+        FLOOR: funnel.under_floor,
     }
 
 
@@ -183,9 +233,9 @@ def _find_step(position: int, left: StepMasks, auction_input: AuctionInput) -> s
     """Name the step as `_count_removed` does."""
     one = 1 << position
     if not left.available & one:
-        return removal.LIMITS if left.in_time & one else removal.SCHEDULE
+        return LIMITS if left.in_time & one else SCHEDULE
     if not left.targeted & one:
-        return removal.TARGETING
+        return TARGETING
     if left.unseen & one:
-        return removal.FLOOR
-    return removal.name_frequency_step(is_unknown=auction_input.is_unknown)
+        return FLOOR
+    return name_frequency_step(is_unknown=auction_input.is_unknown)

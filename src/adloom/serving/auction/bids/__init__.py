@@ -1,1 +1,0 @@
-"""The bids of a market in scan order: top bids, CTR ranking, scan plan."""
