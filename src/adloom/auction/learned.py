@@ -185,8 +185,7 @@ class LearnedScorer:
         self._signals = signals
         self._scale = CTR_ONE * model.calibration
         self._odds = ctr_to_odds(heuristic) * exp_sum(
-            model.weights,
-            request_slots(signals.device, signals.country, signals.hour, signals.segment),
+            model.weights, request_slots(signals.device, signals.country, signals.hour, signals.segment)
         )
         self.cross_factors: CrossFactors = {}
         self._placement_factors: dict[int, float] = {}

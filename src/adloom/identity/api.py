@@ -155,7 +155,5 @@ async def revoke_api_key(key_id: UUID, pool: Database, now: Now) -> None:
 
 def _tokens(pair: TokenPair) -> TokenAnswer:
     return TokenAnswer(
-        access_token=pair.access_token,
-        refresh_token=pair.refresh_token,
-        expires_in=pair.expires_in_seconds,
+        access_token=pair.access_token, refresh_token=pair.refresh_token, expires_in=pair.expires_in_seconds
     )

@@ -15,6 +15,7 @@ from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog, CatalogWrite
 from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
+from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
 from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -261,7 +262,7 @@ class _Routes:
         rule: Callable[[Any, Any, datetime], Any],
         body_type: type[Body] | None,
         *,
-        is_body_optional: bool,
+        is_body_optional: bool = False,
     ) -> Callable[..., Any]:
         resource = self._resource
 
@@ -298,16 +299,10 @@ class _Routes:
         return self._set_types(delete)
 
     def restore(self) -> Callable[..., Any]:
-        resource = self._resource
+        def restore(deleted: SoftDeletable, _body: None, now: datetime) -> SoftDeletable:
+            return deleted.restored(now)
 
-        async def restore(thing_id: UUID, writer: Writer, catalog: CurrentCatalog, now: Now) -> Answer:
-            async with catalog.write() as write:
-                after = await resource.change(
-                    write, writer.scope_for(None), thing_id, lambda before: before.restored(now)
-                )
-            return resource.answer.model_validate(after)
-
-        return self._set_types(restore)
+        return self.apply_rule(restore, None)
 
     def _set_types(self, handler: Callable[..., Any], **types: object) -> Callable[..., Any]:
         for name, annotation in {**self._types, **types}.items():

@@ -195,7 +195,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
     again = "is accepted and counts once."
     # fmt: off
     return {
-        "/banners/serve/{slug}": _get("Which ads fill this placement, now, for this reader?",
+        "/banners/serve/{slug}": _get("Which ads fill this placement now, for this visitor?",
             _json(200, "ServedAnswer"), 400, 404, 429, 503, parameters=[SLUG, *query]),
         "/banners/serve": _post("Which ads fill the placements of this page? No banner is there twice while another could be.",
             "ServePageRequest", _json(200, "ServedPage"), 400, 413, 429, 503),

@@ -27,8 +27,7 @@ from adloom.runtime.http.api.sheets import (
     answer_file,
     wants_csv,
 )
-from adloom.stats.encode import csv_of, json_of
-from adloom.stats.model import Grouping, StatsQuestion
+from adloom.stats.model import Grouping, StatsQuestion, csv_of, json_of
 from adloom.stats.store import statistics
 
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 25 MB.
@@ -101,7 +100,7 @@ class StatsTotals(Answer):
     ctr: Annotated[float, Field(description="Clicks by impressions, a fraction.")]
     spend_paisa: Annotated[
         int | None,
-        Field(description="Charges, by their own moment; null by country or device: they tell no reader."),
+        Field(description="Charges, by their own moment; null by country or device: they name no visitor."),
     ]
     invalid_impressions: int
     invalid_clicks: int
@@ -129,11 +128,7 @@ class StatsAnswer(Answer):
 router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
 
 
-@router.get(
-    "/banners",
-    response_model=StatsAnswer,
-    responses=ALSO_CSV,
-)
+@router.get("/banners", response_model=StatsAnswer, responses=ALSO_CSV)
 async def banner_statistics(
     query: Annotated[StatsQuery, Query()],
     actor: CurrentActor,

@@ -1,14 +1,16 @@
-"""Statistics: the filter, the groupings, the rows."""
+"""Statistics: the filter, the groupings, the rows; and how they are written as JSON or CSV, with the same names in both."""
 
+import csv
+import io
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-from adloom.core.money import Micros
+from adloom.core.money import Micros, paisa_from_micros
 
 CTR_PLACES: Final = 6
 
@@ -95,3 +97,56 @@ def total(rows: Sequence[StatsRow]) -> Counts:
         invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
         spend=None if None in spends else Micros(sum(spend for spend in spends if spend is not None)),
     )
+
+
+# Names of the parts of a key.
+NAMES: Final = {
+    Grouping.DAY: "date",
+    Grouping.HOUR: "hour",
+    Grouping.BANNER: "bannerId",
+    Grouping.PLACEMENT: "placementId",
+    Grouping.CAMPAIGN: "campaignId",
+    Grouping.COUNTRY: "country",
+    Grouping.DEVICE: "device",
+}
+
+
+def json_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
+    """Encode rows and totals; a row has only the fields of the groupings."""
+    names = [NAMES[grouping] for grouping in groupings]
+    return msgspec.json.encode(
+        {
+            "items": [dict(zip(names, row.key, strict=True)) | _figures(row.counts) for row in rows],
+            "totals": _figures(total(rows)),
+        }
+    )
+
+
+def csv_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
+    """Encode rows as CSV (RFC 4180), without totals.
+
+    No cell holds free text, so none can be taken for a formula.
+    """
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow([*(NAMES[grouping] for grouping in groupings), *_figures(Counts())])
+    writer.writerows([*map(_cell, row.key), *_figures(row.counts).values()] for row in rows)
+    return sheet.getvalue().encode()
+
+
+def _figures(counts: Counts) -> dict[str, Any]:
+    return {
+        "impressions": counts.impressions,
+        "clicks": counts.clicks,
+        "ctr": counts.ctr,
+        # Rounded down in every row, so the total may exceed the sum of the rows.
+        "spendPaisa": None if counts.spend is None else paisa_from_micros(counts.spend),
+        "invalidImpressions": counts.invalid_impressions,
+        "invalidClicks": counts.invalid_clicks,
+    }
+
+
+def _cell(part: Key) -> str:
+    if part is None:
+        return ""
+    return f"{part.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(part, datetime) else str(part)

@@ -200,7 +200,7 @@ def _compare(day: date, found: DayFound, staged: int) -> None:
     if staged != found.events:
         raise RollupRefusedError(
             f"{day} has {staged} events in its rows, but {found.events} in its counts, so it was left as it was."
-            " Try it again; if it stays so, `adloom ledger replay --projection event_tables` counts anew."
+            " Try it again; if it stays so, `adloom ledger replay --projection event_tables` counts again."
         )
 
 

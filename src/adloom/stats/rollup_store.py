@@ -37,11 +37,13 @@ BOUND_IDLING = "SET LOCAL idle_in_transaction_session_timeout = '5min'"
 DAY = """
     SELECT coalesce(events, 0) AS events, coalesce(corrections, 0) AS corrections,
            {has_rows} AS has_rows,
-           pg_relation_size(to_regclass('events.banner_impressions_' || name)) / block_bytes AS impression_blocks,
-           pg_relation_size(to_regclass('events.banner_clicks_' || name)) / block_bytes AS click_blocks,
+           coalesce(pg_relation_size(to_regclass('events.banner_impressions_' || name)) / block_bytes, 0)
+               AS impression_blocks,
+           coalesce(pg_relation_size(to_regclass('events.banner_clicks_' || name)) / block_bytes, 0) AS click_blocks,
            EXISTS (SELECT FROM banner_stats WHERE stat_date = $1) AS has_statistics,
-           (SELECT (rolled.events, rolled.corrections) = (coalesce(found.events, 0), coalesce(found.corrections, 0))
-              FROM rollup_days AS rolled WHERE rolled.day = $1) AS is_fresh
+           coalesce((SELECT (rolled.events, rolled.corrections)
+                          = (coalesce(found.events, 0), coalesce(found.corrections, 0))
+                       FROM rollup_days AS rolled WHERE rolled.day = $1), false) AS is_fresh
       FROM (SELECT to_char($1::date, 'YYYYMMDD'), current_setting('block_size')::int) AS it (name, block_bytes)
       LEFT JOIN events.event_days AS found ON found.day = $1
 """.format(has_rows=_HAS_ROWS.format(day="$1::date"))  # noqa: S608 - our own words
@@ -176,15 +178,7 @@ async def find_day(connection: Connection, day: date) -> DayFound:
     """Read a day; the first statement of its transaction, so its snapshot holds for all."""
     row = await connection.fetchrow(DAY, day)
     assert row is not None
-    return DayFound(
-        events=row["events"],
-        corrections=row["corrections"],
-        has_rows=row["has_rows"],
-        has_statistics=row["has_statistics"],
-        is_fresh=bool(row["is_fresh"]),
-        impression_blocks=row["impression_blocks"] or 0,
-        click_blocks=row["click_blocks"] or 0,
-    )
+    return msgspec.convert(dict(row), DayFound)
 
 
 async def make_stage(connection: Connection) -> None:
@@ -216,7 +210,7 @@ async def overwrite(connection: Connection, day: date, found: DayFound, *, now: 
 async def stale_days(pool: Pool, *, before: date, quiet_since: datetime) -> Sequence[StaleDay]:
     """Return days before a day whose statistics lack events, and whose rows still exist."""
     rows = await pool.fetch(STALE, before, quiet_since, STALE_DAYS_MAX)
-    return [StaleDay(day=row["day"], version=row["version"], is_due=row["is_due"]) for row in rows]
+    return [msgspec.convert(dict(row), StaleDay) for row in rows]
 
 
 async def drop_days(pool: Pool, first: date, last: date) -> Sequence[date]:

@@ -120,7 +120,7 @@ class _Draft:
 
     def __init__(self, kind: RuleType) -> None:
         self._has_parents = kind is RuleType.REFERRER_DOMAIN
-        self._choosy = 0  # Candidates with a list of accepted values: any other value fails.
+        self._with_list = 0  # Candidates with a list of accepted values: any other value fails.
         self._accepting: dict[Value, int] = {}
         self._refusing: dict[Value, int] = {}
 
@@ -128,7 +128,7 @@ class _Draft:
         """Add all rules of one candidate on this dimension."""
         wanted = [_accepted_values(rule) for rule in rules if rule.operator is not Operator.NOT_IN]
         if wanted:
-            self._choosy |= bit
+            self._with_list |= bit
             _mark(self._accepting, wanted[0] if len(wanted) == 1 else self._in_all(wanted), bit)
         for rule in rules:
             if rule.operator is Operator.NOT_IN:
@@ -136,7 +136,7 @@ class _Draft:
 
     def table(self, everyone: int, shared: dict[int, int]) -> DimensionTable:
         """Build the table; equal masks are shared."""
-        other = everyone & ~self._choosy
+        other = everyone & ~self._with_list
         masks: dict[Value, int] = {}
         for value in self._accepting.keys() | self._refusing.keys():
             mask = self._mask(value, other)

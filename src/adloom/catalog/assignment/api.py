@@ -75,10 +75,7 @@ async def create_link(
 
 @router.get("", response_model=Page[links.answer])
 async def list_links(
-    campaign_id: UUID,
-    query: Annotated[LinkQuery, Query()],
-    scope: AdvertiserReads,
-    catalog: CurrentCatalog,
+    campaign_id: UUID, query: Annotated[LinkQuery, Query()], scope: AdvertiserReads, catalog: CurrentCatalog
 ) -> Page[Any]:
     """List the placements that a campaign uses."""
     filters = Filters()
@@ -122,11 +119,7 @@ async def create_assignment(
     async with catalog.write() as write:
         link = await lock_link(write, scope, path.campaign_id, path.placement_id)
         assignment = assignments.build(
-            body,
-            campaign_id=link.campaign_id,
-            placement_id=link.placement_id,
-            created_at=now,
-            updated_at=now,
+            body, campaign_id=link.campaign_id, placement_id=link.placement_id, created_at=now, updated_at=now
         )
         await insert_assignment(write, scope, assignment)
     return assignments.answer.model_validate(assignment)

@@ -8,12 +8,7 @@ import msgspec
 from fastapi import Depends, Path, Query, status
 from pydantic import Field
 
-from adloom.catalog.reference.resource import (
-    RECORDS,
-    ReferenceKind,
-    ReferenceRecord,
-    parse_reference_id,
-)
+from adloom.catalog.reference.resource import RECORDS, ReferenceKind, ReferenceRecord, parse_reference_id
 from adloom.core.errors import NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import AdminWrites, CurrentCatalog, catalog_router

@@ -8,20 +8,11 @@ from fastapi import Depends, Query, Request, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import (
-    ConflictError,
-    ForbiddenError,
-    NotFoundError,
-    wrong_field,
-)
+from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wrong_field
 from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
-from adloom.identity.account.store import (
-    PASSWORD_LENGTH_MAX,
-    PASSWORD_LENGTH_MIN,
-    Person,
-)
+from adloom.identity.account.store import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, Person
 from adloom.identity.console_sessions import end_console_sessions
 from adloom.identity.model import User, check_account
 from adloom.resource.forms import build_answer

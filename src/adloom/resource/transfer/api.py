@@ -8,11 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from adloom.core.actor import Role
-from adloom.core.errors import (
-    ForbiddenError,
-    UnavailableError,
-    wrong_field,
-)
+from adloom.core.errors import ForbiddenError, UnavailableError, wrong_field
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
 from adloom.resource.list_spec import DocumentLists

@@ -21,8 +21,7 @@ from adloom.resource.changes import Catalog, CatalogWrite, find_creator
 from adloom.resource.list_spec import DocumentLists, ListSpec
 from adloom.resource.resource import Resource
 from adloom.resource.table import BATCH_MAX, Identity
-from adloom.resource.transfer.document import RawItem
-from adloom.resource.transfer.item import ItemHead, parse_id, read_heads
+from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
 from adloom.runtime.http.api.exception_handlers import field_problems
 

@@ -22,7 +22,7 @@ from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.etag import moved_forward
 from adloom.resource.list_spec import DocumentLists, Identity, Item, ListSpec
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.resource.transfer.item import KEY, ItemHead, parse_id
+from adloom.resource.transfer.document import KEY, ItemHead, parse_id
 
 
 class ItemProblemError(Exception):

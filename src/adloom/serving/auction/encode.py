@@ -28,7 +28,7 @@ class RenderedWin(msgspec.Struct, frozen=True, gc=False):
     placement: IndexedPlacement
     terms: bytes  # Of the token.
     ad: bytes  # The first part of the answer.
-    entry: ServedEventEncoder  # What the ledger is told of them.
+    entry: ServedEventEncoder  # For the event log.
 
 
 class AdEncoder:
@@ -62,12 +62,7 @@ class AdEncoder:
             placement,
             pack_terms(bidder.pair, placement.id.bytes, pack_charge(cost, bidder.price.charged_by)),
             b'{"adId":"%b","campaignId":"%b",%b,"finalPrice":%b,"servedAt":"'
-            % (
-                str(banner_id).encode(),
-                str(campaign_id).encode(),
-                bidder.creative,
-                format_price(win.final),
-            ),
+            % (str(banner_id).encode(), str(campaign_id).encode(), bidder.creative, format_price(win.final)),
             ServedEventEncoder(
                 banner_id=banner_id,
                 placement_id=placement.id,

@@ -74,7 +74,7 @@ class ContextParser:
         return _parse_overrides(request.query).apply_to(context) if request.query else context
 
     def read_request_info(self, request: FastRequest) -> RequestInfo:
-        """Tell of an event's reader what is told of one who asks for ads; an event has no other parameters."""
+        """Return what is known of an event's visitor; an event has no other parameters."""
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values

@@ -34,10 +34,10 @@ async def open_window(pool: Pool, valkey: Valkey, address: Address, *, reason: s
 
 
 async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
-    letter = encode_envelopes([(address, OpenWindow(reason=reason))])
+    message = encode_envelopes([(address, OpenWindow(reason=reason))])
     try:
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
-            heard_by: int = await valkey.publish(INBOX_CHANNEL, letter)
+            heard_by: int = await valkey.publish(INBOX_CHANNEL, message)
     except (*VALKEY_AWAY, TimeoutError) as error:
         raise UnavailableError(f"The brains cannot be reached: {error!r}") from error
     if not heard_by:

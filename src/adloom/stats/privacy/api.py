@@ -55,7 +55,7 @@ class KeptAnswer(Answer):
     exported_at: datetime
     kept_since: Annotated[date | None, Field(description="The first day of which events are kept.")]
     erased_at: Annotated[
-        datetime | None, Field(description="When the reader was erased last; what is here came later.")
+        datetime | None, Field(description="When the visitor was erased last; what is here came later.")
     ]
     frequency: Sequence[FrequencyAnswer]
     items: Sequence[KeptEventAnswer]  # pyright: ignore[reportInvalidTypeForm] - made above
@@ -78,7 +78,7 @@ class ErasedAnswer(Answer):
 
 def _admin_alone(actor: CurrentActor) -> None:
     if actor.role is not Role.ADMIN:
-        raise ForbiddenError("Only an admin may see or erase what is kept of a reader.")
+        raise ForbiddenError("Only an admin may see or erase what is kept of a visitor.")
 
 
 def _frequency(request: Request) -> FrequencyCounters:

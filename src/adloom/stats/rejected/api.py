@@ -68,8 +68,7 @@ class RejectedAnswer(Answer):
     country_code: str | None
     page_url: Annotated[str | None, Field(description="Without its query and fragment.")]
     client_network: Annotated[
-        str | None,
-        Field(description="A /24 or /48, where a reason is about it; accounts see null."),
+        str | None, Field(description="A /24 or /48, where a reason is about it; accounts see null.")
     ]
 
 

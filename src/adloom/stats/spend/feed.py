@@ -74,7 +74,7 @@ class Listener:
         self._heartbeat_seconds = heartbeat_seconds
         self._seconds_max = seconds_max
         self._waiting: dict[UUID, bytes] = {}
-        self._begins_anew = False
+        self._has_begun = False
         self._has_news = asyncio.Event()
         self.is_over = False
 
@@ -83,7 +83,7 @@ class Listener:
 
     def begin(self) -> None:
         """Announce that from now on nothing is left out."""
-        self._begins_anew = True
+        self._has_begun = True
         self._has_news.set()
 
     def push(self, campaign_id: UUID, event: bytes) -> bool:
@@ -117,10 +117,10 @@ class Listener:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def _take(self) -> bytes:
-        parts = [LISTENING] if self._begins_anew else []
+        parts = [LISTENING] if self._has_begun else []
         parts += self._waiting.values()
         self._waiting.clear()
-        self._begins_anew = False
+        self._has_begun = False
         self._has_news.clear()
         return b"".join(parts)
 
@@ -147,13 +147,13 @@ class SpendFeed:
 
     @contextlib.asynccontextmanager
     async def run(self, valkey: Valkey) -> AsyncGenerator[None]:
-        handing_on = asyncio.ensure_future(self._hand_on(valkey))
+        forwarding = asyncio.ensure_future(self._forward(valkey))
         try:
             yield
         finally:
             self.close()
-            handing_on.cancel()
-            await asyncio.wait([handing_on])
+            forwarding.cancel()
+            await asyncio.wait([forwarding])
 
     def close(self) -> None:
         """End all streams, and accept no more."""
@@ -185,9 +185,9 @@ class SpendFeed:
     def distribute(self, data: bytes) -> None:
         for news in decode_updates(data):
             if isinstance(news, SpendUpdate):
-                self._tell(news)
+                self._push(news)
 
-    async def _hand_on(self, valkey: Valkey) -> None:
+    async def _forward(self, valkey: Valkey) -> None:
         subscription = Subscription(valkey, SPEND_CHANNEL, heard=self.distribute, began=self._began)
         while True:
             await self._is_wanted.wait()
@@ -200,7 +200,7 @@ class SpendFeed:
         for listener in self._listeners:
             listener.begin()
 
-    def _tell(self, update: SpendUpdate) -> None:
+    def _push(self, update: SpendUpdate) -> None:
         concerned = [one for one in self._listeners if not one.is_over and one.may_see(update.advertiser_id)]
         if not concerned:
             return

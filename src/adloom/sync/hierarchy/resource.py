@@ -22,13 +22,7 @@ from adloom.resource.resource import BeforeDelete, Resource
 from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Text
 from adloom.sync.api import PREFIX, WHO, SellerListQuery
-from adloom.sync.hierarchy.model import (
-    Ad,
-    AdAccount,
-    Adset,
-    Sellpage,
-    SyncedCampaign,
-)
+from adloom.sync.hierarchy.model import Ad, AdAccount, Adset, Sellpage, SyncedCampaign
 from adloom.sync.seller import FIELD
 
 SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)

@@ -4,24 +4,18 @@ from datetime import date, datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+import msgspec
 from fastapi import Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.core.errors import ConflictError, NotFoundError
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
-from adloom.runtime.http.api.pages import Page
+from adloom.runtime.http.api.pages import Page, page_of
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
-from adloom.sync.api import (
-    PREFIX,
-    Day,
-    SellerActs,
-    SellerBody,
-    SellerListQuery,
-    SellerReads,
-    SellerWrites,
-)
+from adloom.runtime.listing import Listed
+from adloom.sync.api import PREFIX, Day, SellerActs, SellerBody, SellerListQuery, SellerReads, SellerWrites
 from adloom.sync.jobs import Origin, belongs_to, build_jobs, parse_job
 from adloom.sync.manual.model import RequestedDays
 from adloom.sync.pipeline.entity_store import load_timezones
@@ -108,13 +102,8 @@ async def list_sync_jobs(
     jobs = list({job.id: job for job in jobs}.values())
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
     begin = (query.page - 1) * query.page_size
-    return Page[JobAnswer](
-        items=[_encode_job(job) for job in jobs[begin : begin + query.page_size]],
-        total_count=len(jobs),
-        page=query.page,
-        page_size=query.page_size,
-        total_pages=-(-len(jobs) // query.page_size),
-    )
+    shown = [_encode_job(job) for job in jobs[begin : begin + query.page_size]]
+    return page_of(JobAnswer, Listed(items=shown, total_count=len(jobs)), query)
 
 
 @router.get("/jobs/{job_id}")
@@ -147,18 +136,5 @@ async def _find_job(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
 
 
 def _encode_job(job: ListedJob) -> JobAnswer:
-    sync = parse_job(job.data)
-    return JobAnswer(
-        id=job.id,
-        seller_id=sync.seller_id,
-        level=sync.level,
-        date_from=sync.date_from,
-        date_to=sync.date_to,
-        origin=sync.origin,
-        state=job.state,
-        attempts=job.attempts,
-        progress=job.progress,
-        error=job.error,
-        created_at=job.put_at,
-        ended_at=job.ended_at,
-    )
+    sync = msgspec.structs.asdict(parse_job(job.data))
+    return JobAnswer.model_validate({**msgspec.structs.asdict(job), **sync, "created_at": job.put_at})

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.runtime.postgres import Connection, Pool
 from adloom.sync.providers.protocol import Entity
-from adloom.sync.words import BudgetType, Level, Platform
+from adloom.sync.words import Level, Platform
 
 ACCOUNTS: Final = """
     SELECT it.public_id AS id, it.platform, it.external_id, it.currency, it.timezone, it.credentials,
@@ -83,17 +83,7 @@ async def load_accounts(pool: Pool, seller_id: UUID) -> list[SyncAccount]:
 async def load_entities(pool: Pool, account_id: UUID, level: Level) -> list[Entity]:
     async with pool.acquire() as connection:
         rows = await connection.fetch(ENTITIES[level], account_id)
-    return [
-        Entity(
-            id=row["id"],
-            external_id=row["external_id"],
-            budget=row["budget"],
-            budget_type=BudgetType(row["budget_type"]),
-            shares=row["shares"],
-            above=tuple(row["above"]),
-        )
-        for row in rows
-    ]
+    return [msgspec.convert(dict(row), Entity) for row in rows]
 
 
 async def mark_expired(pool: Pool, account: SyncAccount, problem: str, *, now: datetime) -> None:

@@ -163,10 +163,7 @@ REST_MAX: Final = timedelta(seconds=20)
 # If Meta does not say how long: its windows are five minutes to an hour.
 RETRY_AFTER: Final = timedelta(minutes=5)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
-PERCENTAGES: Final = (
-    *("call_count", "total_cputime", "total_time"),
-    *("acc_id_util_pct", "app_id_util_pct"),
-)
+PERCENTAGES: Final = (*("call_count", "total_cputime", "total_time"), *("acc_id_util_pct", "app_id_util_pct"))
 
 
 class MetaUsage(msgspec.Struct, frozen=True):

@@ -93,15 +93,11 @@ ENTITIES: Final = """
 """
 SUMS: Final = """
     SELECT entity_id, {sums} FROM sync.ad_stats_daily
-     WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4
+     WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4 {among}
      GROUP BY entity_id
 """
 # For few entities it is cheaper to look up each than to read all days of the seller.
-SUMS_OF_SOME: Final = """
-    SELECT entity_id, {sums} FROM sync.ad_stats_daily
-     WHERE seller_id = $1 AND entity_type = $2 AND stat_date BETWEEN $3 AND $4 AND entity_id = ANY ($5::uuid[])
-     GROUP BY entity_id
-"""
+AMONG: Final = "AND entity_id = ANY ($5::uuid[])"
 SOME_MAX: Final = 100
 # JIT compilation takes longer than most reports.
 DISABLE_JIT: Final = "SELECT set_config('jit', 'off', true)"
@@ -161,11 +157,10 @@ async def _load_entities(connection: Connection, question: ReportQuestion, rows_
 async def _load_figures(
     connection: Connection, question: ReportQuestion, entity_ids: Sequence[UUID]
 ) -> dict[UUID, Figures]:
+    among, some = (AMONG, [entity_ids]) if len(entity_ids) <= SOME_MAX else ("", [])
+    statement = SUMS.format(sums=write_sums(), among=among)
     values = (question.seller_id, question.level.value, question.first, question.last)
-    if len(entity_ids) <= SOME_MAX:
-        rows = await connection.fetch(SUMS_OF_SOME.format(sums=write_sums()), *values, entity_ids)
-    else:
-        rows = await connection.fetch(SUMS.format(sums=write_sums()), *values)
+    rows = await connection.fetch(statement, *values, *some)
     return {row["entity_id"]: read_figures(row) for row in rows}
 
 
