@@ -6,7 +6,7 @@ from typing import Any
 
 from adloom.core.ids import SystemIds
 from adloom.runtime.settings import Secret
-from adloom.sync.figures import Figures, compute_ratios
+from adloom.sync.figures import Figures
 from adloom.sync.providers.protocol import AccountLink, Entity, StatRow, StatsRequest
 from adloom.sync.words import BudgetType, Level, Platform
 
@@ -57,6 +57,5 @@ def a_row(entity: Entity, day: date = DAY, *, part: str = "", **figures: Any) ->
         date_start=day,
         date_stop=day,
         figures=made,
-        ratios=compute_ratios(made),
         part=part,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adloom.runtime.settings import Secret
+from adloom.sync.figures import compute_ratios
 from adloom.sync.providers.http_client import RequestPace, open_http_client
 from adloom.sync.providers.meta import MetaProvider
 from adloom.sync.providers.protocol import (
@@ -75,7 +76,7 @@ async def test_a_row_is_read_with_its_actions(meta: MetaServer, provider: MetaPr
     assert (figures.spend, figures.impressions, figures.link_clicks) == (Decimal("123.45"), 10_000, 200)
     assert (figures.content_views, figures.add_to_cart, figures.checkout_initiated) == (140, 17, 9)
     assert (figures.purchases, figures.purchase_value) == (4, Decimal("301.56"))
-    assert row.ratios.cpm == Decimal("12.3450")
+    assert compute_ratios(row.figures).cpm == Decimal("12.3450")
     assert provider.semantics is Semantics.SNAPSHOT
 
 

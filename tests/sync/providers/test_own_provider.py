@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from adloom.runtime.postgres import Pool
+from adloom.sync.figures import compute_ratios
 from adloom.sync.providers.own import OwnProvider, find_linked
 from adloom.sync.providers.protocol import ProviderRefusedError, StatRow
 from adloom.sync.words import Level, Platform
@@ -84,7 +85,7 @@ async def test_a_linked_campaign_has_what_was_delivered_and_charged(pool: Pool, 
     assert (row.entity_id, row.external_entity_id) == (entity.id, delivered.campaign_id)
     assert (figures.impressions, figures.link_clicks, figures.spend) == (1_000, 25, Decimal("12.35"))
     assert (figures.purchases, figures.purchase_value) == (0, 0)
-    assert row.ratios.ctr == Decimal("0.0250")
+    assert compute_ratios(row.figures).ctr == Decimal("0.0250")
 
 
 async def test_ad_sets_are_placements_and_ads_are_banners(pool: Pool, delivered: Delivered) -> None:

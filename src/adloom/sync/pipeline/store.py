@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.runtime.postgres import Connection, Pool
+from adloom.sync.figures import compute_ratios
 from adloom.sync.providers.protocol import StatRow
 from adloom.sync.words import AD_SOURCES, Level, Platform, Semantics
 
@@ -189,7 +190,7 @@ async def append_raw(pool: Pool, key: SyncKey, fetched: FetchSource, rows: Seque
             *(key.seller_id, key.level.value, row.entity_id, row.external_entity_id, fetched.provider.value),
             *(fetched.semantics.value, row.part, fetched.at, row.date_start, row.date_stop),
             *msgspec.structs.astuple(row.figures),
-            *msgspec.structs.astuple(row.ratios),
+            *msgspec.structs.astuple(compute_ratios(row.figures)),
         )
         for row in rows
     ]

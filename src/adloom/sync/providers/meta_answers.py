@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from adloom.sync.figures import ZERO, Figures, compute_ratios, round_money
+from adloom.sync.figures import ZERO, Figures, round_money
 from adloom.sync.providers.protocol import (
     CredentialsExpiredError,
     Entity,
@@ -100,15 +100,13 @@ def parse_rows(page: Sequence[Insight], level: Level, entities: Mapping[str, Ent
         entity = entities.get(external_id)
         if entity is None:
             continue
-        figures = parse_figures(insight)
         rows.append(
             StatRow(
                 entity_id=entity.id,
                 external_entity_id=external_id,
                 date_start=insight.date_start,
                 date_stop=insight.date_stop,
-                figures=figures,
-                ratios=compute_ratios(figures),
+                figures=parse_figures(insight),
             )
         )
     return rows

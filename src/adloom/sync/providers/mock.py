@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from adloom.sync.figures import Figures, compute_ratios
+from adloom.sync.figures import Figures
 from adloom.sync.jobs import list_days
 from adloom.sync.providers.protocol import Entity, StatRow, StatsRequest
 from adloom.sync.words import BudgetType, Level, Platform, Semantics
@@ -72,7 +72,6 @@ def _make_rows(request: StatsRequest, day: date) -> Iterator[StatRow]:
             date_start=day,
             date_stop=day,
             figures=figures,
-            ratios=compute_ratios(figures),
         )
 
 

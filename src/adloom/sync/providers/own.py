@@ -15,7 +15,7 @@ import msgspec
 
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
-from adloom.sync.figures import Figures, compute_ratios
+from adloom.sync.figures import Figures
 from adloom.sync.providers.protocol import (
     Entity,
     ProviderRefusedError,
@@ -167,7 +167,6 @@ def _build_row(found: OwnFigures, external_id: str) -> StatRow:
         date_start=found.day,
         date_stop=found.day,
         figures=figures,
-        ratios=compute_ratios(figures),
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.runtime.settings import Secret
-from adloom.sync.figures import Figures, Ratios
+from adloom.sync.figures import Figures
 from adloom.sync.words import BudgetType, Level, Platform, Semantics
 
 REASON_LENGTH_MAX: Final = 500
@@ -97,7 +97,6 @@ class StatRow(msgspec.Struct, frozen=True, kw_only=True):
     date_start: date
     date_stop: date
     figures: Figures
-    ratios: Ratios
     part: str = ""
 
 
