@@ -38,7 +38,7 @@ async def test_frequency_is_counted_again_from_the_tables(
 ) -> None:
     now = datetime.now(UTC)
     await insert_catalog(pool)
-    await Followed(pool, valkey).happened(
+    await Followed(pool, valkey).record(
         *(an_impression(f"{number}", user_id=USER, occurred_at=now, received_at=now) for number in range(3))
     )
 

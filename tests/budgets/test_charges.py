@@ -24,7 +24,7 @@ from adloom.runtime.actors.mailboxes import MailboxFullError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.budgets.worker_stage import Stage, insert_campaign
-from tests.events.builders import CAMPAIGN, NOBODY, a_click, an_impression
+from tests.events.builders import CAMPAIGN, UNKNOWN_ID, a_click, an_impression
 from tests.events.catalog import insert_banner, insert_placement
 from tests.events.followed import Followed
 
@@ -92,7 +92,7 @@ async def house(pool: Pool, valkey: Valkey) -> AsyncGenerator[House]:
 
 
 async def test_an_impression_of_an_offer_that_costs_something_is_charged(house: House) -> None:
-    await house.happened(seen(1), seen(2, charge=Micros(0)), an_impression("without a token"))
+    await house.record(seen(1), seen(2, charge=Micros(0)), an_impression("without a token"))
 
     folded = await house.charge()
 
@@ -106,7 +106,7 @@ async def test_an_impression_of_an_offer_that_costs_something_is_charged(house: 
 
 async def test_an_offer_that_is_paid_by_the_click_costs_nothing_before_it(house: House) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
-    await house.happened(seen(1, **by_click), seen(2, **by_click), clicked(2, **by_click))
+    await house.record(seen(1, **by_click), seen(2, **by_click), clicked(2, **by_click))
 
     await house.charge()
 
@@ -114,7 +114,7 @@ async def test_an_offer_that_is_paid_by_the_click_costs_nothing_before_it(house:
 
 
 async def test_a_click_of_an_offer_that_is_paid_by_the_impression_costs_nothing_more(house: House) -> None:
-    await house.happened(seen(1), clicked(1))
+    await house.record(seen(1), clicked(1))
 
     await house.charge()
 
@@ -124,7 +124,7 @@ async def test_a_click_of_an_offer_that_is_paid_by_the_impression_costs_nothing_
 @pytest.mark.parametrize("mark", [Mark.CRAWLER, Mark.PREFETCH, Mark.ADDRESS_FLOOD, Mark.TOKEN_EXPIRED])
 async def test_what_is_not_valid_is_not_charged(house: House, mark: Mark) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
-    await house.happened(
+    await house.record(
         seen(1, marks=(mark,)), seen(2, **by_click), clicked(2, marks=(mark,), **by_click), seen(3)
     )
 
@@ -134,7 +134,7 @@ async def test_what_is_not_valid_is_not_charged(house: House, mark: Mark) -> Non
 
 
 async def test_a_harmless_mark_changes_nothing(house: House) -> None:
-    await house.happened(seen(1, marks=(Mark.OCCURRED_AT_REPLACED,)))
+    await house.record(seen(1, marks=(Mark.OCCURRED_AT_REPLACED,)))
 
     await house.charge()
 
@@ -142,9 +142,9 @@ async def test_a_harmless_mark_changes_nothing(house: House) -> None:
 
 
 async def test_an_offer_is_charged_once_however_often_it_is_reported(house: House) -> None:
-    await house.happened(seen(1, "a"), seen(1, "b"), seen(1, "a"))
+    await house.record(seen(1, "a"), seen(1, "b"), seen(1, "a"))
     await house.charge()
-    await house.happened(seen(1, "c"))
+    await house.record(seen(1, "c"))
     await house.charge()
 
     assert await house.entries() == [(1, "charge", "impression", COST)]
@@ -152,11 +152,11 @@ async def test_an_offer_is_charged_once_however_often_it_is_reported(house: Hous
 
 async def test_a_click_that_comes_before_its_impression_is_charged_when_that_comes(house: House) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
-    await house.happened(clicked(1, **by_click))
+    await house.record(clicked(1, **by_click))
     await house.charge()
     assert await house.charged() == []
 
-    await house.happened(seen(1, **by_click))
+    await house.record(seen(1, **by_click))
     await house.charge()
 
     assert await house.entries() == [(1, "charge", "click", COST)]
@@ -164,8 +164,8 @@ async def test_a_click_that_comes_before_its_impression_is_charged_when_that_com
 
 async def test_a_click_and_its_late_impression_in_one_batch_are_one_charge(house: House) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
-    await house.happened(clicked(1, **by_click))
-    await house.happened(seen(1, **by_click))
+    await house.record(clicked(1, **by_click))
+    await house.record(seen(1, **by_click))
 
     assert await house.charge() == BatchResult(counted=1)
     assert await house.charged() == [1]
@@ -173,8 +173,8 @@ async def test_a_click_and_its_late_impression_in_one_batch_are_one_charge(house
 
 async def test_a_bad_click_is_not_made_good_by_a_late_impression(house: House) -> None:
     by_click = {"charged_by": ChargedBy.CLICK}
-    await house.happened(clicked(1, marks=(Mark.CRAWLER,), **by_click))
-    await house.happened(seen(1, **by_click))
+    await house.record(clicked(1, marks=(Mark.CRAWLER,), **by_click))
+    await house.record(seen(1, **by_click))
 
     await house.charge()
 
@@ -182,7 +182,7 @@ async def test_a_bad_click_is_not_made_good_by_a_late_impression(house: House) -
 
 
 async def test_an_offer_of_a_campaign_that_is_not_in_the_catalog_is_dropped_and_counted(house: House) -> None:
-    await house.happened(seen(1, campaign_id=NOBODY), seen(2))
+    await house.record(seen(1, campaign_id=UNKNOWN_ID), seen(2))
 
     assert await house.charge() == BatchResult(counted=1, dropped=1)
     assert await house.charged() == [2]
@@ -190,7 +190,7 @@ async def test_an_offer_of_a_campaign_that_is_not_in_the_catalog_is_dropped_and_
 
 async def test_what_is_beyond_the_budget_is_in_the_ledger_and_not_billed(house: House) -> None:
     await house.pool.execute("UPDATE campaigns SET budget_daily_paisa = 1")  # 10,000 micros: two offers.
-    await house.happened(*(seen(number) for number in range(1, 5)))
+    await house.record(*(seen(number) for number in range(1, 5)))
 
     await house.charge()
 
@@ -202,7 +202,7 @@ async def test_what_is_beyond_the_budget_is_in_the_ledger_and_not_billed(house: 
 
 
 async def test_a_batch_that_comes_again_charges_nothing(house: House) -> None:
-    await house.happened(*(seen(number) for number in range(1, 31)))
+    await house.record(*(seen(number) for number in range(1, 31)))
     records = await house.records()
     after = await house.charges.read_cursor()
     await house.charges.commit(records, after=after, cursor=records[-1].entry_id)
@@ -217,7 +217,7 @@ async def test_a_batch_that_comes_again_charges_nothing(house: House) -> None:
 
 
 async def test_a_cursor_that_another_has_moved_stays_where_it_is(house: House) -> None:
-    await house.happened(seen(1))
+    await house.record(seen(1))
     [record] = await house.records()
 
     with pytest.raises(CursorMovedError):
@@ -230,7 +230,7 @@ async def test_a_cursor_that_another_has_moved_stays_where_it_is(house: House) -
 
 
 async def test_a_batch_without_anything_that_costs_moves_the_cursor_alone(house: House) -> None:
-    await house.happened(an_impression("free"))
+    await house.record(an_impression("free"))
     [record] = await house.records()
 
     await house.charge()
@@ -243,7 +243,7 @@ async def test_without_a_host_nothing_is_moved(pool: Pool, valkey: Valkey) -> No
     await insert_banner(pool)
     await insert_campaign(pool, CAMPAIGN)
     house = House(pool, valkey)
-    await house.happened(seen(1))
+    await house.record(seen(1))
 
     with pytest.raises(UnavailableError):
         await house.charge()
@@ -252,7 +252,7 @@ async def test_without_a_host_nothing_is_moved(pool: Pool, valkey: Valkey) -> No
 
 
 async def test_many_charges_of_one_campaign_find_room_in_its_mailbox(house: House) -> None:
-    await house.happened(*(seen(number) for number in range(1, 3_001)))
+    await house.record(*(seen(number) for number in range(1, 3_001)))
 
     await house.charge()
 
@@ -298,7 +298,7 @@ def charging(
 
 
 async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_again(house: House) -> None:
-    await house.happened(*(seen(number) for number in range(1, 102)))
+    await house.record(*(seen(number) for number in range(1, 102)))
     host = Failing()
 
     with pytest.raises(UnavailableError, match="2 of 3"):
@@ -309,7 +309,7 @@ async def test_where_one_charge_is_not_known_to_be_kept_the_whole_batch_comes_ag
 
 
 async def test_a_full_mailbox_is_waited_for(house: House) -> None:
-    await house.happened(seen(1), seen(2))
+    await house.record(seen(1), seen(2))
     host = Failing(full_times=3)
     host.fails = False
 
@@ -318,7 +318,7 @@ async def test_a_full_mailbox_is_waited_for(house: House) -> None:
 
 async def test_a_charge_is_durable_within_a_second_of_the_event(house: House) -> None:
     clock = asyncio.get_running_loop().time
-    await house.happened(seen(1))
+    await house.record(seen(1))
     began_at = clock()
 
     await house.charge()
@@ -330,7 +330,7 @@ async def test_what_was_spent_is_said_to_whoever_listens(house: House) -> None:
     heard: list[bytes] = []
     async with house.valkey.pubsub() as news:
         await news.subscribe("adloom:brain:spend")
-        await house.happened(seen(1))
+        await house.record(seen(1))
         await house.charge()
         async with asyncio.timeout(2):
             while not heard:
@@ -359,9 +359,9 @@ async def test_a_clock_that_is_set_back_does_not_hold_charges_up(pool: Pool, val
     house.stage = Stage(pool, valkey, clock=clock)
     house.charges = house.stage.budget_actors.charges
     async with house.stage.running(), asyncio.TaskGroup() as group:
-        await house.happened(seen(1))
+        await house.record(seen(1))
         await house.charge()
-        await house.happened(seen(2))
+        await house.record(seen(2))
         charging = group.create_task(house.charge())
         await asyncio.sleep(0.2)
         clock.wrong_by = timedelta(hours=1)
@@ -378,9 +378,9 @@ async def test_the_money_ledger_is_not_asked_about_offers_made_since_we_began(ho
     host.fails = False
     charges = charging(house, host, clock)
     later = int(now().timestamp()) + 60
-    await house.happened(seen(1), seen(2))
+    await house.record(seen(1), seen(2))
     await house.apply(charges)
-    await house.happened(seen(3, offered_at=later), seen(4, offered_at=later))
+    await house.record(seen(3, offered_at=later), seen(4, offered_at=later))
     clock.advance(timedelta(seconds=61))
 
     assert await house.apply(charges) == BatchResult(counted=2)
@@ -392,11 +392,11 @@ async def test_what_we_have_confirmed_ourselves_is_asked_about_when_it_comes_aga
     later = int(now().timestamp()) + 60
     clock, host = ManualClock(now()), Failing()
     charges = charging(house, host, clock)
-    await house.happened(seen(9))
+    await house.record(seen(9))
     with pytest.raises(UnavailableError):
         await house.apply(charges)
     clock.advance(timedelta(seconds=61))
-    await house.happened(seen(1, offered_at=later))
+    await house.record(seen(1, offered_at=later))
 
     for _ in range(2):
         host.taken.clear()
@@ -412,12 +412,12 @@ async def test_in_a_new_turn_nothing_is_remembered_of_the_last(house: House) -> 
     clock, host = ManualClock(now()), Failing()
     host.fails = False
     charges = charging(house, host, clock, lambda: turns[0])
-    await house.happened(seen(1))
+    await house.record(seen(1))
     await house.apply(charges)
     clock.advance(timedelta(seconds=61))
 
     turns[0] = 2
-    await house.happened(seen(2, offered_at=later))
+    await house.record(seen(2, offered_at=later))
     await house.apply(charges)
 
     assert charges.certainly_new == 0

@@ -1,4 +1,4 @@
-"""The event routes over a ledger in memory, asked as the protocol asks them."""
+"""The event routes over a log in memory, asked as the protocol asks them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""A ledger, its event tables, and what follows them: folded by hand, so that a test may stop anywhere."""
+"""The event log and its tables, applied by hand, so that a test may stop anywhere."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,8 +20,8 @@ from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST
 USER = UUID("01890000-0000-7000-8000-0000000000d1")
 OTHER_USER = UUID("01890000-0000-7000-8000-0000000000d2")
 OTHER_BANNER = BannerId(UUID("01890000-0000-7000-8000-0000000000b2"))
-# Valkey's clock decides which buckets are over, and it has no other. A test may run long after it was
-# collected: the hour that follows is not over then.
+# Valkey's own clock decides which buckets have expired. A test may run long after it was collected, so
+# the tests use the next hour, which has not expired then.
 NEXT_HOUR = datetime.now(UTC) + timedelta(hours=1)
 
 
@@ -41,7 +41,7 @@ def a_served(**fields: Any) -> Served:
 
 
 class Followed:
-    """The ledger and the event tables, before anybody follows them."""
+    """The log and the event tables, without followers."""
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.pool = pool
@@ -53,13 +53,13 @@ class Followed:
     async def append(self, *events: LogEvent) -> None:
         await self.ledger.append([encode_event(event) for event in events])
 
-    async def happened(self, *events: LogEvent) -> None:
-        """Append events, and have the tables fold them."""
+    async def record(self, *events: LogEvent) -> None:
+        """Append events, and let the tables apply them."""
         await self.append(*events)
         await self.apply(self.tables)
 
     async def apply(self, store: ProjectionStore) -> BatchResult:
-        """Have a store fold all that it has not."""
+        """Let a store apply all entries that it has not applied yet."""
         after = await store.read_cursor()
         records = await self.records(after)
         if not records:
@@ -75,7 +75,7 @@ class Followed:
         return [msgspec.json.decode(fields[b"event"]) for _, fields in rows]
 
     async def erase(self, user_id: UUID, *, at: datetime | None = None) -> None:
-        """Take a user out of the tables, as the control plane does."""
+        """Remove a user from the tables, as the control plane does."""
         await self.pool.execute(
             "INSERT INTO erased_users (user_id, erased_at) VALUES ($1, $2)", user_id, at or NEXT_HOUR
         )

@@ -1,4 +1,4 @@
-"""As much of JSON Schema as the schemas of the topics use; a word that is not known here is refused."""
+"""The part of JSON Schema that the topics' schemas use; an unknown keyword is refused."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
     "uuid": lambda text: str(UUID(text)) == text,
     "date-time": lambda text: text.endswith("Z") and datetime.fromisoformat(text).utcoffset() == timedelta(),
 }
-# Of values that are not null.
+# For values that are not null.
 RULES: Mapping[str, Callable[[Any, Any], bool]] = {
     "format": lambda value, name: follows(FORMATS[name], value),
     "pattern": lambda value, pattern: re.search(pattern, value) is not None,
@@ -39,10 +39,10 @@ ANNOTATIONS = {"$schema", "$id", "$comment", "title", "description"}
 
 
 def problems(value: Any, schema: Schema, at: str = "it") -> Iterator[str]:
-    """Say what of a value is against a schema."""
+    """List how a value violates a schema."""
     assert schema.keys() <= RULES.keys() | STRUCTURE | ANNOTATIONS
-    told: Any = schema["type"]
-    names: list[str] = [told] if isinstance(told, str) else told
+    allowed_types: Any = schema["type"]
+    names: list[str] = [allowed_types] if isinstance(allowed_types, str) else allowed_types
     if not any(TYPES[name](value) for name in names):
         yield f"{at} is {value!r}, not {' or '.join(names)}"
         return

@@ -19,7 +19,7 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, FakeIndex, a_token
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, UNKNOWN_ID, FakeIndex, a_token
 from tests.events.edge import Edge, MemoryStore, a_report, an_edge
 
 
@@ -29,7 +29,7 @@ async def edge() -> AsyncIterator[Edge]:
         yield one
 
 
-async def test_an_impression_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
+async def test_an_accepted_impression_is_in_the_log(edge: Edge) -> None:
     answer = await edge.post(
         "impression",
         a_report(
@@ -63,7 +63,7 @@ async def test_an_impression_is_in_the_ledger_when_it_is_accepted(edge: Edge) ->
     ]
 
 
-async def test_a_click_is_in_the_ledger_when_it_is_accepted(edge: Edge) -> None:
+async def test_an_accepted_click_is_in_the_log(edge: Edge) -> None:
     await edge.post("click", a_report(campaignId=None, destinationUrl="https://shop.example/"))
 
     [click] = edge.store.events
@@ -92,7 +92,7 @@ async def test_an_impossible_time_is_replaced_and_marked(edge: Edge) -> None:
 )
 async def test_an_id_that_does_not_exist_is_not_found(edge: Edge, field: str, code: str) -> None:
     with pytest.raises(AdloomError) as refused:
-        await edge.post("impression", a_report(**{field: NOBODY}))
+        await edge.post("impression", a_report(**{field: UNKNOWN_ID}))
 
     assert (refused.value.code, refused.value.status) == (code, 404)
 
@@ -176,7 +176,7 @@ names = (
     | st.dictionaries(names, json_values).map(msgspec.json.encode)
     | json_values.map(msgspec.json.encode)
 )
-def test_no_body_causes_more_than_a_rejection(body: bytes) -> None:
+def test_no_body_causes_an_error_other_than_a_rejection(body: bytes) -> None:
     decoder = BodyDecoder(ImpressionRequest)
 
     with contextlib.suppress(ValidationFailedError):
@@ -227,7 +227,7 @@ async def test_an_event_with_an_expired_token_counts_and_is_not_billable(edge: E
     assert (event.marks, event.is_billable) == ((Mark.TOKEN_EXPIRED,), False)
 
 
-@pytest.mark.parametrize("token", ["nonsense", "", "ü" * 58, a_token(banner=BannerId(NOBODY)).decode()])
+@pytest.mark.parametrize("token", ["nonsense", "", "ü" * 58, a_token(banner=BannerId(UNKNOWN_ID)).decode()])
 async def test_a_token_that_is_forged_or_of_another_offer_is_rejected(edge: Edge, token: str) -> None:
     with pytest.raises(AdloomError) as refused:
         await edge.post("click", a_report(trackingToken=token))
@@ -236,7 +236,7 @@ async def test_a_token_that_is_forged_or_of_another_offer_is_rejected(edge: Edge
     assert edge.store.entries == []
 
 
-# --- what the request tells
+# --- context of the request
 
 
 def german_phone(request: FastRequest) -> RequestInfo:
@@ -245,7 +245,7 @@ def german_phone(request: FastRequest) -> RequestInfo:
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("reported", "kept"),
     [
         ({}, ("mobile", "DE")),
         ({"deviceType": "fridge"}, ("fridge", "DE")),
@@ -254,11 +254,11 @@ def german_phone(request: FastRequest) -> RequestInfo:
     ],
 )
 @pytest.mark.parametrize("kind", ["impression", "click"])
-async def test_the_request_fills_in_what_a_report_leaves_out(
-    kind: str, told: dict[str, str], kept: tuple[str, str]
+async def test_missing_fields_of_a_report_are_taken_from_the_request(
+    kind: str, reported: dict[str, str], kept: tuple[str, str]
 ) -> None:
     async with an_edge(read_request_info=german_phone) as edge:
-        await edge.post(kind, a_report(**told))
+        await edge.post(kind, a_report(**reported))
 
     [event] = edge.store.events
     assert (event.device_type, event.country_code) == kept
@@ -276,7 +276,7 @@ async def test_a_pixel_and_a_link_take_device_and_country_from_the_request(path:
 # --- the pixel and the link
 
 
-async def test_the_pixel_is_a_small_uncached_gif_and_is_named_by_its_offer(edge: Edge) -> None:
+async def test_the_pixel_is_a_small_uncached_gif_and_its_event_is_named_by_its_offer(edge: Edge) -> None:
     for _ in range(2):
         answer = await edge.ask(b"GET", b"/i/" + a_token(slot=3))
 
@@ -309,14 +309,14 @@ async def test_a_destination_cannot_break_out_of_its_header(edge: Edge) -> None:
 @pytest.mark.parametrize(
     "path", [b"/i/", b"/c/", b"/i/nonsense", b"/c/nonsense", b"/c/https://evil.example/"]
 )
-async def test_an_address_that_we_did_not_sign_is_rejected(edge: Edge, path: bytes) -> None:
+async def test_a_link_that_we_did_not_sign_is_rejected(edge: Edge, path: bytes) -> None:
     with pytest.raises(AdloomError) as refused:
         await edge.ask(b"GET", path)
 
     assert refused.value.code == "TRACKING_TOKEN_INVALID"
 
 
-async def test_a_link_whose_banner_leads_nowhere_is_not_found(edge: Edge) -> None:
+async def test_a_link_to_a_banner_without_a_destination_is_not_found(edge: Edge) -> None:
     edge.index = FakeIndex(None)
 
     with pytest.raises(AdloomError) as refused:
@@ -332,10 +332,10 @@ async def test_a_head_request_counts_nothing(edge: Edge) -> None:
     assert edge.store.entries == []
 
 
-# --- a ledger that is away
+# --- while the log is away
 
 
-async def test_without_the_ledger_events_and_pixels_are_not_accepted(edge: Edge) -> None:
+async def test_events_and_pixels_are_refused_while_the_log_is_away(edge: Edge) -> None:
     edge.store.is_away = True
 
     with pytest.raises(UnavailableError):
@@ -344,7 +344,7 @@ async def test_without_the_ledger_events_and_pixels_are_not_accepted(edge: Edge)
         await edge.ask(b"GET", b"/i/" + a_token())
 
 
-async def test_without_the_ledger_a_visitor_is_redirected_and_the_lost_click_is_counted(edge: Edge) -> None:
+async def test_a_visitor_is_redirected_and_the_lost_click_counted_while_the_log_is_away(edge: Edge) -> None:
     edge.store.is_away = True
 
     answer = await edge.ask(b"GET", b"/c/" + a_token())
@@ -363,7 +363,7 @@ async def test_a_refused_click_is_redirected_too() -> None:
     assert edge.routes.clicks_lost == 1
 
 
-async def test_a_visitor_is_redirected_while_the_ledger_hangs() -> None:
+async def test_a_visitor_is_redirected_while_the_log_hangs() -> None:
     class HangingStore:
         async def append(self, entries: Sequence[bytes]) -> None:
             assert entries

@@ -33,7 +33,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_events_of_one_loop_iteration_are_one_batch_and_later_ones_are_the_next() -> None:
+async def test_events_of_one_event_loop_iteration_are_one_batch() -> None:
     store = HeldStore()
     async with EventAppender(store) as appender:
         first = [appender.append(b"a", 1), appender.append(b"b", 2)]
@@ -54,7 +54,7 @@ async def test_events_of_one_loop_iteration_are_one_batch_and_later_ones_are_the
     assert (appender.appended, appender.failed, appender.batches) == (4, 0, 2)
 
 
-async def test_a_batch_has_a_bound() -> None:
+async def test_a_batch_has_a_maximum_size() -> None:
     store = HeldStore()
     async with EventAppender(store, batch_max=3) as appender:
         futures = [appender.append(b"%d" % number, None) for number in range(7)]
@@ -66,7 +66,7 @@ async def test_a_batch_has_a_bound() -> None:
 
 
 @pytest.mark.parametrize("error", [UnavailableError("away"), ValueError("a bug")])
-async def test_events_that_the_ledger_does_not_acknowledge_fail_and_later_ones_do_not(
+async def test_unacknowledged_events_fail_and_later_events_succeed(
     error: Exception,
 ) -> None:
     store = HeldStore()
@@ -83,13 +83,13 @@ async def test_events_that_the_ledger_does_not_acknowledge_fail_and_later_ones_d
     assert (appender.appended, appender.failed) == (1, 1)
 
 
-async def test_a_ledger_that_hangs_fails_after_a_timeout() -> None:
+async def test_an_append_to_a_log_that_hangs_times_out() -> None:
     async with EventAppender(HeldStore(), append_seconds_max=0.01) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)
 
 
-async def test_beyond_the_bound_an_event_is_refused_at_once() -> None:
+async def test_an_event_beyond_the_pending_limit_is_refused_immediately() -> None:
     store = HeldStore()
     async with EventAppender(store, pending_max=2) as appender:
         futures = [appender.append(b"a", None)]
@@ -148,7 +148,7 @@ async def test_the_events_of_one_request_are_refused_together() -> None:
         await asyncio.wait([one, two])
 
 
-async def test_a_request_without_events_is_done_at_once() -> None:
+async def test_a_request_without_events_is_done_immediately() -> None:
     async with EventAppender(HeldStore()) as appender:
         assert appender.append_all([], "none").result() == "none"
 
@@ -181,7 +181,7 @@ async def test_a_client_that_went_away_does_not_disturb_its_batch() -> None:
         await there
 
 
-async def test_closing_appends_what_is_pending_and_refuses_what_comes_later() -> None:
+async def test_closing_appends_pending_events_and_refuses_later_ones() -> None:
     store = HeldStore()
     for _ in range(2):
         store.release.release()
@@ -194,7 +194,7 @@ async def test_closing_appends_what_is_pending_and_refuses_what_comes_later() ->
         appender.append(b"c", None)
 
 
-async def test_the_ledger_has_the_entry_when_the_future_is_done(valkey: Valkey) -> None:
+async def test_the_log_has_the_entry_when_the_future_is_done(valkey: Valkey) -> None:
     async with EventAppender(ValkeyEventLog(valkey)) as appender:
         futures = [appender.append(b"%d" % number, None) for number in range(1200)]
         await asyncio.wait(futures)
@@ -217,8 +217,8 @@ async def test_a_valkey_that_was_restarted_is_used_again(valkey: Valkey) -> None
     assert await valkey.xlen(STREAM) == 2
 
 
-async def test_without_valkey_an_append_is_unavailable() -> None:
-    nobody = f"redis://127.0.0.1:{free_port()}/0"
-    async with open_valkey(nobody) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
+async def test_an_append_without_valkey_raises_unavailable() -> None:
+    unused_url = f"redis://127.0.0.1:{free_port()}/0"
+    async with open_valkey(unused_url) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)

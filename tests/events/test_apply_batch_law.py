@@ -1,4 +1,4 @@
-"""The law of the event tables: whatever comes, in whatever order and batches, they are as a plain reference says."""
+"""The law of the event tables: for any events in any order and batches, they equal a plain reference."""
 
 import itertools
 from collections import Counter
@@ -17,7 +17,7 @@ from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool
-from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT
+from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, UNKNOWN_ID
 from tests.events.catalog import insert_banner, insert_catalog, insert_placement
 
 OTHER_BANNER = BannerId(UUID("01890000-0000-7000-8000-00000000000d"))
@@ -29,7 +29,7 @@ KINDS = {"banner_impressions": Impression, "banner_clicks": Click}
 T = TypeVar("T")
 Key = tuple[datetime, int, int, int | None, str | None, str | None]
 
-# Around midnight, and where clocks of ours would be after they have jumped.
+# Around midnight, and 40 days off, where our clocks would be after a jump.
 moments = st.sampled_from(
     [
         *[NOW] * 4,
@@ -51,11 +51,11 @@ def mostly(ordinary: T, *others: T) -> st.SearchStrategy[T]:
 def events(draw: st.DrawFn) -> Event:
     request_id, slot = draw(offers)
     received_at = draw(moments)
-    said: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "correlation_id": draw(st.sampled_from("abcdefghijkl")),
-        "banner_id": draw(mostly(BANNER, OTHER_BANNER, BannerId(NOBODY))),
-        "placement_id": draw(mostly(PLACEMENT, DELETED_PLACEMENT, PlacementId(NOBODY))),
-        "campaign_id": draw(mostly(CAMPAIGN, None, CampaignId(NOBODY))),
+        "banner_id": draw(mostly(BANNER, OTHER_BANNER, BannerId(UNKNOWN_ID))),
+        "placement_id": draw(mostly(PLACEMENT, DELETED_PLACEMENT, PlacementId(UNKNOWN_ID))),
+        "campaign_id": draw(mostly(CAMPAIGN, None, CampaignId(UNKNOWN_ID))),
         "occurred_at": received_at - draw(st.sampled_from([timedelta(), timedelta(hours=23)])),
         "received_at": received_at,
         "request_id": request_id,
@@ -68,16 +68,16 @@ def events(draw: st.DrawFn) -> Event:
         "marks": draw(mostly((), (Mark.OCCURRED_AT_REPLACED,), (Mark.CRAWLER,))),
     }
     if draw(st.booleans()):
-        return Impression(**said, referrer_url="https://r.example")
-    return Click(**said, destination_url="https://d.example")
+        return Impression(**attributes, referrer_url="https://r.example")
+    return Click(**attributes, destination_url="https://d.example")
 
 
 @st.composite
-def ledgers(draw: st.DrawFn) -> list[list[DecodedEntry]]:
-    """Draw events, say some of them again, in some order, and cut them into batches."""
-    said = draw(st.lists(events(), min_size=1, max_size=16))
-    again = draw(st.lists(st.sampled_from(said), max_size=6))
-    order = draw(st.permutations([*said, *again]))
+def logs(draw: st.DrawFn) -> list[list[DecodedEntry]]:
+    """Draw events, repeat some of them, shuffle them, and split them into batches."""
+    drawn = draw(st.lists(events(), min_size=1, max_size=16))
+    again = draw(st.lists(st.sampled_from(drawn), max_size=6))
+    order = draw(st.permutations([*drawn, *again]))
     steps = st.sampled_from([timedelta(), timedelta(milliseconds=1), timedelta(hours=10)])
     at, records = NOW, list[DecodedEntry]()
     for sequence, event in enumerate(order, start=1):
@@ -88,7 +88,7 @@ def ledgers(draw: st.DrawFn) -> list[list[DecodedEntry]]:
 
 
 def expected_rows(records: Sequence[DecodedEntry], keys: dict[UUID, int]) -> dict[str, list[dict[str, Any]]]:
-    """Tell the rows that a ledger leads to, the plainest way."""
+    """Compute the rows of a log, in the simplest way."""
     tables: dict[str, list[dict[str, Any]]] = {"banner_impressions": [], "banner_clicks": []}
     for entry_id, event in records:
         assert isinstance(event, Impression | Click)
@@ -108,7 +108,7 @@ def expected_row(entry_id: str, event: Impression | Click, keys: dict[UUID, int]
         "correlation_id": event.correlation_id,
         "banner_id": keys[event.banner_id],
         "placement_id": keys[event.placement_id],
-        "campaign_id": keys.get(event.campaign_id or NOBODY),
+        "campaign_id": keys.get(event.campaign_id or UNKNOWN_ID),
         "session_id": None if is_erased else event.session_id,
         "user_id": None if is_erased else event.user_id,
         "device_type": event.device_type,
@@ -133,7 +133,7 @@ def mark_offers(tables: dict[str, list[dict[str, Any]]]) -> None:
         good = [row["marks"] <= {Mark.OCCURRED_AT_REPLACED} for row in rows]
         for place, row in enumerate(rows):
             earlier = [at for at in range(place) if row["request_id"] and offer(rows[at]) == offer(row)]
-            # A good one is a second one only behind a good one.
+            # A valid event is a second one only after a valid one.
             if any(good[at] or not good[place] for at in earlier):
                 row["marks"].add(second)
     for row in clicks:
@@ -217,18 +217,18 @@ async def tables(pool: Pool) -> Tables:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=ledgers(), turns=st.lists(st.integers(0, 2)), is_replayed=st.booleans())
-async def test_the_tables_equal_the_log_however_it_is_cut_and_repeated(
-    tables: Tables, batches: list[list[DecodedEntry]], turns: list[int], *, is_replayed: bool
+@given(batches=logs(), worker_numbers=st.lists(st.integers(0, 2)), is_replayed=st.booleans())
+async def test_the_tables_equal_the_log_for_any_batches_and_repeats(
+    tables: Tables, batches: list[list[DecodedEntry]], worker_numbers: list[int], *, is_replayed: bool
 ) -> None:
     await tables.empty()
-    cursor, folded = BEGINNING, list[BatchResult]()
+    cursor, results = BEGINNING, list[BatchResult]()
 
-    for batch, turn in zip(batches, [*turns, *[0] * len(batches)], strict=False):
+    for batch, number in zip(batches, [*worker_numbers, *[0] * len(batches)], strict=False):
         after, cursor = cursor, batch[-1].entry_id
-        folded.append(await tables.workers[turn].commit(batch, after=after, cursor=cursor))
+        results.append(await tables.workers[number].commit(batch, after=after, cursor=cursor))
         with pytest.raises(CursorMovedError):
-            await tables.workers[turn].commit(batch, after=after, cursor=cursor)
+            await tables.workers[number].commit(batch, after=after, cursor=cursor)
     records = [record for batch in batches for record in batch]
     if is_replayed:
         again = [
@@ -242,5 +242,5 @@ async def test_the_tables_equal_the_log_however_it_is_cut_and_repeated(
     assert await tables.counts() == expected_counts(expected)
     days = Counter(row["occurred_at"].astimezone(UTC).date() for rows in expected.values() for row in rows)
     assert await tables.days() == days
-    assert sum(one.counted for one in folded) == days.total()
-    assert sum(one.counted + one.repeated + one.dropped for one in folded) == len(records)
+    assert sum(one.counted for one in results) == days.total()
+    assert sum(one.counted + one.repeated + one.dropped for one in results) == len(records)

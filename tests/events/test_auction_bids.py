@@ -50,11 +50,11 @@ def packed(bid: RecordedBid) -> bytes:
 
 
 @given(several=st.lists(bids, max_size=20))
-def test_bids_come_back_as_they_were_packed(several: list[RecordedBid]) -> None:
+def test_bids_survive_packing_and_unpacking(several: list[RecordedBid]) -> None:
     assert list(unpack_bids(b"".join(map(packed, several)))) == several
 
 
-def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
+def test_an_auction_survives_encoding_and_decoding() -> None:
     won, lost = an_auction(), an_auction(winner=None, bid_count=0, bids=b"", removed=(), context={})
 
     assert decode_event(encode_event(won)) == won
@@ -62,7 +62,7 @@ def test_an_auction_comes_back_from_the_ledger_as_it_went_in() -> None:
     assert msgspec.msgpack.decode(encode_event(won))["k"] == "auction.v1"
 
 
-def test_an_entry_of_a_version_that_recorded_no_floors_of_bids_is_read() -> None:
+def test_an_entry_of_a_version_without_bid_floors_can_be_read() -> None:
     entry = encode_event(an_auction(floors=(BidsUnderFloor(Micros(5), b"\2"),)))
     older = msgspec.msgpack.decode(entry)
     del older["fl"]
@@ -89,7 +89,7 @@ def test_an_entry_beyond_a_bound_is_unreadable(fields: dict[str, Any]) -> None:
         decode_event(encode_event(an_auction(**fields)))
 
 
-def test_the_largest_entry_is_some_kilobytes() -> None:
+def test_the_largest_entry_has_a_few_kilobytes() -> None:
     largest = an_auction(
         bids=a_bid() * BIDS_MAX,
         context={f"{number:02}" + "k" * 48: "v" * CONTEXT_VALUE_MAX for number in range(CONTEXT_MAX)},

@@ -1,4 +1,4 @@
-"""The projection `auctions`: each auction once, with its bids as the API shows them, and without erased readers."""
+"""The projection `auctions`: each auction once, with its bids as the API shows them, and without erased users."""
 
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
@@ -39,8 +39,8 @@ KEPT_DAYS = 7
 DAY = timedelta(days=1)
 
 
-class Hall:
-    """Gives auctions entry ids in order, and folds them batch by batch."""
+class AuctionLogSystem:
+    """Gives auctions entry ids in order, and applies them batch by batch."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -67,19 +67,19 @@ class Hall:
 
 
 @pytest.fixture
-def hall(pool: Pool) -> Hall:
-    return Hall(pool)
+def system(pool: Pool) -> AuctionLogSystem:
+    return AuctionLogSystem(pool)
 
 
-async def test_an_auction_without_a_user_names_none(hall: Hall) -> None:
-    await hall.apply(an_auction(user_id=NO_USER))
+async def test_an_auction_without_a_user_has_no_user_id(system: AuctionLogSystem) -> None:
+    await system.apply(an_auction(user_id=NO_USER))
 
-    row = await hall.one()
+    row = await system.one()
     assert (row["user_id"], row["context"]) == (None, {"country": "FR"})
 
 
-def test_bids_that_are_alike_are_written_out_once() -> None:
-    """Readers of a kind have the same auction, and some auctions have hundreds of bids."""
+def test_equal_bids_are_rendered_once() -> None:
+    """Visitors of one kind get the same auction, and some auctions have hundreds of bids."""
     alike = [an_auction(uuid4(), user_id=uuid4()) for _ in range(2)]
     other = an_auction(uuid4(), removed=(RemovedCandidates("schedule", 1),))
 
@@ -90,10 +90,10 @@ def test_bids_that_are_alike_are_written_out_once() -> None:
     assert ("targeting:country" in one.bids, "schedule" in another.bids) == (True, True)
 
 
-async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
-    assert await hall.apply(an_auction()) == BatchResult(counted=1)
+async def test_an_auction_becomes_a_row_with_all_its_bids(system: AuctionLogSystem) -> None:
+    assert await system.apply(an_auction()) == BatchResult(counted=1)
 
-    row = await hall.one()
+    row = await system.one()
     bids = row.pop("bids")
     assert row == {
         "id": REQUEST,
@@ -132,25 +132,25 @@ async def test_an_auction_becomes_a_row_with_all_its_bids(hall: Hall) -> None:
     }
 
 
-async def test_a_bid_per_click_is_written_per_click_and_per_thousand_of_them(hall: Hall) -> None:
+async def test_a_bid_per_click_is_shown_per_click_and_per_thousand_clicks(system: AuctionLogSystem) -> None:
     bid = a_bid(bid=500_050, is_per_click=True, ctr=18_000_000, quality=11_000, ecpm=9_900_990, outcome=LOST)
 
-    await hall.apply(an_auction(bids=bid))
+    await system.apply(an_auction(bids=bid))
 
-    [shown] = (await hall.one())["bids"]
-    # Half to even on the fourth place, as all amounts are.
+    [shown] = (await system.one())["bids"]
+    # Rounded half to even at four places, as all amounts are.
     assert (shown["bid"], shown["bidType"], shown["bidAmount"]) == (0.5, "cpc", 500.05)
     assert (shown["predictedCtr"], shown["qualityScore"], shown["ecpm"]) == (0.018, 1.1, 9.901)
 
 
-async def test_a_bid_for_impressions_that_nobody_clicks_offers_nothing_for_clicks(hall: Hall) -> None:
-    await hall.apply(an_auction(bids=a_bid(ctr=0)))
+async def test_a_cpm_bid_with_a_zero_click_rate_has_no_price_per_click(system: AuctionLogSystem) -> None:
+    await system.apply(an_auction(bids=a_bid(ctr=0)))
 
-    assert (await hall.one())["bids"][0]["bidAmount"] is None
+    assert (await system.one())["bids"][0]["bidAmount"] is None
 
 
-async def test_an_unsold_auction_has_no_winner_and_no_price(hall: Hall) -> None:
-    await hall.apply(
+async def test_an_unsold_auction_has_no_winner_and_no_price(system: AuctionLogSystem) -> None:
+    await system.apply(
         an_auction(
             winner=None,
             placement_id=PLACEMENT,
@@ -161,83 +161,85 @@ async def test_an_unsold_auction_has_no_winner_and_no_price(hall: Hall) -> None:
         )
     )
 
-    row = await hall.one()
+    row = await system.one()
     assert {row[name] for name in ("winning_ad_id", "winning_campaign_id", "final_price", "charge")} == {None}
     assert (row["placement_id"], row["floor_cpm"], row["campaign_ids"]) == (PLACEMENT, Decimal(10), [])
     assert row["bids"][0]["removedBy"] == "floor"
 
 
-async def test_an_auction_that_is_recorded_twice_is_one_row(hall: Hall) -> None:
+async def test_an_auction_that_is_recorded_twice_is_one_row(system: AuctionLogSystem) -> None:
     other = an_auction(uuid4())
 
-    assert await hall.apply(an_auction(), an_auction(), other) == BatchResult(counted=2, repeated=1)
-    assert await hall.apply(an_auction()) == BatchResult(repeated=1)
+    assert await system.apply(an_auction(), an_auction(), other) == BatchResult(counted=2, repeated=1)
+    assert await system.apply(an_auction()) == BatchResult(repeated=1)
 
-    assert len(await hall.rows()) == 2
-    assert await hall.pool.fetchval("SELECT auctions FROM auction.hours") == 2
-
-
-async def test_other_happenings_only_move_the_cursor(hall: Hall) -> None:
-    assert await hall.apply(an_impression(), a_click()) == BatchResult()
-
-    assert await hall.tables.read_cursor() == "1-2"
-    assert await hall.rows() == []
+    assert len(await system.rows()) == 2
+    assert await system.pool.fetchval("SELECT auctions FROM auction.hours") == 2
 
 
-async def test_a_batch_behind_a_cursor_that_has_moved_changes_nothing(hall: Hall) -> None:
-    await hall.apply(an_auction())
+async def test_other_events_only_move_the_cursor(system: AuctionLogSystem) -> None:
+    assert await system.apply(an_impression(), a_click()) == BatchResult()
+
+    assert await system.tables.read_cursor() == "1-2"
+    assert await system.rows() == []
+
+
+async def test_a_batch_from_an_old_cursor_changes_nothing(system: AuctionLogSystem) -> None:
+    await system.apply(an_auction())
 
     with pytest.raises(CursorMovedError):
-        await hall.tables.commit([DecodedEntry("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
+        await system.tables.commit([DecodedEntry("1-9", an_auction(uuid4()))], after="0-0", cursor="1-9")
 
-    assert len(await hall.rows()) == 1
+    assert len(await system.rows()) == 1
 
 
-async def test_an_auction_past_its_retention_is_skipped(hall: Hall) -> None:
+async def test_an_auction_past_its_retention_is_skipped(system: AuctionLogSystem) -> None:
     old = an_auction(uuid4(), held_at=NOW - (KEPT_DAYS + 1) * DAY)
     last = an_auction(held_at=NOW - KEPT_DAYS * DAY)
 
-    assert await hall.apply(old, last) == BatchResult(counted=1, dropped=1)
+    assert await system.apply(old, last) == BatchResult(counted=1, dropped=1)
 
-    assert (await hall.one())["id"] == REQUEST
+    assert (await system.one())["id"] == REQUEST
 
 
-async def test_events_before_an_erasure_are_applied_without_the_user(hall: Hall, pool: Pool) -> None:
+async def test_events_before_an_erasure_are_applied_without_the_user(
+    system: AuctionLogSystem, pool: Pool
+) -> None:
     await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
 
-    await hall.apply(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
+    await system.apply(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
 
-    before, after = await hall.rows()
+    before, after = await system.rows()
     assert (before["user_id"], before["context"]) == (None, None)
     assert (after["user_id"], after["context"]) == (USER, {"country": "FR"})
 
 
-async def test_characters_that_the_database_does_not_take_are_left_out(hall: Hall) -> None:
-    await hall.apply(an_auction(context={"seg\0ment": "high\0-intent"}, placement_type="fe\0ed"))
+async def test_characters_that_the_database_refuses_are_left_out(system: AuctionLogSystem) -> None:
+    await system.apply(an_auction(context={"seg\0ment": "high\0-intent"}, placement_type="fe\0ed"))
 
-    row = await hall.one()
+    row = await system.one()
     assert (row["context"], row["placement_type"]) == ({"segment": "high-intent"}, "feed")
 
 
-async def test_an_auction_that_no_row_can_hold_is_poison(hall: Hall) -> None:
+async def test_an_auction_that_fits_no_row_is_a_poison_entry(system: AuctionLogSystem) -> None:
     with pytest.raises(PoisonEntryError):
-        await hall.apply(an_auction(bid_count=-1))
+        await system.apply(an_auction(bid_count=-1))
     with pytest.raises(PoisonEntryError):
-        await hall.apply(an_auction(bids=a_bid()[:-1]))
+        await system.apply(an_auction(bids=a_bid()[:-1]))
 
 
-async def test_days_are_made_when_they_are_needed_and_ahead_of_time(hall: Hall, pool: Pool) -> None:
+async def test_partitions_are_created_ahead_and_on_demand(system: AuctionLogSystem, pool: Pool) -> None:
     upkeep = an_upkeep(pool, now=NOW)
 
     await upkeep.check()
-    await hall.apply(an_auction(held_at=NOW - 5 * DAY))
+    await system.apply(an_auction(held_at=NOW - 5 * DAY))
 
     assert upkeep.made == 9
     assert NOW.date() - 5 * DAY in await attached(pool)
 
 
-async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Pool) -> None:
-    now = SystemClock().now()  # The database's own clock is asked too before a day is dropped.
+async def test_only_partitions_older_than_the_retention_are_dropped(pool: Pool) -> None:
+    now = SystemClock().now()  # The database's own clock is checked too before a partition is dropped.
     days = [now.date() - timedelta(days=age) for age in (KEPT_DAYS + 2, KEPT_DAYS + 1, KEPT_DAYS)]
     async with pool.acquire() as connection:
         await ensure_days(connection, AUCTION_PARTITIONS, days)
@@ -257,14 +259,16 @@ async def test_days_older_than_the_retention_are_dropped_and_only_those(pool: Po
     assert (days[2] in kept, days[1] in kept) == (True, False)
 
 
-async def test_a_day_that_is_just_being_dropped_is_waited_for(hall: Hall, pool: Pool) -> None:
-    await hall.apply(an_auction())
+async def test_a_partition_that_is_being_dropped_makes_the_batch_wait(
+    system: AuctionLogSystem, pool: Pool
+) -> None:
+    await system.apply(an_auction())
     await pool.execute(
         "ALTER TABLE auction.auctions DETACH PARTITION " + f"auction.auctions_{NOW.date():%Y%m%d}"
     )
 
     with pytest.raises(UnavailableError):
-        await hall.apply(an_auction(uuid4()))
+        await system.apply(an_auction(uuid4()))
 
 
 def an_upkeep(pool: Pool, *, now: datetime) -> PartitionMaintenance:

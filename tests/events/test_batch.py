@@ -26,7 +26,7 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.event import Click, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer
-from tests.events.builders import NOBODY, REQUEST, a_token
+from tests.events.builders import REQUEST, UNKNOWN_ID, a_token
 from tests.events.edge import Edge, MemoryStore, a_report, an_edge
 
 
@@ -50,7 +50,7 @@ async def post_batch(edge: Edge, *listed: Any, **around: Any) -> dict[str, Any]:
     return msgspec.json.decode(answer.body)
 
 
-async def test_events_of_both_kinds_are_in_the_ledger_in_their_order(edge: Edge) -> None:
+async def test_events_of_both_kinds_are_in_the_log_in_their_order(edge: Edge) -> None:
     outcome = await post_batch(
         edge,
         an_event(correlationId="a", referrerUrl="https://search.example/"),
@@ -77,9 +77,9 @@ async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -
 @pytest.mark.parametrize(
     ("bad", "code", "named"),
     [
-        (an_event(bannerId=NOBODY), "BANNER_NOT_FOUND", str(NOBODY)),
-        (an_event(placementId=NOBODY), "PLACEMENT_NOT_FOUND", str(NOBODY)),
-        (an_event(campaignId=NOBODY), "CAMPAIGN_NOT_FOUND", str(NOBODY)),
+        (an_event(bannerId=UNKNOWN_ID), "BANNER_NOT_FOUND", str(UNKNOWN_ID)),
+        (an_event(placementId=UNKNOWN_ID), "PLACEMENT_NOT_FOUND", str(UNKNOWN_ID)),
+        (an_event(campaignId=UNKNOWN_ID), "CAMPAIGN_NOT_FOUND", str(UNKNOWN_ID)),
         (an_event(trackingToken="nonsense"), "TRACKING_TOKEN_INVALID", "token"),
         (a_report(), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
         (an_event("view"), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
@@ -94,7 +94,7 @@ async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -
         ([an_event()], "VALIDATION_FAILED", "The event must be a JSON object."),
     ],
 )
-async def test_a_bad_event_is_named_by_its_index_and_the_good_ones_are_accepted(
+async def test_a_bad_event_is_reported_by_its_index_and_good_ones_are_accepted(
     edge: Edge, bad: Any, code: str, named: str
 ) -> None:
     outcome = await post_batch(edge, an_event(correlationId="a"), bad, an_event(correlationId="b"))
@@ -107,7 +107,7 @@ async def test_a_bad_event_is_named_by_its_index_and_the_good_ones_are_accepted(
     assert (edge.routes.batched, edge.routes.batch_rejected) == (2, 1)
 
 
-async def test_a_batch_without_a_good_event_is_answered_all_the_same(edge: Edge) -> None:
+async def test_a_batch_of_only_bad_events_is_answered_too(edge: Edge) -> None:
     outcome = await post_batch(edge, 1, "two", {})
 
     assert outcome["accepted"] == 0
@@ -115,7 +115,7 @@ async def test_a_batch_without_a_good_event_is_answered_all_the_same(edge: Edge)
     assert edge.store.entries == []
 
 
-async def test_an_event_that_is_not_utf8_costs_only_itself(edge: Edge) -> None:
+async def test_an_event_that_is_not_utf8_is_rejected_alone(edge: Edge) -> None:
     good = msgspec.json.encode(an_event())
     bad = good.replace(b'"one"', b'"\xff"')
 
@@ -126,7 +126,7 @@ async def test_an_event_that_is_not_utf8_costs_only_itself(edge: Edge) -> None:
     assert outcome["rejected"][0]["message"].startswith("The event is not JSON that can be read")
 
 
-async def test_a_type_that_is_given_twice_is_the_last_one(edge: Edge) -> None:
+async def test_the_last_of_two_type_fields_counts(edge: Edge) -> None:
     event = b'{"type":"click",' + msgspec.json.encode(an_event())[1:]
 
     await edge.post("batch", b'{"events":[' + event + b"]}")
@@ -189,7 +189,7 @@ json_values = st.recursive(
 
 
 @given(st.binary() | st.lists(json_values).map(lambda listed: msgspec.json.encode({"events": listed})))
-def test_no_event_causes_more_than_a_rejection(body: bytes) -> None:
+def test_no_event_causes_an_error_other_than_a_rejection(body: bytes) -> None:
     try:
         listed = split_batch(body)
     except ValidationFailedError:
@@ -223,18 +223,18 @@ def test_an_event_of_a_batch_is_decoded_as_by_its_own_route(fields: dict[str, An
         assert decode_report(event) == alone
 
 
-# --- what the request tells
+# --- context of the request
 
 
 async def test_the_request_is_examined_once_for_all_events() -> None:
     asked: list[bytes] = []
 
-    def reader_of(request: Any) -> RequestInfo:
+    def read_info(request: Any) -> RequestInfo:
         asked.append(request.path)
         return RequestInfo("tablet", "FR")
 
     async with an_edge(
-        read_request_info=reader_of, detector=TrafficDetector(lambda agent: agent == b"bot")
+        read_request_info=read_info, detector=TrafficDetector(lambda agent: agent == b"bot")
     ) as edge:
         await post_batch(edge, an_event(), an_event(deviceType="tv"), headers={"user-agent": "bot"})
 
@@ -279,7 +279,7 @@ async def test_a_batch_that_does_not_fit_is_refused_whole(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, EVENTS_MAX])
-async def test_without_the_ledger_no_batch_is_accepted(edge: Edge, count: int) -> None:
+async def test_a_batch_is_refused_while_the_log_is_away(edge: Edge, count: int) -> None:
     edge.store.is_away = True
 
     with pytest.raises(UnavailableError):
@@ -316,11 +316,11 @@ async def test_large_batches_are_processed_in_slices_one_after_another() -> None
         done.set_result(batch.build_answer())
         return done
 
-    turns = BatchSlicer(slice_events=3, waiting_max=2)
+    slicer = BatchSlicer(slice_events=3, waiting_max=2)
     first, second = a_batch("first"), a_batch("second")
-    answers = [turns.run(batch, lambda batch=batch: finished(batch)) for batch in (first, second)]
+    answers = [slicer.run(batch, lambda batch=batch: finished(batch)) for batch in (first, second)]
     with pytest.raises(UnavailableError):
-        turns.run(a_batch("third"), lambda: finished(first))
+        slicer.run(a_batch("third"), lambda: finished(first))
     await asyncio.sleep(0)
 
     assert judged == ["first"] * 3
@@ -337,17 +337,17 @@ async def test_an_error_in_a_batch_reaches_only_its_own_client() -> None:
         done.set_result(FastAnswer(b""))
         return done
 
-    turns = BatchSlicer()
+    slicer = BatchSlicer()
     listed = split_batch(msgspec.json.encode({"events": events(1)}))
-    broken = turns.run(ReportBatch(listed, fail), nothing)
-    whole = turns.run(ReportBatch(listed, accept_anything), nothing)
+    broken = slicer.run(ReportBatch(listed, fail), nothing)
+    whole = slicer.run(ReportBatch(listed, accept_anything), nothing)
 
     with pytest.raises(RuntimeError):
         await broken
     assert await whole == FastAnswer(b"")
 
 
-async def test_a_batch_is_accepted_when_all_of_it_is_durable_and_not_before() -> None:
+async def test_a_batch_is_answered_only_when_all_of_it_is_durable() -> None:
     class SlowStore(MemoryStore):
         may_go_on = asyncio.Event()
 

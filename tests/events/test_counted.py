@@ -1,4 +1,4 @@
-"""What the event tables made of entries, as those who follow them are told."""
+"""Followers look up which entries the event tables have counted."""
 
 from datetime import timedelta
 
@@ -20,8 +20,8 @@ async def followed(pool: Pool, valkey: Valkey) -> Followed:
     return Followed(pool, valkey)
 
 
-async def test_of_equal_correlation_ids_the_entry_of_the_row_has_counted(followed: Followed) -> None:
-    await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), an_impression("b"))
+async def test_the_first_entry_of_a_correlation_id_counts(followed: Followed) -> None:
+    await followed.record(an_impression("a"), an_impression("a"), a_click("a"), an_impression("b"))
     records = await followed.records()
 
     counted = await followed.lookup.find_counted(records)
@@ -29,9 +29,9 @@ async def test_of_equal_correlation_ids_the_entry_of_the_row_has_counted(followe
     assert [one.entry_id for one in counted] == [records[place].entry_id for place in (0, 2, 3)]
 
 
-async def test_a_part_of_a_batch_has_the_same_result_as_the_whole(followed: Followed) -> None:
+async def test_looking_up_parts_of_a_batch_equals_looking_up_the_whole(followed: Followed) -> None:
     days = [NOW, NOW - timedelta(hours=13), NOW - timedelta(hours=23)]
-    await followed.happened(*(an_impression(f"{n % 7}", occurred_at=days[n % 3]) for n in range(21)))
+    await followed.record(*(an_impression(f"{n % 7}", occurred_at=days[n % 3]) for n in range(21)))
     records = await followed.records()
 
     whole = await followed.lookup.find_counted(records)
@@ -41,17 +41,17 @@ async def test_a_part_of_a_batch_has_the_same_result_as_the_whole(followed: Foll
     assert len(whole) == 7
 
 
-async def test_an_entry_that_the_tables_never_took_has_not_counted(followed: Followed) -> None:
-    await followed.happened(an_impression("a"))
-    strange = DecodedEntry("9999999999999-0", an_impression("a\0b"))
+async def test_an_entry_that_is_not_in_the_tables_has_not_counted(followed: Followed) -> None:
+    await followed.record(an_impression("a"))
+    unstorable = DecodedEntry("9999999999999-0", an_impression("a\0b"))
 
     assert (
-        await followed.lookup.find_counted([strange, DecodedEntry("9999999999999-1", an_impression("a"))])
+        await followed.lookup.find_counted([unstorable, DecodedEntry("9999999999999-1", an_impression("a"))])
         == []
     )
 
 
-async def test_offers_that_were_served_all_count(followed: Followed) -> None:
+async def test_all_served_offers_count(followed: Followed) -> None:
     await followed.append(a_served(), a_served())
 
     counted = await followed.lookup.find_counted(await followed.records())
@@ -59,7 +59,7 @@ async def test_offers_that_were_served_all_count(followed: Followed) -> None:
     assert len(counted) == 2
 
 
-async def test_without_the_database_the_look_up_is_unavailable(database_url: str) -> None:
+async def test_a_look_up_without_the_database_raises_unavailable(database_url: str) -> None:
     async with open_pool(database_url, size_max=1) as pool:
         lookup = CountedStore(pool)
         pool.terminate()

@@ -1,4 +1,4 @@
-"""Dead letters: laid aside once, kept until somebody decides, and back in the ledger in one step."""
+"""Dead letters: added once, kept until an operator decides, and appended to the log again in one step."""
 
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -12,105 +12,105 @@ from adloom.runtime.valkey import Valkey
 
 
 @pytest.fixture
-def letters(valkey: Valkey) -> DeadLetterQueue:
+def queue(valkey: Valkey) -> DeadLetterQueue:
     return DeadLetterQueue(valkey)
 
 
-async def bury(letters: DeadLetterQueue, entry_id: str = "1-0", *, projection: str = "tables") -> None:
-    await letters.add(
+async def add_letter(queue: DeadLetterQueue, entry_id: str = "1-0", *, projection: str = "tables") -> None:
+    await queue.add(
         projection, entry_id, b"data", reason="It is no event.", tries=5, again=b"again " + entry_id.encode()
     )
 
 
-async def ledger_of(valkey: Valkey) -> list[bytes]:
-    # The stubs know every protocol version and decoding.
+async def read_log(valkey: Valkey) -> list[bytes]:
+    # The stubs allow every protocol version and decoding.
     rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(STREAM))
     return [fields[b"e"] for _, fields in rows]
 
 
-async def test_a_letter_names_its_projection_reason_and_time(letters: DeadLetterQueue) -> None:
-    await bury(letters)
+async def test_a_dead_letter_names_its_projection_reason_and_time(queue: DeadLetterQueue) -> None:
+    await add_letter(queue)
 
-    [letter] = await letters.list_after()
+    [letter] = await queue.list_after()
 
     assert (letter.projection, letter.entry_id, letter.tries) == ("tables", "1-0", 5)
     assert (letter.reason, letter.data) == ("It is no event.", b"data")
     assert abs(datetime.now(UTC) - letter.at) < timedelta(minutes=1)
-    assert await letters.get(letter.id) == letter
+    assert await queue.get(letter.id) == letter
 
 
-async def test_an_entry_is_added_once_for_each_projection(letters: DeadLetterQueue) -> None:
+async def test_an_entry_is_added_once_for_each_projection(queue: DeadLetterQueue) -> None:
     for _ in range(3):
-        await bury(letters, projection="tables")
-    await bury(letters, projection="frequency")
+        await add_letter(queue, projection="tables")
+    await add_letter(queue, projection="frequency")
 
-    assert await letters.count() == 2
-    assert await letters.count_by_projection() == {"tables": 1, "frequency": 1}
-
-
-async def test_a_retried_letter_is_appended_to_the_log(letters: DeadLetterQueue, valkey: Valkey) -> None:
-    await bury(letters)
-    [letter] = await letters.list_after()
-
-    assert await letters.retry(letter.id)
-    assert not await letters.retry(letter.id)
-
-    assert await ledger_of(valkey) == [b"again 1-0"]
-    assert await letters.count() == 0
-    assert await letters.count_by_projection() == {}
+    assert await queue.count() == 2
+    assert await queue.count_by_projection() == {"tables": 1, "frequency": 1}
 
 
-async def test_a_letter_that_fails_again_is_added_again(letters: DeadLetterQueue) -> None:
-    await bury(letters)
-    await letters.retry((await letters.list_after())[0].id)
+async def test_a_retried_dead_letter_is_appended_to_the_log(queue: DeadLetterQueue, valkey: Valkey) -> None:
+    await add_letter(queue)
+    [letter] = await queue.list_after()
 
-    await bury(letters)
+    assert await queue.retry(letter.id)
+    assert not await queue.retry(letter.id)
 
-    assert await letters.count() == 1
-
-
-async def test_a_deleted_letter_is_gone(letters: DeadLetterQueue, valkey: Valkey) -> None:
-    await bury(letters, "1-0")
-    await bury(letters, "2-0")
-    first, second = await letters.list_after()
-
-    assert await letters.delete(first.id)
-    assert not await letters.delete(first.id)
-
-    assert await letters.list_after() == [second]
-    assert await ledger_of(valkey) == []
-    assert await letters.get(first.id) is None
+    assert await read_log(valkey) == [b"again 1-0"]
+    assert await queue.count() == 0
+    assert await queue.count_by_projection() == {}
 
 
-async def test_letters_are_never_dropped_to_make_room(valkey: Valkey) -> None:
-    letters = DeadLetterQueue(valkey, letters_max=2)
-    await bury(letters, "1-0")
-    await bury(letters, "2-0")
+async def test_a_dead_letter_that_fails_again_is_added_again(queue: DeadLetterQueue) -> None:
+    await add_letter(queue)
+    await queue.retry((await queue.list_after())[0].id)
+
+    await add_letter(queue)
+
+    assert await queue.count() == 1
+
+
+async def test_a_deleted_dead_letter_is_gone(queue: DeadLetterQueue, valkey: Valkey) -> None:
+    await add_letter(queue, "1-0")
+    await add_letter(queue, "2-0")
+    first, second = await queue.list_after()
+
+    assert await queue.delete(first.id)
+    assert not await queue.delete(first.id)
+
+    assert await queue.list_after() == [second]
+    assert await read_log(valkey) == []
+    assert await queue.get(first.id) is None
+
+
+async def test_dead_letters_are_never_dropped_to_make_room(valkey: Valkey) -> None:
+    queue = DeadLetterQueue(valkey, letters_max=2)
+    await add_letter(queue, "1-0")
+    await add_letter(queue, "2-0")
 
     with pytest.raises(UnavailableError, match="adloom ledger dead list"):
-        await bury(letters, "3-0")
-    await bury(letters, "2-0")
+        await add_letter(queue, "3-0")
+    await add_letter(queue, "2-0")
 
-    assert [letter.entry_id for letter in await letters.list_after()] == ["1-0", "2-0"]
+    assert [letter.entry_id for letter in await queue.list_after()] == ["1-0", "2-0"]
 
 
-async def test_letters_come_in_pages(letters: DeadLetterQueue) -> None:
+async def test_dead_letters_are_listed_in_pages(queue: DeadLetterQueue) -> None:
     for number in range(5):
-        await bury(letters, f"{number}-0")
+        await add_letter(queue, f"{number}-0")
 
-    first = await letters.list_after(count_max=3)
-    second = await letters.list_after(first[-1].id, count_max=3)
+    first = await queue.list_after(count_max=3)
+    second = await queue.list_after(first[-1].id, count_max=3)
 
     assert [letter.entry_id for letter in (*first, *second)] == ["0-0", "1-0", "2-0", "3-0", "4-0"]
 
 
-async def test_a_letter_of_an_older_version_can_be_read_and_tried_again(
-    letters: DeadLetterQueue, valkey: Valkey
+async def test_a_dead_letter_of_an_older_version_can_be_read_and_retried(
+    queue: DeadLetterQueue, valkey: Valkey
 ) -> None:
     await valkey.xadd(DEAD_STREAM, {"entry": "1-0", "e": b"old", "reason": "It is no event."})
-    [letter] = await letters.list_after()
+    [letter] = await queue.list_after()
 
     assert (letter.projection, letter.tries, letter.data) == ("event_tables", 1, b"old")
-    assert await letters.retry(letter.id)
-    assert await ledger_of(valkey) == [b"old"]
+    assert await queue.retry(letter.id)
+    assert await read_log(valkey) == [b"old"]
     assert not await valkey.exists(INDEX)

@@ -1,4 +1,4 @@
-"""The dedup filter: it never takes a known id for a new one, whoever else writes."""
+"""The dedup filter: it never takes a known id for a new one, even if another worker writes."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -33,7 +33,7 @@ def test_an_id_that_was_added_is_always_found(batches: list[set[str]], others: s
     assert known <= set(ids.select([*known, *others]))
 
 
-def test_few_new_ids_are_taken_for_known() -> None:
+def test_few_new_ids_are_false_positives() -> None:
     ids = IdFilter(segment_ids=10_000)
     ids.add([f"known {number}" for number in range(10_000)], last_day=TODAY)
 
@@ -77,7 +77,7 @@ def test_only_ids_that_may_be_known_are_doubtful() -> None:
 
 
 @pytest.mark.parametrize(("cursor", "table"), [("3-0", TABLE), ("2-0", TABLE + 1)])
-def test_every_id_is_doubtful_when_somebody_else_has_written(cursor: str, table: int) -> None:
+def test_every_id_is_doubtful_after_another_worker_has_written(cursor: str, table: int) -> None:
     dedup = a_filter()
 
     dedup.begin(cursor=cursor, table=table)
@@ -117,7 +117,7 @@ def test_days_are_read_to_their_end_the_newest_first() -> None:
     assert doubtful(dedup, "y", "q", days=days) == ["y"]
 
 
-def test_what_was_read_for_a_filter_that_is_gone_is_not_taken_for_a_part_of_the_next() -> None:
+def test_ids_read_for_a_discarded_filter_are_not_added_to_the_next() -> None:
     dedup = a_filter()
     part = dedup.next_unread(rows("x"), [YESTERDAY])
     assert part is not None
@@ -148,7 +148,7 @@ def test_a_full_filter_reads_no_more_ids() -> None:
 
 
 class Workers:
-    """Two workers, of whom one may take over from the other."""
+    """Two workers, one of which may take over from the other."""
 
     def __init__(self, pool: Pool) -> None:
         self.dedup = DedupFilter(batch_min=1, chunk_ids=3)

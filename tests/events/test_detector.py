@@ -38,7 +38,7 @@ def a_request(client: str | None = "203.0.113.7", **headers: str | list[str]) ->
         ("2001:db8:1:2::9", [], "2001:db8:1:2::9"),
         ("198.51.100.9", [], "198.51.100.9"),
         ("127.0.0.1", [], "127.0.0.1"),
-        # Whoever is not trusted may write there what it likes.
+        # An untrusted sender may write anything there.
         ("203.0.113.7", ["198.51.100.1"], "203.0.113.7"),
         ("192.0.2.1", ["203.0.113.9"], "203.0.113.9"),
         ("192.0.2.1", ["1.1.1.1, 203.0.113.9", "192.0.2.2"], "203.0.113.9"),
@@ -66,7 +66,7 @@ def test_a_trusted_server_that_names_no_client_is_an_unknown_sender(
     assert a_detector().identify_sender(a_request(client, x_forwarded_for=forwarded)) is UNKNOWN_SENDER
 
 
-def test_a_chain_too_long_for_the_cache_is_parsed_all_the_same() -> None:
+def test_a_proxy_chain_too_long_for_the_cache_is_parsed_too() -> None:
     chain = ", ".join(["1.1.1.1"] * FORWARDED_BYTES_CACHED_MAX) + ", 203.0.113.9"
 
     sender = a_detector().identify_sender(a_request("192.0.2.1", x_forwarded_for=chain))
@@ -81,17 +81,17 @@ def test_a_prefetch_request_is_marked(header: str) -> None:
     assert a_detector().identify_sender(request).marks == (Mark.PREFETCH,)
 
 
-def test_a_request_with_another_purpose_is_not_marked() -> None:
+def test_a_request_with_another_purpose_header_is_not_marked() -> None:
     assert a_detector().identify_sender(a_request(purpose="preview")).marks == ()
 
 
-def test_a_sender_gets_the_marks_of_headers_and_address() -> None:
+def test_a_sender_is_marked_by_its_headers_and_its_address() -> None:
     request = a_request("198.51.100.9", user_agent="a bot", sec_purpose="prefetch;prerender")
 
     assert a_detector().identify_sender(request).marks == (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER)
 
 
-def test_neighbours_in_a_network_of_ipv6_are_counted_as_one_and_others_are_not() -> None:
+def test_addresses_of_one_ipv6_network_are_counted_together() -> None:
     detector = a_detector(limit=1)
 
     marks = [

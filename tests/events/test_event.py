@@ -44,7 +44,7 @@ events: st.SearchStrategy[Event] = st.builds(Impression, referrer_url=texts, **c
 
 
 @given(event=events)
-def test_an_event_comes_back_from_the_ledger_as_it_went_in(event: Event) -> None:
+def test_an_event_survives_encoding_and_decoding(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
@@ -53,7 +53,7 @@ def test_an_entry_carries_its_kind_and_version() -> None:
     assert msgspec.msgpack.decode(encode_event(a_click()))["k"] == "click.v1"
 
 
-def test_an_entry_of_a_newer_program_with_one_more_field_is_read() -> None:
+def test_an_entry_of_a_newer_version_with_another_field_can_be_read() -> None:
     fields = msgspec.msgpack.decode(encode_event(a_click()))
 
     assert decode_event(msgspec.msgpack.encode({**fields, "new": 1})) == a_click()
@@ -93,7 +93,7 @@ def test_an_event_without_a_time_happened_now() -> None:
     assert resolve_occurred_at(None, now=NOW) == (NOW, ())
 
 
-def test_only_an_event_of_an_offer_in_time_is_billable() -> None:
+def test_only_an_event_of_an_unexpired_offer_is_billable() -> None:
     assert not an_impression().is_billable
     assert an_impression(request_id=REQUEST).is_billable
     assert an_impression(request_id=REQUEST, marks=(Mark.OCCURRED_AT_REPLACED,)).is_billable

@@ -18,10 +18,10 @@ LATER = datetime(2026, 11, 15, tzinfo=UTC)
 INSERT = """
     INSERT INTO {table} (correlation_id, banner_id, placement_id, campaign_id, request_id, device_type,
                          country_code, page_url, occurred_at)
-    SELECT said.name, banners.id, placements.id, campaigns.id, said.request_id, said.device_type, 'DE',
-           'https://pub.example/ü', said.at
+    SELECT values.name, banners.id, placements.id, campaigns.id, values.request_id, values.device_type, 'DE',
+           'https://pub.example/ü', values.at
       FROM banners, placements, campaigns, unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[])
-           AS said (name, request_id, device_type, at)
+           AS values (name, request_id, device_type, at)
 """
 
 
@@ -34,11 +34,11 @@ async def old(database_url: str) -> AsyncIterator[Pool]:
         yield pool
 
 
-async def insert(pool: Pool, table: str, *said: tuple[str, object, str | None, datetime]) -> None:
-    await pool.execute(INSERT.format(table=table), *map(list, zip(*said, strict=True)))
+async def insert(pool: Pool, table: str, *values: tuple[str, object, str | None, datetime]) -> None:
+    await pool.execute(INSERT.format(table=table), *map(list, zip(*values, strict=True)))
 
 
-async def test_rows_move_into_their_days_and_counts_follow_them(old: Pool, database_url: str) -> None:
+async def test_the_migration_moves_rows_into_partitions_and_counts_them(old: Pool, database_url: str) -> None:
     named_by_offer = f"offer:{REQUEST}:3"
     await insert(
         old,
@@ -75,7 +75,9 @@ async def test_rows_move_into_their_days_and_counts_follow_them(old: Pool, datab
     assert await old.fetchval("SELECT to_regclass('public.banner_impressions')") is None
 
 
-async def test_what_was_moved_is_known_to_what_comes(old: Pool, database_url: str) -> None:
+async def test_events_moved_by_the_migration_are_recognised_when_repeated(
+    old: Pool, database_url: str
+) -> None:
     name = f"offer:{REQUEST}:0"
     await insert(old, "banner_impressions", (name, REQUEST, "desktop", AT))
     await migrate.upgrade(database_url)
@@ -98,7 +100,7 @@ async def test_what_was_moved_is_known_to_what_comes(old: Pool, database_url: st
     assert await old.fetch("SELECT marks FROM events.banner_clicks") == [(None,)]
 
 
-async def test_an_installation_without_events_has_no_days(old: Pool, database_url: str) -> None:
+async def test_an_installation_without_events_has_no_partitions(old: Pool, database_url: str) -> None:
     await migrate.upgrade(database_url)
 
     assert await old.fetchval("SELECT count(*) FROM events.event_days") == 0

@@ -1,4 +1,4 @@
-"""Batches of the ledger folded into rows and counts of PostgreSQL."""
+"""Batches of the log become rows and counts in PostgreSQL."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -15,19 +15,28 @@ from adloom.events.log.event import BEGINNING, Event, Mark, Served
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
-from tests.events.builders import BANNER, CAMPAIGN, NOBODY, NOW, PLACEMENT, REQUEST, a_click, an_impression
+from tests.events.builders import (
+    BANNER,
+    CAMPAIGN,
+    NOW,
+    PLACEMENT,
+    REQUEST,
+    UNKNOWN_ID,
+    a_click,
+    an_impression,
+)
 from tests.events.catalog import insert_catalog
 
 OFFER: dict[str, Any] = {"request_id": REQUEST, "slot": 0}
 USER = UUID(int=7)
 DAY = timedelta(days=1)
-READ_FROM_END_TO_END = """
+SEQUENTIAL_SCANS = """
     SELECT sum(seq_scan)::int FROM pg_stat_user_tables WHERE schemaname = 'events' AND relname LIKE 'banner_%\\_20%'
 """
 
 
 class Ledger:
-    """Gives events entry ids in order, and folds them batch by batch."""
+    """Gives events entry ids in order, and applies them batch by batch."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -35,17 +44,17 @@ class Ledger:
         self.cursor = BEGINNING
         self._sequence = 0
 
-    async def apply(self, *events: Event | Served, heard_at: datetime = NOW) -> BatchResult:
-        """Fold events as one batch whose entries were made at a moment of the ledger's clock."""
-        records = self.records(events, heard_at)
+    async def apply(self, *events: Event | Served, appended_at: datetime = NOW) -> BatchResult:
+        """Apply events as one batch, with entry ids of the given time."""
+        records = self.records(events, appended_at)
         await self.tables.read_cursor()
         after, self.cursor = self.cursor, records[-1].entry_id
         return await self.tables.commit(records, after=after, cursor=self.cursor)
 
-    def records(self, events: Sequence[Event | Served], heard_at: datetime = NOW) -> list[DecodedEntry]:
+    def records(self, events: Sequence[Event | Served], appended_at: datetime = NOW) -> list[DecodedEntry]:
         start = self._sequence
         self._sequence += len(events)
-        millis = int(heard_at.timestamp() * 1000)
+        millis = int(appended_at.timestamp() * 1000)
         return [DecodedEntry(f"{millis}-{start + number}", event) for number, event in enumerate(events)]
 
     async def rows(self, table: str = "banner_impressions") -> list[dict[str, Any]]:
@@ -56,7 +65,7 @@ class Ledger:
         return {row["correlation_id"]: row["marks"] or [] for row in await self.rows(table)}
 
     async def counts(self) -> tuple[int, int, int, int]:
-        """Tell impressions, clicks, and how many of each are not valid."""
+        """Return impressions, clicks, and how many of each are invalid."""
         row = await self.pool.fetchrow(
             "SELECT sum(impressions)::int, sum(clicks)::int, sum(invalid_impressions)::int,"
             " sum(invalid_clicks)::int FROM events.event_counts"
@@ -89,8 +98,8 @@ async def test_events_become_rows_counts_and_days(ledger: Ledger) -> None:
     assert await ledger.days() == {NOW.date(): 4}
 
 
-async def test_a_row_has_everything_that_the_event_said_and_its_entry(ledger: Ledger) -> None:
-    said = {
+async def test_a_row_has_all_fields_of_the_event_and_its_entry(ledger: Ledger) -> None:
+    attributes = {
         "request_id": REQUEST,
         "slot": 255,
         "session_id": "s" * 128,
@@ -102,24 +111,28 @@ async def test_a_row_has_everything_that_the_event_said_and_its_entry(ledger: Le
     }
     network = {"client_network": "203.0.113.0/24", "marks": (Mark.DATA_CENTER,)}
     await ledger.apply(
-        an_impression("i", referrer_url="https://r.example", **said, **network),
-        a_click("c", destination_url="https://d.example", **said),
+        an_impression("i", referrer_url="https://r.example", **attributes, **network),
+        a_click("c", destination_url="https://d.example", **attributes),
     )
 
     [impression], [click] = await ledger.rows(), await ledger.rows("banner_clicks")
     entry = {"entry_ms": int(NOW.timestamp() * 1000)}
     assert (
-        impression.items() >= (said | entry | {"entry_seq": 0, "referrer_url": "https://r.example"}).items()
+        impression.items()
+        >= (attributes | entry | {"entry_seq": 0, "referrer_url": "https://r.example"}).items()
     )
     assert (impression["client_network"], impression["marks"]) == (
         ip_interface("203.0.113.0/24"),
         ["data_center"],
     )
-    assert click.items() >= (said | entry | {"entry_seq": 1, "destination_url": "https://d.example"}).items()
+    assert (
+        click.items()
+        >= (attributes | entry | {"entry_seq": 1, "destination_url": "https://d.example"}).items()
+    )
     assert (click["marks"], click["is_valid"], impression["is_valid"]) == (None, True, False)
 
 
-async def test_counts_are_kept_by_hour_country_and_the_devices_that_there_are(ledger: Ledger) -> None:
+async def test_counts_are_kept_by_hour_country_and_known_device(ledger: Ledger) -> None:
     await ledger.apply(
         an_impression("a", country_code="DE", device_type="mobile"),
         an_impression("b", country_code="DE", device_type="mobile", occurred_at=NOW + timedelta(minutes=59)),
@@ -139,7 +152,7 @@ async def test_counts_are_kept_by_hour_country_and_the_devices_that_there_are(le
     ]
 
 
-async def test_an_offer_that_was_only_served_is_no_row(ledger: Ledger) -> None:
+async def test_a_served_offer_makes_no_row(ledger: Ledger) -> None:
     served = Served(
         request_id=RequestId(REQUEST),
         slot=0,
@@ -156,13 +169,13 @@ async def test_an_offer_that_was_only_served_is_no_row(ledger: Ledger) -> None:
     assert await ledger.tables.read_cursor() == ledger.cursor
 
 
-async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(ledger: Ledger) -> None:
+async def test_events_of_unknown_banners_and_placements_are_dropped(ledger: Ledger) -> None:
     await ledger.pool.execute("DELETE FROM placements")
 
     result = await ledger.apply(
-        an_impression("a", banner_id=BannerId(NOBODY)),
-        an_impression("b", placement_id=PlacementId(NOBODY)),
-        an_impression("c", campaign_id=CampaignId(NOBODY)),
+        an_impression("a", banner_id=BannerId(UNKNOWN_ID)),
+        an_impression("b", placement_id=PlacementId(UNKNOWN_ID)),
+        an_impression("c", campaign_id=CampaignId(UNKNOWN_ID)),
         an_impression("d"),
     )
 
@@ -180,7 +193,7 @@ async def test_events_of_what_is_gone_are_dropped_but_a_placement_is_remembered(
         a_click(slot=40_000, request_id=REQUEST),
     ],
 )
-async def test_what_no_column_takes_is_refused_and_leaves_nothing_behind(
+async def test_an_event_that_fits_no_column_is_poison_and_leaves_no_rows(
     ledger: Ledger, poison: Event
 ) -> None:
     await ledger.tables.read_cursor()
@@ -203,7 +216,7 @@ async def test_a_cursor_that_another_worker_moved_refuses_the_batch(ledger: Ledg
     assert await ledger.rows() == []
 
 
-async def test_a_day_that_goes_while_it_is_written_is_waited_for(ledger: Ledger) -> None:
+async def test_a_partition_that_disappears_during_a_write_raises_unavailable(ledger: Ledger) -> None:
     await ledger.pool.execute(
         "CREATE OR REPLACE FUNCTION ensure_event_day(in_schema name, of_day date) RETURNS void LANGUAGE sql AS 'SELECT'"
     )
@@ -215,7 +228,7 @@ async def test_a_day_that_goes_while_it_is_written_is_waited_for(ledger: Ledger)
 # --- the same event again
 
 
-async def test_a_correlation_id_counts_once_a_kind_within_a_batch_and_across_batches(ledger: Ledger) -> None:
+async def test_a_correlation_id_counts_once_per_kind_within_and_across_batches(ledger: Ledger) -> None:
     one = await ledger.apply(*[an_impression("a")] * 3, a_click("a"), an_impression("b"))
     other = await ledger.apply(an_impression("b"), an_impression("a"), a_click("a"), an_impression("c"))
 
@@ -223,7 +236,7 @@ async def test_a_correlation_id_counts_once_a_kind_within_a_batch_and_across_bat
     assert await ledger.counts() == (3, 1, 0, 0)
 
 
-async def test_the_first_of_several_wins(ledger: Ledger) -> None:
+async def test_the_first_of_several_equal_correlation_ids_counts(ledger: Ledger) -> None:
     await ledger.apply(an_impression("a", session_id="first"), an_impression("a", session_id="second"))
     await ledger.apply(an_impression("a", session_id="third"))
 
@@ -231,9 +244,7 @@ async def test_the_first_of_several_wins(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("days", [1, 7])
-async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
-    ledger: Ledger, days: int
-) -> None:
+async def test_an_event_repeated_days_later_is_recognised_on_any_day(ledger: Ledger, days: int) -> None:
     first = an_impression("a", occurred_at=NOW - timedelta(hours=23, minutes=59), **OFFER)
     await ledger.apply(first, a_click("a", **OFFER))
     later = NOW + days * DAY
@@ -243,14 +254,14 @@ async def test_an_event_is_known_again_after_days_whatever_day_it_says_it_is_of(
         an_impression("a", **again),
         a_click("a", **again),
         an_impression("b", **again, **OFFER),
-        heard_at=later,
+        appended_at=later,
     )
 
     assert result == BatchResult(counted=1, repeated=2)
     assert await ledger.marks("banner_impressions") == {"a": [], "b": [Mark.SECOND_IMPRESSION]}
 
 
-# --- what the events of an offer tell of each other
+# --- several events of one offer
 
 
 async def test_the_second_impression_and_click_of_an_offer_are_marked(ledger: Ledger) -> None:
@@ -267,7 +278,7 @@ async def test_the_second_impression_and_click_of_an_offer_are_marked(ledger: Le
 
 
 @pytest.mark.parametrize("is_one_batch", [True, False])
-async def test_a_crawler_or_a_prefetch_does_not_take_the_readers_place(
+async def test_the_first_valid_event_of_an_offer_counts_after_a_crawler_or_prefetch(
     ledger: Ledger, *, is_one_batch: bool
 ) -> None:
     first = [
@@ -331,45 +342,50 @@ async def test_within_a_batch_the_order_of_an_impression_and_its_click_does_not_
     assert await ledger.pool.fetchval("SELECT corrections FROM events.event_days") == 0
 
 
-async def test_an_impression_that_does_not_count_is_none(ledger: Ledger) -> None:
-    await ledger.apply(an_impression("a"), an_impression("b", **OFFER, banner_id=BannerId(NOBODY)))
+async def test_a_click_without_a_counted_impression_is_marked(ledger: Ledger) -> None:
+    await ledger.apply(an_impression("a"), an_impression("b", **OFFER, banner_id=BannerId(UNKNOWN_ID)))
     await ledger.apply(an_impression("a", **OFFER), a_click("a", **OFFER))
 
     assert await ledger.marks("banner_clicks") == {"a": [Mark.CLICK_WITHOUT_IMPRESSION]}
 
 
-async def test_an_event_without_a_token_is_valid_and_alone(ledger: Ledger) -> None:
+async def test_events_without_a_token_are_valid_and_independent(ledger: Ledger) -> None:
     await ledger.apply(a_click("a"), a_click("b"), an_impression("a"), an_impression("b"))
 
     assert await ledger.counts() == (2, 2, 0, 0)
 
 
-# --- whoever asked to be forgotten
+# --- erased users
 
 
-async def test_what_came_before_an_erasure_is_counted_without_the_person(ledger: Ledger) -> None:
+async def test_events_before_an_erasure_are_counted_without_the_user(ledger: Ledger) -> None:
     await ledger.pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
-    said = {"user_id": USER, "session_id": "s", "page_url": "https://p.example"}
+    attributes = {"user_id": USER, "session_id": "s", "page_url": "https://p.example"}
 
     result = await ledger.apply(
-        an_impression("a", referrer_url="https://r.example", **said),
-        a_click("a", destination_url="https://d.example", **said),
-        an_impression("after", received_at=NOW + timedelta(microseconds=1), **said),
+        an_impression("a", referrer_url="https://r.example", **attributes),
+        a_click("a", destination_url="https://d.example", **attributes),
+        an_impression("after", received_at=NOW + timedelta(microseconds=1), **attributes),
     )
 
     assert result == BatchResult(counted=3)
     before, after = await ledger.rows()
-    assert [before[name] for name in (*said, "referrer_url")] == [None] * 4
-    assert after.items() >= said.items()
+    assert [before[name] for name in (*attributes, "referrer_url")] == [None] * 4
+    assert after.items() >= attributes.items()
     [click] = await ledger.rows("banner_clicks")
-    assert [click[name] for name in (*said, "destination_url")] == [None, None, None, "https://d.example"]
+    assert [click[name] for name in (*attributes, "destination_url")] == [
+        None,
+        None,
+        None,
+        "https://d.example",
+    ]
 
 
 # --- days and clocks
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Europe/Berlin", "America/New_York"])
-async def test_days_and_hours_are_those_of_utc_whatever_the_zone_of_the_session(
+async def test_days_and_hours_are_utc_in_any_session_time_zone(
     ledger: Ledger, database_url: str, zone: str
 ) -> None:
     midnight = datetime(2026, 11, 15, tzinfo=UTC)
@@ -406,21 +422,21 @@ async def test_days_and_hours_are_those_of_utc_whatever_the_zone_of_the_session(
 
 @pytest.mark.parametrize("jump", [-400 * DAY, -30 * DAY, 30 * DAY, 400 * DAY])
 @pytest.mark.parametrize("has_ledger_jumped", [True, False])
-async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twice(
+async def test_a_clock_jump_creates_partitions_and_counts_nothing_twice(
     ledger: Ledger, jump: timedelta, *, has_ledger_jumped: bool
 ) -> None:
     def at(moment: datetime) -> dict[str, Any]:
         return {"occurred_at": moment, "received_at": moment}
 
-    # The ledger's ids never go back: after a jump ahead they stay there, and a jump back is none.
+    # Entry ids never go back: after a jump ahead they stay ahead, and a jump back does not change them.
     ahead = max(NOW, NOW + jump) if has_ledger_jumped else NOW
     before = [an_impression("before", **at(NOW), **OFFER)]
     during = [an_impression("during", **at(NOW + jump)), a_click("during", **at(NOW + jump), **OFFER)]
     after = [an_impression("after", **at(NOW + DAY))]
     await ledger.apply(*before)
-    await ledger.apply(*during, *before, heard_at=ahead)
+    await ledger.apply(*during, *before, appended_at=ahead)
     later = max(ahead, NOW + DAY)
-    await ledger.apply(*after, *during, *before, heard_at=later)
+    await ledger.apply(*after, *during, *before, appended_at=later)
     everything = [
         an_impression(name, **at(NOW + days * DAY))
         for days in (2, 6)
@@ -428,7 +444,7 @@ async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twic
     ]
 
     result = await ledger.apply(
-        *everything, a_click("during", **at(NOW + 6 * DAY)), heard_at=max(ahead, NOW + 6 * DAY)
+        *everything, a_click("during", **at(NOW + 6 * DAY)), appended_at=max(ahead, NOW + 6 * DAY)
     )
 
     assert result == BatchResult(repeated=7)
@@ -441,7 +457,7 @@ async def test_a_clock_that_jumps_for_a_while_makes_days_and_counts_nothing_twic
 # --- the planner
 
 
-async def test_a_day_that_was_all_but_empty_when_it_was_looked_at_is_not_read_from_end_to_end(
+async def test_a_partition_analyzed_while_almost_empty_is_not_scanned_sequentially(
     database_url: str,
 ) -> None:
     async with open_pool(database_url, size_max=1) as pool:
@@ -449,15 +465,15 @@ async def test_a_day_that_was_all_but_empty_when_it_was_looked_at_is_not_read_fr
         ledger = Ledger(pool)
         await ledger.apply(an_impression(**OFFER), a_click(**OFFER))
         await pool.execute("ANALYZE")
-        before = await read_from_end_to_end(pool)
+        before = await count_sequential_scans(pool)
 
         await ledger.apply(*(an_impression(f"{number}", **OFFER) for number in range(1000)))
         await ledger.apply(an_impression("new", **OFFER), a_click("new", **OFFER), a_click())
 
-        assert await read_from_end_to_end(pool) == before
+        assert await count_sequential_scans(pool) == before
 
 
-async def read_from_end_to_end(pool: Pool) -> int:
-    """Tell how often days were, for the only connection of a pool; making an index reads a day, too."""
+async def count_sequential_scans(pool: Pool) -> int:
+    """Count sequential scans of partitions, for the only connection of a pool; creating an index scans, too."""
     await pool.execute("SELECT pg_stat_force_next_flush()")
-    return await pool.fetchval(READ_FROM_END_TO_END)
+    return await pool.fetchval(SEQUENTIAL_SCANS)

@@ -22,23 +22,23 @@ from adloom.events.log.event import Mark
 HOME = ipaddress.ip_address("203.0.113.7")
 CLOUD = ipaddress.ip_address("198.51.100.7")
 CLOUDS = Networks([ipaddress.ip_network("198.51.100.0/24"), ipaddress.ip_network("127.0.0.9")])
-A_READER = describe_sender(HOME, data_centers=CLOUDS)
+A_VISITOR = describe_sender(HOME, data_centers=CLOUDS)
 A_MACHINE = describe_sender(CLOUD, data_centers=CLOUDS)
 
 
 def test_a_visitor_gets_no_flags() -> None:
-    assert build_flags(A_READER, is_flood=False) is NO_FLAGS
-    assert add_header_marks(A_READER, is_crawler=False, is_prefetch=False) is A_READER
+    assert build_flags(A_VISITOR, is_flood=False) is NO_FLAGS
+    assert add_header_marks(A_VISITOR, is_crawler=False, is_prefetch=False) is A_VISITOR
 
 
 def test_a_crawler_is_marked_and_its_address_is_not_kept() -> None:
-    crawler = add_header_marks(A_READER, is_crawler=True, is_prefetch=False)
+    crawler = add_header_marks(A_VISITOR, is_crawler=True, is_prefetch=False)
 
     assert build_flags(crawler, is_flood=False) == TrafficFlags((Mark.CRAWLER,), None)
 
 
 def test_a_prefetch_is_marked_and_its_address_is_not_kept() -> None:
-    ahead = add_header_marks(A_READER, is_crawler=False, is_prefetch=True)
+    ahead = add_header_marks(A_VISITOR, is_crawler=False, is_prefetch=True)
 
     assert build_flags(ahead, is_flood=False) == TrafficFlags((Mark.PREFETCH,), None)
 
@@ -48,7 +48,7 @@ def test_a_data_centre_is_marked_with_its_network() -> None:
 
 
 def test_a_flood_is_marked_with_its_network() -> None:
-    assert build_flags(A_READER, is_flood=True) == TrafficFlags((Mark.ADDRESS_FLOOD,), "203.0.113.0/24")
+    assert build_flags(A_VISITOR, is_flood=True) == TrafficFlags((Mark.ADDRESS_FLOOD,), "203.0.113.0/24")
 
 
 def test_an_event_gets_the_marks_of_all_reasons() -> None:
@@ -72,7 +72,7 @@ def test_an_event_gets_the_marks_of_all_reasons() -> None:
         ([b"pre fetch"], False),
     ],
 )
-def test_headers_of_purpose_identify_a_prefetch(purposes: list[bytes], is_ahead: bool) -> None:  # noqa: FBT001 - a case
+def test_purpose_headers_identify_a_prefetch(purposes: list[bytes], is_ahead: bool) -> None:  # noqa: FBT001 - a case
     assert is_prefetch(purposes) is is_ahead
 
 
@@ -95,13 +95,13 @@ def test_an_internal_address_is_not_counted(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["172.32.0.0", "203.0.113.7", "8.8.8.8"])
-def test_an_address_of_ipv4_is_counted_by_itself(address: str) -> None:
+def test_an_ipv4_address_is_counted_by_itself(address: str) -> None:
     sender = describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS)
 
     assert sender.rate_key == ipaddress.ip_address(address).packed
 
 
-def test_a_network_of_ipv6_is_counted_as_one() -> None:
+def test_an_ipv6_network_is_counted_as_one_sender() -> None:
     one, neighbour, other = (
         describe_sender(ipaddress.ip_address(address), data_centers=CLOUDS).rate_key
         for address in ("2001:db8:1:2::1", "2001:db8:1:2:ffff::", "2001:db8:1:3::1")

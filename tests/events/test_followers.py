@@ -1,4 +1,4 @@
-"""Topics and frequency behind the real tables, engine and worker: every event once, whatever is killed."""
+"""Topics and frequency counts with the real tables and worker: every event once, whatever is killed."""
 
 import asyncio
 import contextlib
@@ -43,8 +43,8 @@ NOW = NEXT_HOUR
 
 
 def seen(number: int, **fields: Any) -> Impression:
-    said = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
-    return an_impression(f"{number}", **said)
+    attributes = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
+    return an_impression(f"{number}", **attributes)
 
 
 def clicked(number: int) -> Click:
@@ -62,12 +62,12 @@ async def shown(followed: Followed) -> int:
     return counts[Window.DAY].get(BANNER, 0)
 
 
-async def until_all_is_folded(followed: Followed) -> None:
+async def until_all_is_applied(followed: Followed) -> None:
     """Wait until every projection has read the last entry."""
     last = (await followed.records())[-1].entry_id
     listed = list_projections(followed.pool, followed.valkey)
     async with asyncio.timeout(60):
-        while set((await read_cursors(listed, followed.pool)).values()) != {last}:  # noqa: ASYNC110 - others fold
+        while set((await read_cursors(listed, followed.pool)).values()) != {last}:  # noqa: ASYNC110 - other tasks work
             await asyncio.sleep(0.02)
 
 
@@ -75,7 +75,7 @@ async def until_all_is_folded(followed: Followed) -> None:
 async def running(
     followed: Followed, stores: Mapping[str, Any] | None = None, *, name: str = "one"
 ) -> AsyncGenerator[None]:
-    """Run all projections as one worker does, some of them over stores of the test's own."""
+    """Run all projections as one worker does, some of them with the test's own stores."""
     listed = [
         ProjectionSpec(place.name, (stores or {}).get(place.name, place.store), place.follows, 50)
         for place in list_projections(followed.pool, followed.valkey)
@@ -89,7 +89,7 @@ async def running(
         stop.set()
 
 
-async def test_what_the_tables_count_is_published_and_counted_once(followed: Followed) -> None:
+async def test_counted_events_are_published_and_counted_once(followed: Followed) -> None:
     async with running(followed):
         for part in range(5):
             await followed.append(
@@ -98,7 +98,7 @@ async def test_what_the_tables_count_is_published_and_counted_once(followed: Fol
                 seen(1_000 + part, marks=(Mark.CRAWLER,)),
                 a_served(slot=part),
             )
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
     assert sorted(ids_of(await followed.topic(IMPRESSION_TRACKED)), key=int) == [
         *(f"{number}" for number in range(330)),
@@ -122,17 +122,17 @@ async def test_a_served_offer_is_published_to_its_topic(followed: Followed) -> N
         )
         answer = json.loads(routes.serve(FastRequest(b"GET", b"/banners/serve/home")).body)
     async with running(followed):
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
-    [told] = await followed.topic(AD_SERVED)
-    assert (told["auctionId"], told["slot"]) == (answer["requestId"], 0)
-    assert told["adId"] == answer["banners"][0]["id"]
-    assert (told["placementId"], told["placementType"]) == (answer["placement"]["id"], "story")
+    [payload] = await followed.topic(AD_SERVED)
+    assert (payload["auctionId"], payload["slot"]) == (answer["requestId"], 0)
+    assert payload["adId"] == answer["banners"][0]["id"]
+    assert (payload["placementId"], payload["placementType"]) == (answer["placement"]["id"], "story")
 
 
-async def test_no_follower_passes_the_tables(followed: Followed) -> None:
-    class Held:
-        """Tables that fold nothing."""
+async def test_no_follower_gets_ahead_of_the_event_tables(followed: Followed) -> None:
+    class BlockedTables:
+        """Tables that apply nothing."""
 
         async def read_cursor(self) -> str:
             return "0-0"
@@ -141,7 +141,7 @@ async def test_no_follower_passes_the_tables(followed: Followed) -> None:
             raise UnavailableError(f"{len(records)} records from {after} to {cursor} must wait.")
 
     await followed.append(seen(1), a_served())
-    async with running(followed, {EVENT_TABLES: Held()}):
+    async with running(followed, {EVENT_TABLES: BlockedTables()}):
         await asyncio.sleep(0.3)
 
     assert await followed.topic(IMPRESSION_TRACKED) == []
@@ -149,7 +149,7 @@ async def test_no_follower_passes_the_tables(followed: Followed) -> None:
     assert await shown(followed) == 0
 
 
-class Forgetful:
+class LosesAnswers:
     """A store whose answer to every third commit is lost, after it was done or before."""
 
     def __init__(self, store: Any) -> None:
@@ -160,21 +160,21 @@ class Forgetful:
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         self._calls += 1
         if self._calls % 3 == 1:
-            raise UnavailableError("It did not arrive.")
+            raise UnavailableError("The commit did not arrive.")
         result = await self._store.commit(records, after=after, cursor=cursor)
         if self._calls % 3 == 2:
             raise UnavailableError("The answer was lost.")
         return result
 
 
-async def test_answers_that_are_lost_change_nothing(followed: Followed) -> None:
+async def test_lost_answers_change_nothing(followed: Followed) -> None:
     stores = {
-        place.name: Forgetful(place.store) for place in list_projections(followed.pool, followed.valkey)
+        place.name: LosesAnswers(place.store) for place in list_projections(followed.pool, followed.valkey)
     }
     await followed.append(*(seen(number % 200) for number in range(300)))
 
     async with running(followed, {name: stores[name] for name in (TOPICS_PROJECTION, FREQUENCY)}):
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
     assert Counter(ids_of(await followed.topic(IMPRESSION_TRACKED))) == Counter(
         str(one) for one in range(200)
@@ -187,7 +187,7 @@ async def test_two_workers_publish_and_count_once(followed: Followed) -> None:
         for part in range(10):
             await followed.append(*(seen(number) for number in range(part * 50, part * 50 + 100)))
             await asyncio.sleep(0.02)
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
     assert Counter(ids_of(await followed.topic(IMPRESSION_TRACKED))) == Counter(
         str(one) for one in range(550)
@@ -195,7 +195,7 @@ async def test_two_workers_publish_and_count_once(followed: Followed) -> None:
     assert await shown(followed) == 550
 
 
-async def test_a_replay_of_frequency_beside_a_living_worker_loses_and_repeats_nothing(
+async def test_a_frequency_replay_beside_a_running_worker_loses_and_repeats_nothing(
     followed: Followed,
 ) -> None:
     async def report() -> None:
@@ -210,7 +210,7 @@ async def test_a_replay_of_frequency_beside_a_living_worker_loses_and_repeats_no
             rebuild = FrequencyRebuild(followed.pool, followed.valkey, LogScanner(followed.valkey))
             await rebuild.run(now=NOW)
             replays += 1
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
     assert replays >= 2
     assert await shown(followed) == 20 * 25 + 15
@@ -235,7 +235,7 @@ def a_worker(database_url: str, redis_url: str) -> Generator[subprocess.Popen[by
 
 
 @pytest.mark.process
-async def test_workers_that_are_killed_leave_every_event_published_and_counted_once(
+async def test_every_event_is_published_and_counted_once_although_workers_are_killed(
     followed: Followed, database_url: str, redis_url: str
 ) -> None:
     events = 12_000
@@ -249,7 +249,7 @@ async def test_workers_that_are_killed_leave_every_event_published_and_counted_o
                 while await followed.valkey.xlen(IMPRESSION_TRACKED) < fraction * events:  # noqa: ASYNC110 - another process
                     await asyncio.sleep(0.005)
     with a_worker(database_url, redis_url):
-        await until_all_is_folded(followed)
+        await until_all_is_applied(followed)
 
     assert Counter(ids_of(await followed.topic(IMPRESSION_TRACKED))) == Counter(
         str(one) for one in range(events)

@@ -1,4 +1,4 @@
-"""Frequency counts: valid impressions of users, once each, in the windows they fall into, until forgotten."""
+"""Frequency counts: valid impressions of users, once each, per window, until the user is erased."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,8 +25,8 @@ NOW = NEXT_HOUR
 
 
 def seen(correlation_id: str, **fields: Any) -> Impression:
-    said = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
-    return an_impression(correlation_id, **said)
+    attributes = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
+    return an_impression(correlation_id, **attributes)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def each(count: int) -> dict[Window, int]:
 async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(
+    await followed.record(
         seen("a"), seen("b"), seen("c", banner_id=OTHER_BANNER), seen("d", user_id=OTHER_USER)
     )
 
@@ -75,16 +75,16 @@ async def test_an_impression_counts_in_every_window_for_its_user_and_banner(
     assert await shown(counts, user=OTHER_USER, banner=OTHER_BANNER) == each(0)
 
 
-async def test_what_is_no_valid_impression_of_a_user_does_not_count(
+async def test_only_valid_impressions_of_users_count(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     of_offer = {"request_id": REQUEST, "slot": 0}
-    await followed.happened(
+    await followed.record(
         seen("crawled", marks=(Mark.CRAWLER,)),
         seen("late", marks=(Mark.OCCURRED_AT_REPLACED,)),
         seen("first", **of_offer),
         seen("second", **of_offer),
-        seen("nobody", user_id=None),
+        seen("no user", user_id=None),
         a_click("click", user_id=USER),
         a_served(user_id=USER),
     )
@@ -98,9 +98,9 @@ async def test_what_is_no_valid_impression_of_a_user_does_not_count(
 async def test_a_repeated_report_counts_once(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(seen("a"), seen("a"), seen("b"))
+    await followed.record(seen("a"), seen("a"), seen("b"))
     await followed.apply(frequency)
-    await followed.happened(seen("a"), seen("b", occurred_at=NOW - timedelta(hours=23)))
+    await followed.record(seen("a"), seen("b", occurred_at=NOW - timedelta(hours=23)))
 
     await followed.apply(frequency)
 
@@ -111,21 +111,21 @@ async def test_a_late_impression_counts_in_its_own_window_until_that_expires(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
     yesterday = NOW - timedelta(days=1)
-    await followed.happened(seen("now"), seen("late", occurred_at=yesterday))
+    await followed.record(seen("now"), seen("late", occurred_at=yesterday))
 
     await followed.apply(frequency)
 
     assert (await shown(counts))[Window.HOUR] == 1
     assert (await shown(counts))[Window.DAY] == 1
     assert (await shown(counts))[Window.LIFETIME] == 2
-    # The hour of yesterday is over: nobody asks for it any more, and it is not kept.
+    # Yesterday's hour has expired, and is not kept.
     assert (await shown(counts, now=yesterday))[Window.HOUR] == 0
 
 
-async def test_every_bucket_has_an_end(
+async def test_every_bucket_expires(
     followed: Followed, frequency: FrequencyProjection, valkey: Valkey
 ) -> None:
-    await followed.happened(seen("a"), seen("b"))
+    await followed.record(seen("a"), seen("b"))
     await followed.apply(frequency)
 
     keys = cast("list[bytes]", await valkey.keys(f"adloom:frequency:*:{USER}:*"))
@@ -142,17 +142,17 @@ async def test_every_bucket_has_an_end(
 # --- reading
 
 
-async def test_a_user_has_all_its_banners_in_every_window(
+async def test_reading_a_user_returns_all_banners_of_every_window(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(seen("a"), seen("b", banner_id=OTHER_BANNER))
+    await followed.record(seen("a"), seen("b", banner_id=OTHER_BANNER))
     await followed.apply(frequency)
 
     assert (await counts.read_user(USER, NOW))[Window.MONTH] == {BANNER: 1, OTHER_BANNER: 1}
     assert await counts.read_user(OTHER_USER, NOW) == {window: {} for window in Window}
 
 
-async def test_reading_without_valkey_is_unavailable() -> None:
+async def test_reading_without_valkey_raises_unavailable() -> None:
     async with open_valkey("redis://127.0.0.1:1") as away:
         with pytest.raises(UnavailableError):
             await FrequencyCounters(away).read_user(USER, NOW)
@@ -164,7 +164,7 @@ async def test_reading_without_valkey_is_unavailable() -> None:
 async def test_a_commit_whose_answer_was_lost_counts_once(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(seen("a"), seen("b"))
+    await followed.record(seen("a"), seen("b"))
     records = await followed.records()
     after = await frequency.read_cursor()
     await frequency.commit(records, after=after, cursor=records[-1].entry_id)
@@ -176,10 +176,10 @@ async def test_a_commit_whose_answer_was_lost_counts_once(
     assert await shown(counts) == each(2)
 
 
-async def test_of_two_owners_with_the_same_batch_one_counts_it(
+async def test_only_one_of_two_owners_counts_the_same_batch(
     followed: Followed, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(*(seen(f"{number}") for number in range(20)))
+    await followed.record(*(seen(f"{number}") for number in range(20)))
     records = await followed.records()
     owners = [FrequencyProjection(followed.valkey, followed.lookup) for _ in range(2)]
     afters = [await owner.read_cursor() for owner in owners]
@@ -195,7 +195,7 @@ async def test_of_two_owners_with_the_same_batch_one_counts_it(
 async def test_a_batch_without_anything_to_count_moves_the_cursor(
     followed: Followed, frequency: FrequencyProjection
 ) -> None:
-    await followed.happened(a_click("a"))
+    await followed.record(a_click("a"))
 
     assert await followed.apply(frequency) == BatchResult()
 
@@ -209,7 +209,7 @@ def records_of(*entry_ids: int) -> list[DecodedEntry]:
     return [DecodedEntry(f"{number}-0", seen(f"{number}")) for number in entry_ids]
 
 
-def test_a_large_batch_is_cut_and_the_cursor_stands_behind_each_part() -> None:
+def test_a_large_batch_is_split_with_a_cursor_after_each_part() -> None:
     parts = list(split_batch(records_of(*range(11, 18)), after="10-0", cursor="20-0", part_max=3))
 
     assert [([record.entry_id for record in part], end) for part, end in parts] == [
@@ -220,7 +220,7 @@ def test_a_large_batch_is_cut_and_the_cursor_stands_behind_each_part() -> None:
     assert list(split_batch([], after="10-0", cursor="20-0")) == [([], "20-0")]
 
 
-def test_there_is_no_cut_after_an_entry_that_came_again_under_its_first_id() -> None:
+def test_a_batch_is_not_split_after_a_redelivered_entry() -> None:
     parts = list(split_batch(records_of(11, 4, 5, 12, 13, 14), after="10-0", cursor="20-0", part_max=2))
 
     assert [([record.entry_id for record in part], end) for part, end in parts] == [
@@ -229,11 +229,11 @@ def test_there_is_no_cut_after_an_entry_that_came_again_under_its_first_id() -> 
     ]
 
 
-async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
+async def test_a_batch_interrupted_between_its_parts_continues_there(
     followed: Followed, counts: FrequencyCounters
 ) -> None:
-    class Ending:
-        """A look-up that answers a few times."""
+    class LimitedLookup:
+        """A look-up that succeeds three times."""
 
         times = 3
 
@@ -243,9 +243,9 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
                 raise UnavailableError("The database is away.")
             return await followed.lookup.find_counted(records)
 
-    await followed.happened(*(seen(f"{number}") for number in range(PART_MAX * 5)))
+    await followed.record(*(seen(f"{number}") for number in range(PART_MAX * 5)))
     with pytest.raises(UnavailableError):
-        await followed.apply(FrequencyProjection(followed.valkey, Ending()))
+        await followed.apply(FrequencyProjection(followed.valkey, LimitedLookup()))
     assert await shown(counts) == each(PART_MAX * 3)
 
     await followed.apply(FrequencyProjection(followed.valkey, followed.lookup))
@@ -253,13 +253,13 @@ async def test_a_batch_that_is_cut_off_between_its_parts_goes_on_there(
     assert await shown(counts) == each(PART_MAX * 5)
 
 
-# --- forgetting
+# --- erasure
 
 
 async def test_an_erased_user_leaves_nothing_behind(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters, valkey: Valkey
 ) -> None:
-    await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
+    await followed.record(seen("a"), seen("b", user_id=OTHER_USER))
     await followed.apply(frequency)
     await followed.erase(USER)
 
@@ -270,10 +270,10 @@ async def test_an_erased_user_leaves_nothing_behind(
     assert await counts.erase_user(USER, NOW) == 0
 
 
-async def test_what_is_still_on_its_way_of_an_erased_user_is_not_counted(
+async def test_pending_impressions_of_an_erased_user_are_not_counted(
     followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters
 ) -> None:
-    await followed.happened(seen("a"))
+    await followed.record(seen("a"))
     await followed.erase(USER)
     await counts.erase_user(USER, NOW)
 
@@ -299,11 +299,11 @@ class ErasedMeanwhile:
         return found
 
 
-async def test_a_batch_that_was_looked_up_before_a_user_was_erased_does_not_bring_the_user_back(
+async def test_a_user_erased_after_the_look_up_of_a_batch_is_not_counted(
     followed: Followed, counts: FrequencyCounters
 ) -> None:
     lookup = ErasedMeanwhile(followed, counts)
-    await followed.happened(seen("a"), seen("b", user_id=OTHER_USER))
+    await followed.record(seen("a"), seen("b", user_id=OTHER_USER))
 
     result = await followed.apply(FrequencyProjection(followed.valkey, lookup))
 

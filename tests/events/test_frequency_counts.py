@@ -23,7 +23,7 @@ async def let_see(valkey: Valkey, user: str, banner: UUID, window: Window, times
     await valkey.hincrby(f"{generation_prefix(FIRST_GENERATION)}{user}{suffix}", str(banner), times)
 
 
-async def test_users_are_kept_apart(valkey: Valkey) -> None:
+async def test_counts_of_users_are_separate(valkey: Valkey) -> None:
     await let_see(valkey, *USERS[0], BANNER, Window.DAY, 3)
     await let_see(valkey, *USERS[2], OTHER_BANNER, Window.LIFETIME, 9)
     await let_see(valkey, *USERS[2], BANNER, Window.DAY, 4)
@@ -39,7 +39,7 @@ async def test_users_are_kept_apart(valkey: Valkey) -> None:
     }
 
 
-async def test_what_is_below_the_least_that_matters_is_left_out(valkey: Valkey) -> None:
+async def test_counts_below_the_minimum_are_left_out(valkey: Valkey) -> None:
     await let_see(valkey, *USERS[0], BANNER, Window.DAY, 2)
     await let_see(valkey, *USERS[0], OTHER_BANNER, Window.DAY, 3)
     await let_see(valkey, *USERS[0], BANNER, Window.LIFETIME, 99)
@@ -53,7 +53,7 @@ async def test_without_windows_nothing_is_read(valkey: Valkey) -> None:
     assert await FrequencyCounters(valkey).read(USERS, {}, NOW) == {}
 
 
-async def test_a_user_who_has_not_seen_the_banners_in_question_is_missing(valkey: Valkey) -> None:
+async def test_a_user_who_has_not_seen_the_requested_banners_is_left_out(valkey: Valkey) -> None:
     users = [user for user, *_ in USERS]
     for user in users:
         await let_see(valkey, user, OTHER_BANNER, Window.DAY, 5)

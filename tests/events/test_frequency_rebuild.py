@@ -1,4 +1,4 @@
-"""Counting anew: the same counts, beside the old ones, put in their place at once, or not at all."""
+"""A rebuild of frequency counts replaces the old counts at once, or changes nothing."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,12 +32,12 @@ NOW = NEXT_HOUR
 
 
 def seen(correlation_id: str, **fields: Any) -> Impression:
-    said = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
-    return an_impression(correlation_id, **said)
+    attributes = {"user_id": USER, "occurred_at": NOW, "received_at": NOW, **fields}
+    return an_impression(correlation_id, **attributes)
 
 
-class Told:
-    """Notes what it is told of a replay."""
+class RecordedProgress:
+    """Records the progress of a replay."""
 
     def __init__(self) -> None:
         self.steps: dict[str, int] = {}
@@ -55,7 +55,7 @@ async def nothing() -> None:
 
 
 def times(count: int, happens: Callable[[int], Awaitable[object]]) -> Meanwhile:
-    """Have something happen so often, by its number, and nothing after that."""
+    """Call a function for the numbers below `count`, one per call, and do nothing after that."""
     numbers = iter(range(count))
 
     async def next_one() -> None:
@@ -66,8 +66,8 @@ def times(count: int, happens: Callable[[int], Awaitable[object]]) -> Meanwhile:
     return next_one
 
 
-class Interrupted(LogScanner):
-    """A ledger that something happens to before it is read, and behind the back of who has read it."""
+class InterruptedScanner(LogScanner):
+    """A log scanner that calls functions before and after each read."""
 
     def __init__(self, valkey: Valkey, meanwhile: Meanwhile, afterwards: Meanwhile) -> None:
         super().__init__(valkey)
@@ -81,25 +81,25 @@ class Interrupted(LogScanner):
         return entries
 
 
-class World:
-    """What is followed, the projection that is read, and a replay of it."""
+class FrequencySystem:
+    """The log and tables, the live projection, and a replay of it."""
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
-        self.happened = followed.happened
+        self.record = followed.record
         self.live = FrequencyProjection(followed.valkey, followed.lookup)
         self.counts = FrequencyCounters(followed.valkey)
-        self.progress = Told()
+        self.progress = RecordedProgress()
 
     async def apply(self) -> BatchResult:
         return await self.followed.apply(self.live)
 
     async def replay(self, meanwhile: Meanwhile = nothing, *, afterwards: Meanwhile = nothing) -> int:
-        """Count anew; `meanwhile` happens before the ledger is read, each time, and `afterwards` after it."""
+        """Rebuild the counts; `meanwhile` runs before each read of the log, `afterwards` after it."""
         rebuild = FrequencyRebuild(
             self.followed.pool,
             self.followed.valkey,
-            Interrupted(self.followed.valkey, meanwhile, afterwards),
+            InterruptedScanner(self.followed.valkey, meanwhile, afterwards),
             progress=self.progress,
         )
         return await rebuild.run(now=NOW)
@@ -116,13 +116,13 @@ class World:
 
 
 @pytest.fixture
-async def world(pool: Pool, valkey: Valkey) -> World:
+async def system(pool: Pool, valkey: Valkey) -> FrequencySystem:
     await insert_catalog(pool)
     await insert_banner(pool, OTHER_BANNER)
-    return World(Followed(pool, valkey))
+    return FrequencySystem(Followed(pool, valkey))
 
 
-async def test_rebuilt_counts_equal_live_counts(world: World) -> None:
+async def test_rebuilt_counts_equal_live_counts(system: FrequencySystem) -> None:
     ages = [timedelta(), timedelta(minutes=70), timedelta(hours=23)]
     events = [
         seen(
@@ -134,159 +134,165 @@ async def test_rebuilt_counts_equal_live_counts(world: World) -> None:
         )
         for number in range(200)
     ]
-    await world.happened(*events, *events[:50])
-    await world.apply()
-    live = await world.everything()
+    await system.record(*events, *events[:50])
+    await system.apply()
+    live = await system.everything()
 
-    shown = await world.replay()
+    shown = await system.replay()
 
-    assert await world.everything() == live
+    assert await system.everything() == live
     assert live != [{window: {} for window in Window}] * 2
     assert shown == sum(event.user_id is not None and not event.marks for event in events)
-    assert world.progress.steps["Counting the rows of users"] == shown
+    assert system.progress.steps["Counting the rows of users"] == shown
 
 
-async def test_a_replay_mends_what_was_counted_wrongly_and_leaves_nothing_else_behind(world: World) -> None:
-    await world.happened(seen("a"), seen("b"))
-    await world.apply()
-    [key] = cast("list[bytes]", await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:day:*"))
-    await world.followed.valkey.hincrby(key.decode(), str(BANNER), 40)
-    assert await world.shown() == 42
+async def test_a_replay_corrects_wrong_counts_and_removes_the_old_generation(system: FrequencySystem) -> None:
+    await system.record(seen("a"), seen("b"))
+    await system.apply()
+    [key] = cast("list[bytes]", await system.followed.valkey.keys(f"adloom:frequency:*:{USER}:day:*"))
+    await system.followed.valkey.hincrby(key.decode(), str(BANNER), 40)
+    assert await system.shown() == 42
 
-    await world.replay()
+    await system.replay()
 
-    assert await world.shown() == 2
-    assert await world.generations() == {"1"}
-    assert not await world.followed.valkey.exists(BUILDING)
+    assert await system.shown() == 2
+    assert await system.generations() == {"1"}
+    assert not await system.followed.valkey.exists(BUILDING)
 
 
-async def test_the_projection_goes_on_in_the_new_generation_from_where_it_was_built_to(world: World) -> None:
-    await world.happened(seen("a"))
-    await world.apply()
-    after = await world.live.read_cursor()
-    await world.happened(seen("b"))
-    records = await world.followed.records(after)
+async def test_the_projection_continues_in_the_new_generation_after_its_last_entry(
+    system: FrequencySystem,
+) -> None:
+    await system.record(seen("a"))
+    await system.apply()
+    after = await system.live.read_cursor()
+    await system.record(seen("b"))
+    records = await system.followed.records(after)
 
-    await world.replay()
+    await system.replay()
 
-    assert await world.shown() == 2
+    assert await system.shown() == 2
     with pytest.raises(CursorMovedError):
-        await world.live.commit(records, after=after, cursor=records[-1].entry_id)
-    await world.happened(seen("c"))
-    await world.apply()
-    assert await world.shown() == 3
+        await system.live.commit(records, after=after, cursor=records[-1].entry_id)
+    await system.record(seen("c"))
+    await system.apply()
+    assert await system.shown() == 3
 
 
-async def test_what_happens_while_it_is_summed_up_is_counted_once(world: World) -> None:
-    await world.happened(seen("a"), seen("b"))
-    await world.apply()
-
-    async def more(number: int) -> None:
-        await world.happened(seen(f"new-{number}"), seen("a"))
-        await world.apply()
-
-    await world.replay(times(5, more))
-
-    assert await world.shown() == 7
-    assert world.progress.steps["Following the ledger"] == 10
-
-
-async def test_what_was_counted_live_after_the_log_was_read_is_in_the_new_generation(world: World) -> None:
-    """A worker that has counted the last entry waits for the next: nobody would count what is missing."""
-    await world.happened(seen("a"))
-    await world.apply()
+async def test_events_during_a_replay_are_counted_once(system: FrequencySystem) -> None:
+    await system.record(seen("a"), seen("b"))
+    await system.apply()
 
     async def more(number: int) -> None:
-        await world.happened(seen(f"new-{number}"))
-        await world.apply()
+        await system.record(seen(f"new-{number}"), seen("a"))
+        await system.apply()
 
-    await world.replay(afterwards=times(3, more))
+    await system.replay(times(5, more))
 
-    assert await world.followed.valkey.get(GENERATION) == b"1"
-    assert await world.shown() == 4
-    assert await world.live.read_cursor() == (await world.followed.records())[-1].entry_id
-
-
-async def test_only_what_the_tables_have_applied_is_counted(world: World) -> None:
-    await world.happened(seen("a"))
-    await world.followed.append(seen("b"))
-
-    await world.replay()
-
-    assert await world.shown() == 1
-    await world.followed.apply(world.followed.tables)
-    await world.apply()
-    assert await world.shown() == 2
+    assert await system.shown() == 7
+    assert system.progress.steps["Following the ledger"] == 10
 
 
-async def test_a_replay_that_is_cut_off_changes_nothing_and_the_next_one_sweeps_up(world: World) -> None:
+async def test_events_counted_live_after_the_log_was_read_are_in_the_new_generation(
+    system: FrequencySystem,
+) -> None:
+    """A worker that has counted the last entry waits for the next: it would not count what is missing."""
+    await system.record(seen("a"))
+    await system.apply()
+
+    async def more(number: int) -> None:
+        await system.record(seen(f"new-{number}"))
+        await system.apply()
+
+    await system.replay(afterwards=times(3, more))
+
+    assert await system.followed.valkey.get(GENERATION) == b"1"
+    assert await system.shown() == 4
+    assert await system.live.read_cursor() == (await system.followed.records())[-1].entry_id
+
+
+async def test_only_events_that_the_tables_have_applied_are_counted(system: FrequencySystem) -> None:
+    await system.record(seen("a"))
+    await system.followed.append(seen("b"))
+
+    await system.replay()
+
+    assert await system.shown() == 1
+    await system.followed.apply(system.followed.tables)
+    await system.apply()
+    assert await system.shown() == 2
+
+
+async def test_an_interrupted_replay_changes_nothing_and_the_next_one_cleans_up(
+    system: FrequencySystem,
+) -> None:
     async def go_away() -> None:
-        raise UnavailableError("The ledger does not answer.")
+        raise UnavailableError("The log does not answer.")
 
-    await world.happened(seen("a"))
-    await world.apply()
+    await system.record(seen("a"))
+    await system.apply()
     with pytest.raises(UnavailableError):
-        await world.replay(go_away)
-    assert await world.shown() == 1
-    assert await world.generations() == {"0", "1"}
-    await world.happened(seen("b"))
-    await world.apply()
+        await system.replay(go_away)
+    assert await system.shown() == 1
+    assert await system.generations() == {"0", "1"}
+    await system.record(seen("b"))
+    await system.apply()
 
-    await world.replay()
+    await system.replay()
 
-    assert await world.shown() == 2
-    assert await world.generations() == {"2"}
+    assert await system.shown() == 2
+    assert await system.generations() == {"2"}
 
 
-async def test_of_two_replays_the_later_one_is_the_one_that_counts(world: World) -> None:
-    await world.happened(seen("a"))
-    await world.apply()
+async def test_the_later_of_two_replays_wins(system: FrequencySystem) -> None:
+    await system.record(seen("a"))
+    await system.apply()
 
     with pytest.raises(RebuildRefusedError):
-        await world.replay(times(1, lambda _: world.replay()))
+        await system.replay(times(1, lambda _: system.replay()))
 
-    assert await world.shown() == 1
-    assert await world.followed.valkey.get(GENERATION) == b"2"
-
-
-async def test_a_user_who_is_erased_meanwhile_is_not_in_the_new_generation(world: World) -> None:
-    await world.happened(seen("a"), seen("b", user_id=OTHER_USER))
-    await world.apply()
-
-    await world.replay(times(1, lambda _: world.followed.erase(USER)))
-
-    assert await world.followed.valkey.keys(f"adloom:frequency:*:{USER}:*") == []
-    assert (await world.counts.read_user(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
+    assert await system.shown() == 1
+    assert await system.followed.valkey.get(GENERATION) == b"2"
 
 
-async def test_an_erasure_reaches_the_generation_that_is_being_built(world: World) -> None:
-    await world.happened(seen("a"))
-    await world.apply()
+async def test_a_user_erased_during_a_replay_is_not_in_the_new_generation(system: FrequencySystem) -> None:
+    await system.record(seen("a"), seen("b", user_id=OTHER_USER))
+    await system.apply()
 
-    await world.replay(times(1, lambda _: world.counts.erase_user(USER, NOW)))
+    await system.replay(times(1, lambda _: system.followed.erase(USER)))
 
-    assert await world.shown() == 0
+    assert await system.followed.valkey.keys(f"adloom:frequency:*:{USER}:*") == []
+    assert (await system.counts.read_user(OTHER_USER, NOW))[Window.DAY] == {BANNER: 1}
 
 
-async def test_an_entry_that_is_redelivered_after_a_replay_has_counted_it_does_not_count_again(
-    world: World,
+async def test_an_erasure_reaches_the_generation_that_is_being_built(system: FrequencySystem) -> None:
+    await system.record(seen("a"))
+    await system.apply()
+
+    await system.replay(times(1, lambda _: system.counts.erase_user(USER, NOW)))
+
+    assert await system.shown() == 0
+
+
+async def test_an_entry_redelivered_after_a_replay_is_not_counted_again(
+    system: FrequencySystem,
 ) -> None:
-    await world.happened(seen("a"), seen("b"))
-    entries = await world.followed.ledger.read("0-0", count_max=10, wait_seconds=0)
-    await world.replay()
-    await world.followed.ledger.append([wrap_redelivery(entries[0], FREQUENCY)])
-    await world.followed.append(seen("c"))
-    group = ConsumerGroup(world.followed.valkey, FREQUENCY, consumer="c", incarnation="1")
-    tables = ConsumerGroup(world.followed.valkey, EVENT_TABLES, consumer="c", incarnation="1")
-    followed = Projection(EVENT_TABLES, tables, world.followed.tables)
+    await system.record(seen("a"), seen("b"))
+    entries = await system.followed.ledger.read("0-0", count_max=10, wait_seconds=0)
+    await system.replay()
+    await system.followed.ledger.append([wrap_redelivery(entries[0], FREQUENCY)])
+    await system.followed.append(seen("c"))
+    group = ConsumerGroup(system.followed.valkey, FREQUENCY, consumer="c", incarnation="1")
+    tables = ConsumerGroup(system.followed.valkey, EVENT_TABLES, consumer="c", incarnation="1")
+    followed = Projection(EVENT_TABLES, tables, system.followed.tables)
 
     stop = asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as running:
         running.create_task(followed.run(stop))
-        running.create_task(Projection(FREQUENCY, group, world.live, follows=followed).run(stop))
-        while await world.shown() < 3:  # noqa: ASYNC110 - what is waited for happens in Valkey
+        running.create_task(Projection(FREQUENCY, group, system.live, follows=followed).run(stop))
+        while await system.shown() < 3:  # noqa: ASYNC110 - what is waited for happens in Valkey
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         stop.set()
 
-    assert await world.shown() == 3
+    assert await system.shown() == 3

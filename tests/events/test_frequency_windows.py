@@ -48,12 +48,12 @@ def test_a_moment_has_a_bucket_in_each_window() -> None:
         (datetime(2028, 2, 29, tzinfo=UTC), "2028-W09", "2028-02"),
     ],
 )
-def test_weeks_are_those_of_iso_8601_also_around_new_year(moment: datetime, week: str, month: str) -> None:
+def test_weeks_are_iso_8601_weeks_also_around_new_year(moment: datetime, week: str, month: str) -> None:
     assert names(moment)[Window.WEEK] == week
     assert names(moment)[Window.MONTH] == month
 
 
-def test_windows_are_those_of_utc_whatever_the_zone_of_a_time() -> None:
+def test_windows_are_utc_in_any_time_zone() -> None:
     midnight_in_kolkata = datetime(2026, 11, 16, tzinfo=timezone(timedelta(hours=5, minutes=30)))
 
     assert names(midnight_in_kolkata)[Window.DAY] == "2026-11-15"
@@ -82,7 +82,7 @@ def test_moments_of_one_hour_share_all_their_buckets(moment: datetime, later: ti
 
 
 @given(MOMENTS, st.timedeltas(timedelta(days=-40), timedelta(minutes=55)))
-def test_every_bucket_that_may_hold_something_is_a_live_one(now: datetime, offset: timedelta) -> None:
+def test_every_bucket_that_may_hold_counts_is_live(now: datetime, offset: timedelta) -> None:
     kept = {
         bucket.suffix
         for bucket in list_buckets(now + offset)
@@ -93,9 +93,7 @@ def test_every_bucket_that_may_hold_something_is_a_live_one(now: datetime, offse
 
 
 @given(MOMENTS, st.timedeltas(timedelta(microseconds=1), timedelta(days=40)))
-def test_before_the_live_moments_every_bucket_but_the_lifetime_is_over(
-    now: datetime, earlier: timedelta
-) -> None:
+def test_every_bucket_except_lifetime_ends_before_the_live_period(now: datetime, earlier: timedelta) -> None:
     moment = find_live_start(now) - earlier
 
     assert all(

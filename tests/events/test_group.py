@@ -1,4 +1,4 @@
-"""A projection's place in the ledger: one owner at a time, no entry left out, whatever the group has forgotten."""
+"""A projection's consumer group: one owner at a time, no entry left out, even if the group is lost."""
 
 import asyncio
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def a_group(  # noqa: PLR0913 - a test names what it is about
 
 
 async def an_owner(valkey: Valkey, consumer: str = "one@host", *, incarnation: str = "1") -> ConsumerGroup:
-    """Give the owner, whoever was it before."""
+    """Return a group that is the owner, replacing any other."""
     await valkey.delete(lock_key("test"))
     group = a_group(valkey, consumer, incarnation=incarnation)
     assert await group.acquire()
@@ -75,12 +75,12 @@ async def test_a_projection_has_one_owner_at_a_time(valkey: Valkey) -> None:
     assert await other.read(BEGINNING, until=None, count_max=10) is None
 
 
-async def test_projections_have_their_owners_each(valkey: Valkey) -> None:
+async def test_each_projection_has_its_own_owner(valkey: Valkey) -> None:
     assert await a_group(valkey, "one@host").acquire()
     assert await a_group(valkey, "other@host", projection="other").acquire()
 
 
-async def test_an_owner_that_says_nothing_for_so_long_is_replaced(valkey: Valkey) -> None:
+async def test_an_owner_without_a_heartbeat_is_replaced_after_its_lease(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host", lease=LEASE), a_group(valkey, "other@host", lease=LEASE)
     assert await one.acquire()
     loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ async def test_an_owner_that_says_nothing_for_so_long_is_replaced(valkey: Valkey
     assert await one.read(BEGINNING, until=None, count_max=10) is None
 
 
-async def test_an_owner_releases_its_own_lock_at_once_and_no_other(valkey: Valkey) -> None:
+async def test_an_owner_releases_only_its_own_lock(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host"), a_group(valkey, "other@host")
     await one.acquire()
 
@@ -114,12 +114,12 @@ async def test_a_restarted_worker_takes_its_own_lock_back_once(valkey: Valkey) -
     assert await second.acquire()
 
 
-async def test_a_name_that_begins_like_another_is_another(valkey: Valkey) -> None:
+async def test_a_consumer_name_that_is_a_prefix_of_another_is_a_different_consumer(valkey: Valkey) -> None:
     assert await a_group(valkey, "worker@host-1").acquire()
     assert not await a_group(valkey, "worker@host").acquire()
 
 
-async def test_consumers_long_gone_are_dropped_once_they_have_nothing_pending(valkey: Valkey) -> None:
+async def test_stale_consumers_without_pending_entries_are_dropped(valkey: Valkey) -> None:
     await append(valkey, 1)
     [entry] = await taken(await an_owner(valkey, "gone@host"))
     await (await an_owner(valkey, "busy@host")).count_try(entry.id)
@@ -135,7 +135,7 @@ async def test_consumers_long_gone_are_dropped_once_they_have_nothing_pending(va
 # --- reading
 
 
-async def test_entries_come_in_order_and_once(valkey: Valkey) -> None:
+async def test_entries_are_read_in_order_and_once(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 5)
 
@@ -147,7 +147,7 @@ async def test_entries_come_in_order_and_once(valkey: Valkey) -> None:
     assert await taken(group, third[-1].id) == []
 
 
-async def test_what_was_read_and_not_applied_comes_again(valkey: Valkey) -> None:
+async def test_entries_read_and_not_applied_are_read_again(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 3)
     await taken(group)
@@ -155,17 +155,17 @@ async def test_what_was_read_and_not_applied_comes_again(valkey: Valkey) -> None
     assert numbers(await taken(group)) == [0, 1, 2]
 
 
-async def test_what_a_dead_worker_read_is_read_by_the_next_from_the_cursor_on(valkey: Valkey) -> None:
+async def test_the_next_worker_reads_a_dead_workers_entries_from_the_cursor(valkey: Valkey) -> None:
     await append(valkey, 5)
     dead = await an_owner(valkey, "dead@host")
-    folded = (await taken(dead))[1].id
+    applied = (await taken(dead))[1].id
 
     living = await an_owner(valkey, "living@host")
 
-    assert numbers(await taken(living, folded)) == [2, 3, 4]
+    assert numbers(await taken(living, applied)) == [2, 3, 4]
 
 
-async def test_a_worker_that_only_seemed_dead_cannot_take_anything_away(valkey: Valkey) -> None:
+async def test_a_replaced_worker_cannot_take_entries_from_the_owner(valkey: Valkey) -> None:
     zombie = await an_owner(valkey, "zombie@host")
     await append(valkey, 3)
     owner = await an_owner(valkey, "owner@host")
@@ -176,7 +176,7 @@ async def test_a_worker_that_only_seemed_dead_cannot_take_anything_away(valkey: 
     assert numbers(await taken(owner, first[-1].id)) == [3, 4, 5]
 
 
-async def test_a_group_that_was_lost_is_made_again_at_the_cursor(valkey: Valkey) -> None:
+async def test_a_lost_group_is_created_again_at_the_cursor(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 4)
     cursor = (await taken(group))[1].id
@@ -186,9 +186,7 @@ async def test_a_group_that_was_lost_is_made_again_at_the_cursor(valkey: Valkey)
 
 
 @pytest.mark.parametrize("place", ["0-0", "$"])
-async def test_a_group_that_was_restored_somewhere_else_is_set_to_the_cursor(
-    valkey: Valkey, place: str
-) -> None:
+async def test_a_group_restored_at_another_position_is_set_to_the_cursor(valkey: Valkey, place: str) -> None:
     group = await an_owner(valkey)
     await append(valkey, 4)
     cursor = (await taken(group))[1].id
@@ -197,7 +195,7 @@ async def test_a_group_that_was_restored_somewhere_else_is_set_to_the_cursor(
     assert numbers(await taken(group, cursor)) == [2, 3]
 
 
-async def test_a_cursor_that_went_back_with_its_database_gets_everything_again(valkey: Valkey) -> None:
+async def test_a_cursor_restored_from_an_older_database_reads_its_entries_again(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 4)
     entries = await taken(group)
@@ -206,7 +204,7 @@ async def test_a_cursor_that_went_back_with_its_database_gets_everything_again(v
     assert numbers(await taken(group, entries[0].id)) == [1, 2, 3]
 
 
-async def test_a_lost_log_starts_again(valkey: Valkey) -> None:
+async def test_reading_continues_with_new_entries_after_the_log_was_lost(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 4)
     cursor = (await taken(group))[-1].id
@@ -230,7 +228,7 @@ async def test_a_log_that_lost_its_newest_entries_does_not_reuse_their_ids(valke
     assert numbers(await taken(group, tomorrow)) == [1, 2]
 
 
-async def test_nothing_beyond_the_limit_is_returned_and_nothing_is_left_out_later(valkey: Valkey) -> None:
+async def test_entries_beyond_the_limit_are_returned_later(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     await append(valkey, 6)
     ids = [entry.id for entry in await all_entries(valkey)]
@@ -239,11 +237,11 @@ async def test_nothing_beyond_the_limit_is_returned_and_nothing_is_left_out_late
     assert numbers(await taken(group, until=ids[1])) == [0, 1]
     assert await taken(group, ids[1], until=ids[1]) == []
     assert numbers(await taken(group, ids[1], until=ids[4], count_max=2)) == [2, 3]
-    assert numbers(await taken(group, ids[1], until=ids[3])) == [2, 3], "it was not folded after all"
+    assert numbers(await taken(group, ids[1], until=ids[3])) == [2, 3], "it was not applied"
     assert numbers(await taken(group, ids[3], until=None)) == [4, 5]
 
 
-async def test_a_wait_ends_with_the_next_entry_or_with_its_time(valkey: Valkey) -> None:
+async def test_a_wait_ends_with_the_next_entry_or_at_its_timeout(valkey: Valkey) -> None:
     group = await an_owner(valkey)
     loop = asyncio.get_running_loop()
     began_at = loop.time()
@@ -257,9 +255,9 @@ async def test_a_wait_ends_with_the_next_entry_or_with_its_time(valkey: Valkey) 
     assert loop.time() - began_at < 3
 
 
-async def test_a_server_that_is_away_is_unavailable() -> None:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as nobody:
-        group = a_group(nobody)
+async def test_a_group_without_valkey_raises_unavailable() -> None:
+    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as away:
+        group = a_group(away)
 
         with pytest.raises(UnavailableError):
             await group.acquire()
@@ -272,7 +270,7 @@ async def test_a_server_that_is_away_is_unavailable() -> None:
 # --- tries
 
 
-async def test_tries_of_all_workers_are_counted(valkey: Valkey) -> None:
+async def test_the_tries_of_all_workers_are_counted_together(valkey: Valkey) -> None:
     await append(valkey, 2)
     one = await an_owner(valkey, "one@host")
     entry, other = await taken(one)
@@ -282,7 +280,7 @@ async def test_tries_of_all_workers_are_counted(valkey: Valkey) -> None:
     assert await (await an_owner(valkey, "other@host")).count_try(entry.id) == 3
 
 
-async def test_claiming_an_entry_is_no_try_and_applying_it_acknowledges_it(valkey: Valkey) -> None:
+async def test_claiming_an_entry_does_not_count_as_a_try(valkey: Valkey) -> None:
     await append(valkey, 2)
     entry, last = await taken(one := await an_owner(valkey, "one@host"))
     await one.count_try(entry.id)
@@ -302,7 +300,7 @@ async def test_claiming_an_entry_is_no_try_and_applying_it_acknowledges_it(valke
 
 
 @given(st.integers(0, 12), st.one_of(st.none(), st.integers(0, 12)), st.integers(1, 15))
-def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
+def test_no_more_entries_are_readable_than_requested_or_before_the_limit(
     count: int, limit: int | None, count_max: int
 ) -> None:
     entries = [LogEntry(f"{number}-0", b"") for number in range(1, count + 1)]
@@ -313,7 +311,7 @@ def test_as_many_are_allowed_as_are_asked_for_and_not_beyond_the_limit(
 
 
 @given(data=st.data(), mishaps=st.lists(st.integers(0, 9), min_size=1, max_size=25))
-def test_whatever_happens_the_owner_reads_what_follows_the_cursor(
+def test_the_owner_always_reads_the_entries_after_the_cursor(
     data: st.DataObject, mishaps: list[int], shared_valkey: EmbeddedValkey
 ) -> None:
     async def live() -> None:
@@ -355,8 +353,8 @@ class Life:
 
         assert entries == following[: len(entries)]
         assert entries or not following
-        folded = self._draw(len(entries))
-        self._cursor = entries[folded - 1].id if folded else self._cursor
+        applied = self._draw(len(entries))
+        self._cursor = entries[applied - 1].id if applied else self._cursor
 
     async def lose_an_answer(self) -> None:
         await taken(self._owner, self._cursor)
@@ -392,6 +390,6 @@ class Life:
 
 
 async def all_entries(valkey: Valkey) -> list[LogEntry]:
-    # The stubs know every protocol version and decoding.
+    # The stubs allow every protocol version and decoding.
     rows = cast("list[tuple[bytes, dict[bytes, bytes]]]", await valkey.xrange(STREAM))
     return [LogEntry(row_id.decode(), fields[b"e"]) for row_id, fields in rows]

@@ -16,7 +16,7 @@ networks = st.builds(network_around, st.ip_addresses(), st.integers(0, 128))
 
 
 @given(st.lists(networks, max_size=20), st.ip_addresses())
-def test_an_address_is_found_exactly_where_one_of_the_networks_has_it(
+def test_an_address_is_found_exactly_if_one_of_the_networks_contains_it(
     listed: list[Network], address: Address
 ) -> None:
     nearby = [address, *(network.network_address for network in listed)]

@@ -25,7 +25,7 @@ def get_price(event: object) -> tuple[int, int, int, ChargedBy]:
 
 
 @pytest.mark.parametrize("kind", ["impression", "click"])
-async def test_a_report_with_a_token_has_the_get_price_its_offer(edge: Edge, kind: str) -> None:
+async def test_a_report_with_a_token_has_the_price_of_its_offer(edge: Edge, kind: str) -> None:
     await edge.post(kind, a_report(trackingToken=TOKEN.decode()))
 
     [event] = edge.store.events
@@ -33,21 +33,21 @@ async def test_a_report_with_a_token_has_the_get_price_its_offer(edge: Edge, kin
 
 
 @pytest.mark.parametrize("path", [b"/i/", b"/c/"])
-async def test_a_pixel_and_a_link_have_the_get_price_their_offer(edge: Edge, path: bytes) -> None:
+async def test_a_pixel_and_a_link_have_the_price_of_their_offer(edge: Edge, path: bytes) -> None:
     await edge.ask(b"GET", path + TOKEN)
 
     [event] = edge.store.events
     assert get_price(event) == (int(OFFERED_AT.timestamp()), 4_000_000_000, 1_500, ChargedBy.CLICK)
 
 
-async def test_a_report_without_a_token_costs_nothing_whatever_it_says(edge: Edge) -> None:
+async def test_a_report_without_a_token_costs_nothing(edge: Edge) -> None:
     await edge.post("impression", a_report(charge=1_500, lease=7, offeredAt=1))
 
     [event] = edge.store.events
     assert get_price(event) == (0, 0, 0, ChargedBy.IMPRESSION)
 
 
-def test_an_event_that_costs_nothing_has_no_bytes_for_its_price() -> None:
+def test_the_encoding_of_a_free_event_has_no_price_fields() -> None:
     free = encode_event(an_impression())
 
     assert not any(name in free for name in (b"\xa2of", b"\xa1l", b"\xa2ch", b"\xa2by"))

@@ -14,7 +14,7 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
-from tests.events.builders import BANNER, NOBODY, NOW, PLACEMENT, SECRET, FakeIndex, a_token
+from tests.events.builders import BANNER, NOW, PLACEMENT, SECRET, UNKNOWN_ID, FakeIndex, a_token
 from tests.support.hot_server import serving
 
 
@@ -33,8 +33,8 @@ async def client(valkey: Valkey) -> AsyncGenerator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def client_without_ledger() -> AsyncGenerator[httpx.AsyncClient]:
-    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as nobody:
-        async for one in served(nobody):
+    async with open_valkey(f"redis://127.0.0.1:{free_port()}/0") as away:
+        async for one in served(away):
             yield one
 
 
@@ -42,7 +42,7 @@ def a_report(**fields: str) -> dict[str, str]:
     return {"correlationId": "one", "bannerId": str(BANNER), "placementId": str(PLACEMENT), **fields}
 
 
-async def test_many_events_at_once_are_all_accepted_and_in_the_ledger(
+async def test_many_concurrent_events_are_all_accepted_and_in_the_log(
     client: httpx.AsyncClient, valkey: Valkey
 ) -> None:
     async with asyncio.TaskGroup() as group:
@@ -58,7 +58,7 @@ async def test_many_events_at_once_are_all_accepted_and_in_the_ledger(
     assert await valkey.xlen(STREAM) == 200
 
 
-async def test_the_pixel_and_the_link_answer_what_browsers_need(client: httpx.AsyncClient) -> None:
+async def test_the_pixel_and_the_link_have_the_headers_that_browsers_need(client: httpx.AsyncClient) -> None:
     token = a_token().decode()
 
     pixel = await client.get(f"/i/{token}")
@@ -71,7 +71,7 @@ async def test_the_pixel_and_the_link_answer_what_browsers_need(client: httpx.As
 
 async def test_rejections_are_problem_details_with_codes(client: httpx.AsyncClient) -> None:
     missing = await client.post("/banners/events/click", json={})
-    unknown = await client.post("/banners/events/click", json=a_report(bannerId=str(NOBODY)))
+    unknown = await client.post("/banners/events/click", json=a_report(bannerId=str(UNKNOWN_ID)))
     forged = await client.post("/banners/events/click", json=a_report(trackingToken="nonsense"))
 
     assert [answer.status_code for answer in (missing, unknown, forged)] == [400, 404, 403]
@@ -87,10 +87,10 @@ def events(count: int) -> list[dict[str, str]]:
     return [a_report(type=("impression", "click")[n % 2], correlationId=f"{n}") for n in range(count)]
 
 
-async def test_batches_at_once_are_all_in_the_ledger_with_their_bad_events_named(
+async def test_concurrent_batches_are_all_in_the_log_and_report_their_bad_events(
     client: httpx.AsyncClient, valkey: Valkey
 ) -> None:
-    batch = [*events(499), a_report(type="impression", bannerId=str(NOBODY))]
+    batch = [*events(499), a_report(type="impression", bannerId=str(UNKNOWN_ID))]
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(client.post("/banners/events/batch", json={"events": batch})) for _ in range(8)
@@ -107,7 +107,7 @@ async def test_batches_at_once_are_all_in_the_ledger_with_their_bad_events_named
                 {
                     "index": 499,
                     "errorCode": "BANNER_NOT_FOUND",
-                    "message": f"There is no banner {NOBODY}.",
+                    "message": f"There is no banner {UNKNOWN_ID}.",
                 }
             ],
         }
@@ -156,7 +156,7 @@ async def test_a_hostile_batch_is_rejected_and_the_connection_stays_open(
     assert good.status_code == 202
 
 
-async def test_without_the_ledger_a_batch_gets_503_with_retry_after(
+async def test_a_batch_gets_503_with_retry_after_while_the_log_is_away(
     client_without_ledger: httpx.AsyncClient,
 ) -> None:
     for count in (1, 500):
@@ -165,7 +165,7 @@ async def test_without_the_ledger_a_batch_gets_503_with_retry_after(
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
 
-async def test_without_the_ledger_clients_get_503_and_visitors_are_redirected(
+async def test_clients_get_503_and_visitors_are_redirected_while_the_log_is_away(
     client_without_ledger: httpx.AsyncClient,
 ) -> None:
     refused = await client_without_ledger.post("/banners/events/impression", json=a_report())

@@ -19,7 +19,7 @@ from adloom.runtime.postgres import Pool
 from tests.events.builders import an_impression
 from tests.events.catalog import insert_catalog
 
-# The database's own clock is asked too, so these tests are about today.
+# The database's own clock is checked too, so these tests use today.
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
 RETENTION_DAYS = 30
@@ -36,7 +36,7 @@ def days_ago(count: int) -> date:
 
 
 class FakeLedger:
-    """A ledger that begins with one entry, or none."""
+    """A log that begins with one entry, or none."""
 
     def __init__(self, began_at: datetime | None = None) -> None:
         self._began_at = began_at
@@ -61,7 +61,7 @@ async def attached(pool: Pool) -> list[date]:
 
 
 async def apply(pool: Pool, *, on: date, at: datetime) -> None:
-    """Fold an impression of a day, from an entry that the ledger took at a moment."""
+    """Apply an impression of a day, from an entry appended at the given time."""
     tables = EventTables(pool)
     occurred_at = datetime.combine(on, datetime.min.time(), UTC)
     event = an_impression(f"of {on}", occurred_at=occurred_at, received_at=occurred_at)
@@ -70,7 +70,7 @@ async def apply(pool: Pool, *, on: date, at: datetime) -> None:
     await tables.commit([record], after=after, cursor=record.entry_id)
 
 
-async def test_days_are_made_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
+async def test_partitions_are_created_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
     upkeep = an_upkeep(pool)
 
     await upkeep.check()
@@ -80,7 +80,7 @@ async def test_days_are_made_from_yesterday_to_a_week_ahead(pool: Pool) -> None:
     assert upkeep.made == 9
 
 
-async def test_days_beyond_the_retention_are_dropped_and_what_was_counted_stays(pool: Pool) -> None:
+async def test_partitions_beyond_the_retention_are_dropped_and_counts_stay(pool: Pool) -> None:
     await insert_catalog(pool)
     for age in (RETENTION_DAYS + 1, RETENTION_DAYS, 10):
         await apply(pool, on=days_ago(age), at=NOW - timedelta(days=age))
@@ -96,7 +96,9 @@ async def test_days_beyond_the_retention_are_dropped_and_what_was_counted_stays(
     assert await pool.fetchval(TABLES) == 2 * len(await attached(pool))
 
 
-async def test_a_worker_whose_clock_is_ahead_drops_nothing_that_the_database_thinks_young(pool: Pool) -> None:
+async def test_a_worker_with_a_fast_clock_drops_no_partition_that_is_recent_for_the_database(
+    pool: Pool,
+) -> None:
     await ensure(pool, days_ago(3))
 
     upkeep = an_upkeep(pool, now=NOW + timedelta(days=400))
@@ -106,7 +108,7 @@ async def test_a_worker_whose_clock_is_ahead_drops_nothing_that_the_database_thi
     assert days_ago(3) in await attached(pool)
 
 
-async def test_an_old_day_that_was_written_recently_is_kept_while_its_events_may_be_repeated(
+async def test_an_old_partition_written_recently_is_kept_while_its_events_may_be_repeated(
     pool: Pool,
 ) -> None:
     await insert_catalog(pool)
@@ -120,7 +122,7 @@ async def test_an_old_day_that_was_written_recently_is_kept_while_its_events_may
     assert days_ago(200) not in await attached(pool)
 
 
-async def test_only_a_few_days_are_dropped_at_once_the_oldest_first(pool: Pool) -> None:
+async def test_only_the_oldest_few_partitions_are_dropped_per_check(pool: Pool) -> None:
     old = [days_ago(RETENTION_DAYS + age) for age in range(1, DROPPED_AT_ONCE_MAX + 3)]
     await ensure(pool, *old)
     upkeep = an_upkeep(pool)
@@ -133,7 +135,7 @@ async def test_only_a_few_days_are_dropped_at_once_the_oldest_first(pool: Pool) 
     assert upkeep.dropped == len(old)
 
 
-async def test_a_long_read_delays_the_drop_and_nothing_else(pool: Pool, database_url: str) -> None:
+async def test_a_long_read_delays_only_the_drop_of_a_partition(pool: Pool, database_url: str) -> None:
     old = days_ago(RETENTION_DAYS + 1)
     await ensure(pool, old, TODAY)
     await insert_catalog(pool)
@@ -144,7 +146,7 @@ async def test_a_long_read_delays_the_drop_and_nothing_else(pool: Pool, database
 
     with pytest.raises(asyncpg.LockNotAvailableError):
         await an_upkeep(pool).check()
-    # The day takes no more rows, but is not gone; others are as before.
+    # The partition accepts no more rows, but still exists; others are unchanged.
     await apply(pool, on=TODAY, at=NOW)
     with pytest.raises(UnavailableError, match="being dropped"):
         await apply(pool, on=old, at=NOW)
@@ -156,7 +158,7 @@ async def test_a_long_read_delays_the_drop_and_nothing_else(pool: Pool, database
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 2
 
 
-async def test_a_drop_that_was_cut_off_is_finished(pool: Pool) -> None:
+async def test_an_interrupted_drop_is_finished(pool: Pool) -> None:
     old = days_ago(RETENTION_DAYS + 1)
     await ensure(pool, old)
     name = f"banner_impressions_{old:%Y%m%d}"
@@ -167,7 +169,7 @@ async def test_a_drop_that_was_cut_off_is_finished(pool: Pool) -> None:
     assert await pool.fetchval(TABLES) == 2 * len(await attached(pool)) == 18
 
 
-async def test_two_workers_do_not_drop_at_once(pool: Pool, database_url: str) -> None:
+async def test_two_workers_do_not_drop_partitions_at_the_same_time(pool: Pool, database_url: str) -> None:
     await ensure(pool, days_ago(RETENTION_DAYS + 1))
     other = await asyncpg.connect(database_url)
     await other.execute("SELECT pg_advisory_lock(x'AD11'::integer, 2)")
@@ -181,7 +183,7 @@ async def test_two_workers_do_not_drop_at_once(pool: Pool, database_url: str) ->
     assert upkeep.dropped == 1
 
 
-async def test_of_two_workers_that_make_the_same_day_one_waits_for_the_other(pool: Pool) -> None:
+async def test_two_workers_that_create_the_same_partition_wait_for_each_other(pool: Pool) -> None:
     async with pool.acquire() as one, pool.acquire() as other:
         transaction = one.transaction()
         await transaction.start()
@@ -208,7 +210,7 @@ async def test_an_erasure_is_remembered_while_the_log_may_hold_earlier_events(po
 
 
 class Broken:
-    """Days behind a server that is away for a while."""
+    """A partition store whose server is away a few times."""
 
     def __init__(self, times: int) -> None:
         self.times = times
@@ -233,7 +235,7 @@ class Broken:
         return 0
 
 
-async def test_a_database_that_is_away_is_asked_again_soon() -> None:
+async def test_maintenance_retries_soon_while_the_database_is_away() -> None:
     days, stop = Broken(times=3), asyncio.Event()
     upkeep = PartitionMaintenance(
         days,

@@ -1,4 +1,4 @@
-"""A projection keeps its store up with the ledger: every event once, whatever stops, repeats or cannot be folded."""
+"""A projection applies every event of the log once, whatever stops, repeats or cannot be applied."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,25 +17,25 @@ from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey
-from tests.events.book import Book, as_entries, run_until
 from tests.events.builders import a_click, an_impression
 from tests.events.catalog import insert_catalog
+from tests.events.fake_store import FakeStore, as_entries, run_until
 
 LEASE = timedelta(milliseconds=400)
-SOMEBODY_WAITS = """
+A_LOCK_IS_WAITED_FOR = """
     SELECT EXISTS (
         SELECT FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     )
 """
 
 
-class House:
-    """A ledger, and workers that fold it."""
+class ProjectionSystem:
+    """A log, and workers that apply it."""
 
     def __init__(self, valkey: Valkey) -> None:
         self.valkey = valkey
         self.ledger = ValkeyEventLog(valkey)
-        self.letters = DeadLetterQueue(valkey)
+        self.dead_letters = DeadLetterQueue(valkey)
         self._workers = 0
 
     async def append(self, *events: Event | bytes) -> None:
@@ -51,7 +51,7 @@ class House:
         follows: Projection | None = None,
         projection: str = "test",
     ) -> Projection:
-        """Make a projection as another worker has it."""
+        """Make the projection of another worker."""
         self._workers += 1
         group = ConsumerGroup(
             self.valkey,
@@ -78,21 +78,21 @@ class House:
         return facts["last-generated-id"].decode()
 
     async def catch_up(self, store: ProjectionStore, *, batch_max: int = 1000) -> Projection:
-        """Run a new worker until it has folded everything."""
+        """Run a new worker until it has applied everything."""
         projection = self.worker(store, batch_max=batch_max)
         await run_until(self.is_caught_up(store), projection)
         return projection
 
-    def is_caught_up(self, store: ProjectionStore):  # noqa: ANN201 - a question
-        async def ask() -> bool:
+    def is_caught_up(self, store: ProjectionStore):  # noqa: ANN201 - a condition
+        async def read_both() -> bool:
             return await store.read_cursor() == await self.newest()
 
-        return ask
+        return read_both
 
 
 @pytest.fixture
-def house(valkey: Valkey) -> House:
-    return House(valkey)
+def system(valkey: Valkey) -> ProjectionSystem:
+    return ProjectionSystem(valkey)
 
 
 def impressions(count: int, *, first: int = 0) -> list[Event]:
@@ -106,27 +106,27 @@ def names(count: int) -> list[str]:
 # --- keeping up
 
 
-async def test_everything_is_applied_once_and_in_order(house: House) -> None:
-    book = Book()
-    await house.append(*impressions(50))
+async def test_every_event_is_applied_once_and_in_order(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    await system.append(*impressions(50))
 
-    projection = await house.catch_up(book, batch_max=7)
+    projection = await system.catch_up(store, batch_max=7)
 
-    assert book.names == names(50)
+    assert store.names == names(50)
     assert (projection.counters.counted, projection.counters.batches) == (50, 8)
 
 
-async def test_an_event_is_applied_soon_after_it_came(house: House) -> None:
-    book, seconds = Book(), list[float]()
+async def test_a_new_event_is_applied_within_milliseconds(system: ProjectionSystem) -> None:
+    store, seconds = FakeStore(), list[float]()
     loop = asyncio.get_running_loop()
-    projection, stop = house.worker(book, pace_seconds=0.05), asyncio.Event()
+    projection, stop = system.worker(store, pace_seconds=0.05), asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(projection.run(stop))
         for number in range(5):
             await asyncio.sleep(0.15)
             began_at = loop.time()
-            await house.append(an_impression(f"{number}"))
-            while len(book.applied) <= number:  # noqa: ASYNC110 - it comes from Valkey
+            await system.append(an_impression(f"{number}"))
+            while len(store.applied) <= number:  # noqa: ASYNC110 - it comes from Valkey
                 await asyncio.sleep(0.001)
             seconds.append(loop.time() - began_at)
         stop.set()
@@ -134,23 +134,23 @@ async def test_an_event_is_applied_soon_after_it_came(house: House) -> None:
     assert min(seconds) < 0.05
 
 
-async def test_under_load_batches_are_large(house: House) -> None:
-    book, stop = Book(), asyncio.Event()
+async def test_under_load_batches_are_large(system: ProjectionSystem) -> None:
+    store, stop = FakeStore(), asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        group.create_task(house.worker(book, pace_seconds=0.1).run(stop))
+        group.create_task(system.worker(store, pace_seconds=0.1).run(stop))
         for number in range(200):
-            await house.append(an_impression(f"{number}"))
-        while len(book.applied) < 200:  # noqa: ASYNC110 - it comes from Valkey
+            await system.append(an_impression(f"{number}"))
+        while len(store.applied) < 200:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
 
-    assert book.names == names(200)
-    assert len(book.batches) < 50
+    assert store.names == names(200)
+    assert len(store.batches) < 50
 
 
-async def test_an_idle_projection_stops_at_once(house: House) -> None:
+async def test_an_idle_projection_stops_immediately(system: ProjectionSystem) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    projection = house.worker(Book())
+    projection = system.worker(FakeStore())
     async with asyncio.timeout(3), asyncio.TaskGroup() as group:
         group.create_task(projection.run(stop))
         await asyncio.sleep(0.2)
@@ -158,11 +158,11 @@ async def test_an_idle_projection_stops_at_once(house: House) -> None:
         stop.set()
 
     assert loop.time() - began_at < 0.5
-    assert not await house.valkey.exists(lock_key("test")), "another need not wait for its lease"
+    assert not await system.valkey.exists(lock_key("test")), "another worker need not wait for the lease"
 
 
-class Held(Book):
-    """Begins a commit and goes on when told to."""
+class Held(FakeStore):
+    """Begins a commit and continues when the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,105 +175,105 @@ class Held(Book):
         return await super().commit(records, after=after, cursor=cursor)
 
 
-async def test_a_stop_finishes_the_batch_that_was_begun(house: House) -> None:
-    await house.append(*impressions(2))
-    book, stop = Held(), asyncio.Event()
+async def test_a_stopping_projection_finishes_its_current_batch(system: ProjectionSystem) -> None:
+    await system.append(*impressions(2))
+    store, stop = Held(), asyncio.Event()
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(house.worker(book, batch_max=1).run(stop))
-        await book.begun.wait()
+        group.create_task(system.worker(store, batch_max=1).run(stop))
+        await store.begun.wait()
         stop.set()
-        book.released.set()
+        store.released.set()
 
-    assert book.names == names(1)
+    assert store.names == names(1)
 
 
 # --- one owner at a time
 
 
-async def test_two_workers_do_not_do_the_same_work(house: House) -> None:
-    book = Book()
-    await house.append(*impressions(300))
-    one, other = house.worker(book, batch_max=7), house.worker(book, batch_max=5)
+async def test_only_one_of_two_workers_applies_events(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    await system.append(*impressions(300))
+    one, other = system.worker(store, batch_max=7), system.worker(store, batch_max=5)
 
-    await run_until(house.is_caught_up(book), one, other)
+    await run_until(system.is_caught_up(store), one, other)
 
-    assert book.names == names(300)
+    assert store.names == names(300)
     assert sorted([one.counters.counted, other.counters.counted]) == [0, 300]
     assert one.failures == other.failures == 0
 
 
-async def test_a_batch_that_takes_longer_than_the_lease_keeps_it(house: House) -> None:
-    await house.append(*impressions(2))
-    book, stop = Held(), asyncio.Event()
-    one, other = house.worker(book), house.worker(book)
+async def test_a_lease_is_renewed_during_a_long_batch(system: ProjectionSystem) -> None:
+    await system.append(*impressions(2))
+    store, stop = Held(), asyncio.Event()
+    one, other = system.worker(store), system.worker(store)
 
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(one.run(stop))
-        await book.begun.wait()
+        await store.begun.wait()
         group.create_task(other.run(stop))
         await asyncio.sleep(LEASE.total_seconds() * 3)
         assert one.is_owner
         assert not other.is_owner
-        book.released.set()
+        store.released.set()
         stop.set()
 
 
 async def test_a_dead_workers_entries_are_applied_by_another_when_its_lease_is_over(
-    house: House,
+    system: ProjectionSystem,
 ) -> None:
-    book, loop = Held(), asyncio.get_running_loop()
-    await house.append(*impressions(10))
-    dead = asyncio.create_task(house.worker(book).run(asyncio.Event()))
+    store, loop = Held(), asyncio.get_running_loop()
+    await system.append(*impressions(10))
+    dead = asyncio.create_task(system.worker(store).run(asyncio.Event()))
     async with asyncio.timeout(10):
-        await book.begun.wait()
+        await store.begun.wait()
     dead.cancel()
     await asyncio.wait([dead])
-    book.released.set()
+    store.released.set()
     began_at = loop.time()
 
-    await house.catch_up(book)
+    await system.catch_up(store)
 
-    assert book.names == names(10)
+    assert store.names == names(10)
     assert loop.time() - began_at < LEASE.total_seconds() + 2
 
 
-async def test_what_a_zombie_commits_late_is_refused(house: House) -> None:
-    book = Held()
-    await house.append(*impressions(10))
-    zombie, stop = house.worker(book, batch_max=4), asyncio.Event()
+async def test_a_late_commit_of_a_replaced_worker_is_refused(system: ProjectionSystem) -> None:
+    store = Held()
+    await system.append(*impressions(10))
+    zombie, stop = system.worker(store, batch_max=4), asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(zombie.run(stop))
-        await book.begun.wait()
-        # It has not been heard of for longer than its lease, and another has taken over.
-        await house.valkey.set(lock_key("test"), "another@host")
-        twin = Book()
-        another = house.worker(twin, projection="another")
-        await run_until(house.is_caught_up(twin), another)
-        book.applied, book.at = twin.applied, twin.at
-        book.released.set()
+        await store.begun.wait()
+        # Its lease has expired, and another worker has taken over.
+        await system.valkey.set(lock_key("test"), "another@host")
+        twin = FakeStore()
+        another = system.worker(twin, projection="another")
+        await run_until(system.is_caught_up(twin), another)
+        store.applied, store.at = twin.applied, twin.at
+        store.released.set()
         stop.set()
 
-    assert book.names == names(10)
+    assert store.names == names(10)
     assert zombie.counters.counted == 0
 
 
-async def test_a_worker_that_cannot_reach_its_store_leaves_the_work_to_one_that_can(house: House) -> None:
-    book, unreachable = Book(), Book()
+async def test_a_worker_without_its_store_leaves_the_work_to_another(system: ProjectionSystem) -> None:
+    store, unreachable = FakeStore(), FakeStore()
     unreachable.is_away = True
-    await house.append(*impressions(5))
-    cut_off, well = house.worker(unreachable), house.worker(book)
+    await system.append(*impressions(5))
+    cut_off, well = system.worker(unreachable), system.worker(store)
 
-    await run_until(lambda: len(book.applied) == 5, cut_off, well)
+    await run_until(lambda: len(store.applied) == 5, cut_off, well)
 
     assert cut_off.failures > 0
 
 
-# --- what goes wrong
+# --- failures
 
 
-class Interrupted(Book):
-    """Its commits are cut off a few times, before or after they are done."""
+class Interrupted(FakeStore):
+    """Its commits are interrupted a few times, before or after they are done."""
 
     def __init__(self, *, times: int, is_committed: bool) -> None:
         super().__init__()
@@ -290,71 +290,71 @@ class Interrupted(Book):
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-async def test_a_lost_answer_of_the_store_neither_loses_nor_repeats_a_batch(
-    house: House, *, is_committed: bool
+async def test_a_lost_answer_from_the_store_neither_loses_nor_repeats_a_batch(
+    system: ProjectionSystem, *, is_committed: bool
 ) -> None:
-    book = Interrupted(times=3, is_committed=is_committed)
-    await house.append(*impressions(10))
+    store = Interrupted(times=3, is_committed=is_committed)
+    await system.append(*impressions(10))
 
-    projection = await house.catch_up(book, batch_max=2)
+    projection = await system.catch_up(store, batch_max=2)
 
-    assert book.names == names(10)
+    assert store.names == names(10)
     assert projection.failures == 3
 
 
-async def test_a_store_that_is_away_for_long_buries_nothing(house: House) -> None:
-    book = Book()
-    book.is_away = True
-    await house.append(*impressions(3), b"no event")
-    projection = house.worker(book)
+async def test_no_entry_becomes_a_dead_letter_while_the_store_is_away(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    store.is_away = True
+    await system.append(*impressions(3), b"no event")
+    projection = system.worker(store)
 
     await run_until(lambda: projection.failures >= 3, projection)
-    assert await house.letters.count() == 0
+    assert await system.dead_letters.count() == 0
 
-    book.is_away = False
-    await house.catch_up(book)
-    assert book.names == names(3)
+    store.is_away = False
+    await system.catch_up(store)
+    assert store.names == names(3)
 
 
-async def test_a_poison_entry_is_given_up_after_five_tries_and_its_neighbours_are_applied(
-    house: House,
+async def test_a_poison_entry_becomes_a_dead_letter_after_five_tries(
+    system: ProjectionSystem,
 ) -> None:
-    book = Book()
-    book.refuses = {"4"}
-    book.stumbles_over = {"7"}
-    await house.append(*impressions(6), b"no event", *impressions(4, first=6))
+    store = FakeStore()
+    store.refuses = {"4"}
+    store.stumbles_over = {"7"}
+    await system.append(*impressions(6), b"no event", *impressions(4, first=6))
 
-    projection = await house.catch_up(book)
+    projection = await system.catch_up(store)
 
-    assert book.names == ["0", "1", "2", "3", "5", "6", "8", "9"]
-    letters = await house.letters.list_after()
-    assert {letter.data for letter in letters} == {
+    assert store.names == ["0", "1", "2", "3", "5", "6", "8", "9"]
+    dead_letters = await system.dead_letters.list_after()
+    assert {letter.data for letter in dead_letters} == {
         encode_event(an_impression("4")),
         encode_event(an_impression("7")),
         b"no event",
     }
-    assert {(letter.projection, letter.tries) for letter in letters} == {("test", TRIES_MAX)}
+    assert {(letter.projection, letter.tries) for letter in dead_letters} == {("test", TRIES_MAX)}
     assert projection.counters.dead == 3
-    assert (await house.valkey.xpending(STREAM, "test"))["pending"] == 0
+    assert (await system.valkey.xpending(STREAM, "test"))["pending"] == 0
 
 
-async def test_a_retried_dead_letter_is_applied(house: House) -> None:
-    book = Book()
-    book.refuses = {"1"}
-    await house.append(*impressions(3))
-    await house.catch_up(book)
-    [letter] = await house.letters.list_after()
+async def test_a_retried_dead_letter_is_applied(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    store.refuses = {"1"}
+    await system.append(*impressions(3))
+    await system.catch_up(store)
+    [letter] = await system.dead_letters.list_after()
 
-    book.refuses = set()
-    assert await house.letters.retry(letter.id)
-    await house.catch_up(book)
+    store.refuses = set()
+    assert await system.dead_letters.retry(letter.id)
+    await system.catch_up(store)
 
-    assert book.names == ["0", "2", "1"]
-    assert await house.letters.count() == 0
+    assert store.names == ["0", "2", "1"]
+    assert await system.dead_letters.count() == 0
 
 
-class Crashing(Book):
-    """Takes the worker with it at the third try of a bad entry."""
+class Crashing(FakeStore):
+    """Crashes the worker at the third try of a bad entry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -371,93 +371,93 @@ class Crashing(Book):
         return await super().commit(records, after=after, cursor=cursor)
 
 
-async def test_tries_survive_a_crash_of_the_worker(house: House) -> None:
-    book = Crashing()
-    await house.append(*impressions(3))
-    worker = asyncio.create_task(house.worker(book, name="same@host").run(asyncio.Event()))
+async def test_the_count_of_tries_survives_a_crash_of_the_worker(system: ProjectionSystem) -> None:
+    store = Crashing()
+    await system.append(*impressions(3))
+    worker = asyncio.create_task(system.worker(store, name="same@host").run(asyncio.Event()))
     async with asyncio.timeout(10):
-        await book.crashed.wait()
+        await store.crashed.wait()
     worker.cancel()
     await asyncio.wait([worker])
 
-    await house.catch_up(book)
+    await system.catch_up(store)
 
-    # Two of the first life that were noted, the one that crashed, and as many as are left of five.
-    assert book.tries == TRIES_MAX + 1
-    [letter] = await house.letters.list_after()
+    # Two counted tries before the crash, the one that crashed, and the three that remain of five.
+    assert store.tries == TRIES_MAX + 1
+    [letter] = await system.dead_letters.list_after()
     assert letter.tries == TRIES_MAX
 
 
-async def test_an_entry_is_one_dead_letter_however_often_giving_it_up_is_interrupted(house: House) -> None:
-    class Forgetful(Book):
+async def test_an_entry_becomes_one_dead_letter_despite_interruptions(system: ProjectionSystem) -> None:
+    class LosesCursorMoves(FakeStore):
         times = 3
 
         async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
             if not records and cursor != after and self.times:
                 self.times -= 1
-                raise UnavailableError("It is buried, but the cursor is not past it.")
+                raise UnavailableError("The dead letter is kept, but the cursor is not past it.")
             return await super().commit(records, after=after, cursor=cursor)
 
-    book = Forgetful()
-    book.refuses = {"1"}
-    await house.append(*impressions(3))
+    store = LosesCursorMoves()
+    store.refuses = {"1"}
+    await system.append(*impressions(3))
 
-    await house.catch_up(book)
+    await system.catch_up(store)
 
-    assert await house.letters.count() == 1
-    assert book.names == ["0", "2"]
+    assert await system.dead_letters.count() == 1
+    assert store.names == ["0", "2"]
 
 
 @pytest.mark.parametrize("is_all_lost", [True, False])
-async def test_a_projection_goes_on_after_the_log_or_its_group_was_lost(
-    house: House, *, is_all_lost: bool
+async def test_a_projection_continues_after_the_log_or_its_group_was_lost(
+    system: ProjectionSystem, *, is_all_lost: bool
 ) -> None:
-    book, stop = Book(), asyncio.Event()
+    store, stop = FakeStore(), asyncio.Event()
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        group.create_task(house.worker(book).run(stop))
-        await house.append(*impressions(3))
-        while len(book.applied) < 3:  # noqa: ASYNC110 - it comes from Valkey
+        group.create_task(system.worker(store).run(stop))
+        await system.append(*impressions(3))
+        while len(store.applied) < 3:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         if is_all_lost:
-            await house.valkey.flushall()
+            await system.valkey.flushall()
         else:
-            await house.valkey.xgroup_destroy(STREAM, "test")
-        await house.append(*impressions(3, first=3))
-        while len(book.applied) < 6:  # noqa: ASYNC110 - it comes from Valkey
+            await system.valkey.xgroup_destroy(STREAM, "test")
+        await system.append(*impressions(3, first=3))
+        while len(store.applied) < 6:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
 
-    assert book.names == names(6)
+    assert store.names == names(6)
 
 
-async def test_a_store_that_was_restored_from_an_older_copy_gets_the_rest_again(house: House) -> None:
-    book = Book()
-    await house.append(*impressions(10))
-    await house.catch_up(book, batch_max=4)
+async def test_a_store_restored_from_an_older_copy_catches_up(system: ProjectionSystem) -> None:
+    store = FakeStore()
+    await system.append(*impressions(10))
+    await system.catch_up(store, batch_max=4)
 
-    book.applied, book.at = book.applied[:4], book.applied[3].entry_id
-    await house.catch_up(book)
+    store.applied, store.at = store.applied[:4], store.applied[3].entry_id
+    await system.catch_up(store)
 
-    assert book.names == names(10)
-
-
-# --- following another
+    assert store.names == names(10)
 
 
-async def test_a_follower_is_never_beyond_the_one_it_follows_and_soon_where_that_is(house: House) -> None:
+# --- followers
+
+
+async def test_a_follower_stays_behind_its_leader_and_catches_up_quickly(system: ProjectionSystem) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    book, behind = Held(), Book()
-    leader = house.worker(book, projection="leader")
-    follower = house.worker(behind, projection="follower", follows=leader)
+    store, behind = Held(), FakeStore()
+    leader = system.worker(store, projection="leader")
+    follower = system.worker(behind, projection="follower", follows=leader)
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         group.create_task(leader.run(stop))
         group.create_task(follower.run(stop))
-        await house.append(*impressions(5))
-        await book.begun.wait()
+        await system.append(*impressions(5))
+        await store.begun.wait()
         await asyncio.sleep(0.3)
         assert behind.applied == []
 
-        book.released.set()
+        store.released.set()
         began_at = loop.time()
         while len(behind.applied) < 5:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.001)
@@ -467,18 +467,18 @@ async def test_a_follower_is_never_beyond_the_one_it_follows_and_soon_where_that
     assert behind.names == names(5)
 
 
-async def test_a_follower_follows_one_in_another_process(house: House) -> None:
-    book, behind, stop = Book(), Book(), asyncio.Event()
-    elsewhere = house.worker(book, projection="leader")
-    idle = house.worker(book, projection="leader")  # Ours, which never runs and never tells.
-    follower = house.worker(behind, projection="follower", follows=idle)
+async def test_a_follower_follows_a_leader_in_another_process(system: ProjectionSystem) -> None:
+    store, behind, stop = FakeStore(), FakeStore(), asyncio.Event()
+    elsewhere = system.worker(store, projection="leader")
+    idle = system.worker(store, projection="leader")  # Our own leader, which never runs.
+    follower = system.worker(behind, projection="follower", follows=idle)
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         for one in (elsewhere, follower):
             group.create_task(one.run(stop))
         for number in range(20):
-            await house.append(an_impression(f"{number}"))
+            await system.append(an_impression(f"{number}"))
             await asyncio.sleep(0.01)
-            assert len(behind.applied) <= len(book.applied)
+            assert len(behind.applied) <= len(store.applied)
         while len(behind.applied) < 20:  # noqa: ASYNC110 - it comes from Valkey
             await asyncio.sleep(0.005)
         stop.set()
@@ -502,50 +502,50 @@ async def counted(pool: Pool) -> tuple[int, int]:
 
 
 async def test_reading_the_whole_log_again_changes_nothing(
-    house: House, tables: EventTables, pool: Pool
+    system: ProjectionSystem, tables: EventTables, pool: Pool
 ) -> None:
-    await house.append(*impressions(50), a_click())
-    await house.catch_up(tables)
+    await system.append(*impressions(50), a_click())
+    await system.catch_up(tables)
 
     await pool.execute("UPDATE projection_cursors SET entry_id = $1", BEGINNING)
-    await house.catch_up(tables)
+    await system.catch_up(tables)
 
     assert await counted(pool) == (50, 1)
 
 
 async def test_a_worker_that_dies_within_the_transaction_leaves_nothing_behind(
-    house: House, tables: EventTables, pool: Pool
+    system: ProjectionSystem, tables: EventTables, pool: Pool
 ) -> None:
-    await house.append(*impressions(10))
+    await system.append(*impressions(10))
     await tables.read_cursor()
-    # Somebody holds the table, so that the commit hangs between its insert and its cursor.
+    # The test locks the table, so that the commit hangs between its insert and its cursor.
     async with pool.acquire() as other, other.transaction():
         await other.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
-        worker = asyncio.create_task(house.worker(tables).run(asyncio.Event()))
+        worker = asyncio.create_task(system.worker(tables).run(asyncio.Event()))
         async with asyncio.timeout(10):
-            while not await pool.fetchval(SOMEBODY_WAITS):  # noqa: ASYNC110 - it waits in the database
+            while not await pool.fetchval(A_LOCK_IS_WAITED_FOR):  # noqa: ASYNC110 - it waits in the database
                 await asyncio.sleep(0.01)
         worker.cancel()
         await asyncio.wait([worker])
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 0
 
-    await house.catch_up(tables)
+    await system.catch_up(tables)
 
     assert (await counted(pool))[0] == 10
 
 
-async def test_two_that_both_think_they_own_it_count_everything_once(
-    house: House, tables: EventTables, pool: Pool, database_url: str
+async def test_two_workers_that_both_think_they_are_the_owner_count_every_event_once(
+    system: ProjectionSystem, tables: EventTables, pool: Pool, database_url: str
 ) -> None:
-    await house.append(*(an_impression(f"{number % 150}") for number in range(300)))
+    await system.append(*(an_impression(f"{number % 150}") for number in range(300)))
     async with open_pool(database_url, size_max=2) as other_pool:
-        one = house.worker(tables, batch_max=5)
+        one = system.worker(tables, batch_max=5)
         # The lease of the second is another key, as if Valkey had lost it.
-        group = ConsumerGroup(house.valkey, "test", consumer="thief@host", incarnation="x")
+        group = ConsumerGroup(system.valkey, "test", consumer="thief@host", incarnation="x")
         group._keys = [STREAM, "another lease"]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - what it is about
         other = Projection("test", group, EventTables(other_pool), batch_max=7, pace_seconds=0)
 
-        await run_until(house.is_caught_up(tables), one, other, seconds=60)
+        await run_until(system.is_caught_up(tables), one, other, seconds=60)
 
     assert (await counted(pool))[0] == 150
     assert one.counters.counted + other.counters.counted == 150
@@ -560,16 +560,16 @@ async def test_a_cursor_that_another_worker_moved_refuses_the_batch(tables: Even
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 0
 
 
-async def test_what_the_tables_never_take_is_a_dead_letter(
-    house: House, tables: EventTables, pool: Pool
+async def test_an_event_that_the_tables_refuse_becomes_a_dead_letter(
+    system: ProjectionSystem, tables: EventTables, pool: Pool
 ) -> None:
     poison = an_impression("x", country_code="too long for its column")
     nul = a_click("y", page_url="a\0b")
-    await house.append(an_impression("a"), poison, an_impression("b"), nul, b"", an_impression("c"))
+    await system.append(an_impression("a"), poison, an_impression("b"), nul, b"", an_impression("c"))
 
-    await house.catch_up(tables)
+    await system.catch_up(tables)
 
     assert (await counted(pool))[0] == 3
-    letters = await house.letters.list_after()
-    assert {letter.data for letter in letters} == {encode_event(poison), encode_event(nul), b""}
-    assert all(letter.reason for letter in letters)
+    dead_letters = await system.dead_letters.list_after()
+    assert {letter.data for letter in dead_letters} == {encode_event(poison), encode_event(nul), b""}
+    assert all(letter.reason for letter in dead_letters)

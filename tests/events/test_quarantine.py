@@ -1,4 +1,4 @@
-"""A batch with bad entries: the good ones are folded in their order, the bad ones given up after five tries."""
+"""A batch with bad entries: good ones are applied in order, bad ones become dead letters after five tries."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from adloom.events.log.event import BEGINNING, LogEntry, encode_event
 from adloom.events.ports import CursorMovedError
 from adloom.events.projections.dead_letters import unwrap_redelivery, wrap_redelivery
 from adloom.events.projections.quarantine import TRIES_MAX, BatchApplier
-from tests.events.book import Book
 from tests.events.builders import an_impression
+from tests.events.fake_store import FakeStore
 
 KINDS = st.sampled_from(["good", "unreadable", "refused", "stumbling"])
 
 
-class Bench:
-    """Counts tries and keeps dead letters as the ledger does."""
+class FakeGroup:
+    """Counts tries and keeps dead letters as a consumer group does."""
 
     def __init__(self) -> None:
         self.tries: Counter[str] = Counter()
@@ -47,163 +47,163 @@ class Bench:
         self.dead[entry.id] = reason, tries, again
 
 
-def a_folder(bench: Bench, book: Book, *, is_follower: bool = False) -> BatchApplier:
-    return BatchApplier("test", bench, book, is_follower=is_follower, try_again_seconds=0)
+def an_applier(group: FakeGroup, store: FakeStore, *, is_follower: bool = False) -> BatchApplier:
+    return BatchApplier("test", group, store, is_follower=is_follower, try_again_seconds=0)
 
 
-def entries_of(kinds: Sequence[str], book: Book) -> list[LogEntry]:
-    """Make entries of these kinds, and tell the book which it will not take."""
+def entries_of(kinds: Sequence[str], store: FakeStore) -> list[LogEntry]:
+    """Make entries of these kinds, and configure which of them the store refuses."""
     entries: list[LogEntry] = []
     for number, kind in enumerate(kinds, start=1):
         name = f"{kind} {number}"
         if kind == "refused":
-            book.refuses.add(name)
+            store.refuses.add(name)
         if kind == "stumbling":
-            book.stumbles_over.add(name)
+            store.stumbles_over.add(name)
         data = b"no event" if kind == "unreadable" else encode_event(an_impression(name))
         entries.append(LogEntry(f"{number}-0", data))
     return entries
 
 
 @given(st.lists(KINDS, min_size=1, max_size=40))
-async def test_good_entries_are_applied_in_order_and_a_bad_one_is_a_dead_letter_after_five_tries(
+async def test_good_entries_are_applied_in_order_and_bad_ones_become_dead_letters(
     kinds: list[str],
 ) -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(kinds, book)
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(kinds, store)
 
-    cursor = await a_folder(bench, book).apply(entries, after=BEGINNING)
+    cursor = await an_applier(group, store).apply(entries, after=BEGINNING)
 
     good = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind == "good"]
     bad = [entry.id for entry, kind in zip(entries, kinds, strict=True) if kind != "good"]
-    assert cursor == book.at == entries[-1].id
-    assert [record.entry_id for record in book.applied] == good
-    assert sorted(bench.dead) == sorted(bad)
-    assert {tries for _, tries, _ in bench.dead.values()} <= {TRIES_MAX}
-    assert bench.tries == dict.fromkeys(bad, TRIES_MAX)
+    assert cursor == store.at == entries[-1].id
+    assert [record.entry_id for record in store.applied] == good
+    assert sorted(group.dead) == sorted(bad)
+    assert {tries for _, tries, _ in group.dead.values()} <= {TRIES_MAX}
+    assert group.tries == dict.fromkeys(bad, TRIES_MAX)
 
 
-async def test_what_is_good_costs_one_commit() -> None:
-    bench, book = Bench(), Book()
+async def test_good_entries_are_committed_together() -> None:
+    group, store = FakeGroup(), FakeStore()
 
-    await a_folder(bench, book).apply(entries_of(["good"] * 9, book), after=BEGINNING)
+    await an_applier(group, store).apply(entries_of(["good"] * 9, store), after=BEGINNING)
 
-    assert book.batches == [9]
+    assert store.batches == [9]
 
 
-async def test_a_refusal_that_passes_is_no_death() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["good", "refused", "good"], book)
+async def test_an_entry_that_is_accepted_on_retry_is_no_dead_letter() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["good", "refused", "good"], store)
 
-    class Passing(Bench):
+    class AcceptingGroup(FakeGroup):
         async def count_try(self, entry_id: str) -> int:
             tries = await super().count_try(entry_id)
             if tries == 3:
-                book.refuses.clear()
+                store.refuses.clear()
             return tries
 
-    bench = Passing()
-    await a_folder(bench, book).apply(entries, after=BEGINNING)
+    group = AcceptingGroup()
+    await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert book.names == ["good 1", "refused 2", "good 3"]
-    assert bench.dead == {}
-
-
-async def test_tries_of_an_earlier_life_count() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["refused"], book)
-    bench.tries["1-0"] = TRIES_MAX - 1
-
-    await a_folder(bench, book).apply(entries, after=BEGINNING)
-
-    assert bench.dead["1-0"][1] == TRIES_MAX
+    assert store.names == ["good 1", "refused 2", "good 3"]
+    assert group.dead == {}
 
 
-async def test_a_store_that_is_away_is_no_try() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["good", "refused"], book)
-    book.is_away = True
+async def test_tries_before_a_restart_count() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["refused"], store)
+    group.tries["1-0"] = TRIES_MAX - 1
+
+    await an_applier(group, store).apply(entries, after=BEGINNING)
+
+    assert group.dead["1-0"][1] == TRIES_MAX
+
+
+async def test_no_try_is_counted_while_the_store_is_away() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["good", "refused"], store)
+    store.is_away = True
 
     with pytest.raises(UnavailableError):
-        await a_folder(bench, book).apply(entries, after=BEGINNING)
+        await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert bench.tries == {}
-    assert bench.dead == {}
+    assert group.tries == {}
+    assert group.dead == {}
 
 
-async def test_a_store_that_fails_over_nothing_too_blames_no_entry() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["good", "good", "good"], book)
-    book.is_broken = True
+async def test_no_entry_is_blamed_when_the_store_fails_without_entries() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["good", "good", "good"], store)
+    store.is_broken = True
 
     with pytest.raises(RuntimeError):
-        await a_folder(bench, book).apply(entries, after=BEGINNING)
+        await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert bench.tries == {}
-    assert bench.dead == {}
+    assert group.tries == {}
+    assert group.dead == {}
 
 
-async def test_a_cursor_that_another_moved_ends_the_batch() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["good", "refused", "good"], book)
-    book.at = "5-0"
+async def test_a_cursor_that_another_worker_moved_ends_the_batch() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["good", "refused", "good"], store)
+    store.at = "5-0"
 
     with pytest.raises(CursorMovedError):
-        await a_folder(bench, book).apply(entries, after=BEGINNING)
+        await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert bench.tries == {}
+    assert group.tries == {}
 
 
-async def test_without_room_for_dead_letters_the_cursor_stays_before_the_bad_entry() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["good", "refused", "good"], book)
-    bench.is_full = True
+async def test_the_cursor_stays_before_a_bad_entry_while_dead_letters_are_full() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["good", "refused", "good"], store)
+    group.is_full = True
 
     with pytest.raises(UnavailableError):
-        await a_folder(bench, book).apply(entries, after=BEGINNING)
+        await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert book.at == "1-0"
-    assert book.names == ["good 1"]
+    assert store.at == "1-0"
+    assert store.names == ["good 1"]
 
 
 async def test_a_follower_leaves_unreadable_entries_to_the_projection_it_follows() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["unreadable", "good", "unreadable"], book)
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["unreadable", "good", "unreadable"], store)
 
-    await a_folder(bench, book, is_follower=True).apply(entries, after=BEGINNING)
+    await an_applier(group, store, is_follower=True).apply(entries, after=BEGINNING)
 
-    assert book.names == ["good 2"]
-    assert book.at == "3-0"
-    assert bench.dead == {}
+    assert store.names == ["good 2"]
+    assert store.at == "3-0"
+    assert group.dead == {}
 
 
-async def test_an_entry_of_a_follower_comes_again_to_it_alone_and_under_its_first_id() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["refused"], book)
-    await a_folder(bench, book, is_follower=True).apply(entries, after=BEGINNING)
-    again = LogEntry("9-0", bench.dead["1-0"][2])
-    book.refuses.clear()
-    other = Book()
+async def test_a_dead_letter_of_a_follower_is_redelivered_only_to_it_under_its_first_id() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["refused"], store)
+    await an_applier(group, store, is_follower=True).apply(entries, after=BEGINNING)
+    again = LogEntry("9-0", group.dead["1-0"][2])
+    store.refuses.clear()
+    other = FakeStore()
     other.at = "1-0"
 
-    await a_folder(Bench(), book, is_follower=True).apply([again], after="1-0")
-    await BatchApplier("other", Bench(), other, is_follower=False).apply([again], after="1-0")
+    await an_applier(FakeGroup(), store, is_follower=True).apply([again], after="1-0")
+    await BatchApplier("other", FakeGroup(), other, is_follower=False).apply([again], after="1-0")
 
-    assert [record.entry_id for record in book.applied] == ["1-0"]
-    assert book.at == other.at == "9-0"
+    assert [record.entry_id for record in store.applied] == ["1-0"]
+    assert store.at == other.at == "9-0"
     assert other.applied == []
 
 
-async def test_an_entry_of_no_follower_comes_again_as_it_was() -> None:
-    bench, book = Bench(), Book()
-    entries = entries_of(["refused"], book)
+async def test_a_dead_letter_of_a_leader_is_redelivered_unchanged() -> None:
+    group, store = FakeGroup(), FakeStore()
+    entries = entries_of(["refused"], store)
 
-    await a_folder(bench, book).apply(entries, after=BEGINNING)
+    await an_applier(group, store).apply(entries, after=BEGINNING)
 
-    assert bench.dead["1-0"][2] == entries[0].data
+    assert group.dead["1-0"][2] == entries[0].data
 
 
-def test_what_comes_again_a_second_time_is_wrapped_once() -> None:
+def test_a_redelivered_entry_is_wrapped_once() -> None:
     first = wrap_redelivery(LogEntry("1-0", b"data"), "frequency")
 
     second = wrap_redelivery(LogEntry("7-0", first), "frequency")

@@ -51,7 +51,7 @@ def test_exactly_the_events_beyond_the_limit_of_a_minute_are_marked(
 
 
 @given(limits, st.integers(1, 40))
-def test_a_burst_is_marked_from_the_first_one_too_many(limit: int, events: int) -> None:
+def test_a_burst_is_marked_from_the_first_event_over_the_limit(limit: int, events: int) -> None:
     counter = FloodCounter(limit)
 
     marked = [counter.count_event(b"one", NOW) for _ in range(events)]
@@ -69,7 +69,7 @@ def test_the_number_of_remembered_addresses_is_bounded(seen: list[bytes], addres
 
 
 @given(st.integers(2, 20), st.integers(1, 50))
-def test_an_address_that_floods_is_not_forgotten_for_others(addresses_max: int, rounds: int) -> None:
+def test_a_flooding_address_is_not_evicted_by_others(addresses_max: int, rounds: int) -> None:
     counter = FloodCounter(5, addresses_max=addresses_max)
     others = iter(range(10_000))
 

@@ -1,4 +1,4 @@
-"""What was just written into the event tables need not be asked of them, and is told the same."""
+"""Recently counted entries are kept in memory, and equal those of the event tables."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -32,7 +32,7 @@ async def apply(followed: Followed, recent_counted: RecentCounted) -> BatchResul
     return await followed.apply(EventTables(followed.pool, recent_counted=recent_counted))
 
 
-async def test_recent_entries_equal_what_the_tables_say(followed: Followed) -> None:
+async def test_recent_entries_equal_those_of_the_tables(followed: Followed) -> None:
     recent_counted = RecentCounted()
     await followed.append(
         an_impression("a", user_id=USER),
@@ -54,7 +54,7 @@ async def test_recent_entries_equal_what_the_tables_say(followed: Followed) -> N
     assert len(known) == 6
 
 
-async def test_a_user_who_was_erased_since_is_left_out(followed: Followed) -> None:
+async def test_a_user_erased_since_then_is_left_out(followed: Followed) -> None:
     recent_counted = RecentCounted()
     late = NOW + timedelta(hours=1)
     await followed.append(
@@ -101,7 +101,7 @@ async def test_a_click_that_became_valid_is_returned_as_valid(followed: Followed
     assert [one.is_valid for one in known] == [True, True]
 
 
-def test_what_others_have_written_is_not_known_here() -> None:
+def test_entries_written_by_other_workers_are_not_covered() -> None:
     recent_counted = RecentCounted()
     recent_counted.add_batch("0-0", "2-0", counted(1, 2))
     recent_counted.add_batch("5-0", "6-0", counted(6))
@@ -111,7 +111,7 @@ def test_what_others_have_written_is_not_known_here() -> None:
     assert recent_counted.get("6-0") == counted(6)[0]
 
 
-def test_an_entry_that_did_not_count_is_known_not_to() -> None:
+def test_an_entry_that_did_not_count_is_covered() -> None:
     recent_counted = RecentCounted()
     recent_counted.add_batch("0-0", "3-0", counted(1, 3))
 
@@ -121,7 +121,7 @@ def test_an_entry_that_did_not_count_is_known_not_to() -> None:
 
 
 @pytest.mark.parametrize("kept_max", [0, 1, 4, 10])
-def test_the_oldest_are_dropped(kept_max: int) -> None:
+def test_the_oldest_entries_are_dropped(kept_max: int) -> None:
     recent_counted = RecentCounted(kept_max=kept_max)
     for number in range(1, 51):
         recent_counted.add_batch(f"{number - 1}-0", f"{number}-0", counted(number))

@@ -1,4 +1,4 @@
-"""Entries that the first projection of a worker took and read are there for its followers, without a gap."""
+"""Followers use the entries that the first projection of their worker has read, without a gap."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def ids(found: list[LogEntry]) -> list[str]:
     return [entry.id for entry in found]
 
 
-def test_what_follows_an_entry_is_returned_up_to_a_count() -> None:
+def test_entries_after_an_id_are_returned_up_to_a_count() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, entries(1, 2, 3))
     recent.add("3-0", entries(4, 5))
@@ -39,7 +39,7 @@ def test_nothing_is_returned_where_entries_may_be_missing(unknown: str) -> None:
     assert recent.read_after(unknown, count_max=10) == []
 
 
-def test_after_a_gap_it_starts_again() -> None:
+def test_entries_before_a_gap_are_dropped() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, entries(1, 2))
     recent.add("9-0", entries(10))
@@ -54,7 +54,7 @@ def test_after_a_gap_it_starts_again() -> None:
     bytes_max=st.integers(0, 10) | st.just(1_000),
     asked=st.integers(0, 50),
 )
-def test_what_is_returned_equals_the_log(sizes: list[int], kept_max: int, bytes_max: int, asked: int) -> None:
+def test_returned_entries_equal_the_log(sizes: list[int], kept_max: int, bytes_max: int, asked: int) -> None:
     recent, last = RecentEntries(kept_max=kept_max, bytes_max=bytes_max), 0
     for size in sizes:
         recent.add(f"{last}-0", entries(*range(last + 1, last + size + 1)))
@@ -82,14 +82,14 @@ def test_large_entries_are_dropped_sooner() -> None:
     assert recent.read_after("25-0", count_max=1) == []
 
 
-# --- what was read
+# --- decoded entries
 
 
 def an_entry(number: int, impression: Impression | None = None) -> LogEntry:
     return LogEntry(f"{number}-0", encode_event(impression or an_impression(correlation_id=f"c{number}")))
 
 
-def test_what_is_in_it_is_read_once() -> None:
+def test_a_kept_entry_is_decoded_once() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, [an_entry(number) for number in range(1, 6)])
 
@@ -112,7 +112,7 @@ def test_an_id_that_was_used_again_is_decoded_again() -> None:
 
 
 @pytest.mark.parametrize("kept_max", [0, 1, 4, 10])
-def test_what_is_not_in_it_is_read_all_the_same(kept_max: int) -> None:
+def test_an_entry_that_is_not_kept_is_decoded_too(kept_max: int) -> None:
     recent, some = RecentEntries(kept_max=kept_max), [an_entry(number) for number in range(1, 9)]
     expected = [
         DecodedEntry(f"{number}-0", an_impression(correlation_id=f"c{number}")) for number in range(1, 9)
@@ -125,7 +125,7 @@ def test_what_is_not_in_it_is_read_all_the_same(kept_max: int) -> None:
     assert recent.decode([]) == []
 
 
-def test_what_is_no_event_spoils_nothing_else() -> None:
+def test_an_unreadable_entry_does_not_affect_later_ones() -> None:
     recent = RecentEntries()
     recent.add(BEGINNING, [an_entry(1), LogEntry("2-0", b"\xc1"), an_entry(3)])
 
@@ -140,7 +140,7 @@ def test_what_is_no_event_spoils_nothing_else() -> None:
 # --- in a group
 
 
-class House:
+class FollowerGroups:
     """The groups of a first projection and of its follower, in one worker."""
 
     def __init__(self, valkey: Valkey) -> None:
@@ -151,14 +151,14 @@ class House:
         )
         self.second = ConsumerGroup(valkey, "second", consumer="w@h", incarnation="1", recent=recent)
 
-    async def begin(self, count: int) -> "House":
+    async def begin(self, count: int) -> "FollowerGroups":
         await ValkeyEventLog(self.valkey).append([b"%d" % number for number in range(count)])
         assert await self.first.acquire()
         assert await self.second.acquire()
         return self
 
     async def reads(self) -> int:
-        """How often anything was read from the stream by a group."""
+        """How often a group has read from the stream."""
         answer = await self.valkey.info("commandstats")
         return answer.get("cmdstat_xreadgroup", {"calls": 0})["calls"]
 
@@ -168,56 +168,56 @@ class House:
         return places[projection.encode()].decode() if projection.encode() in places else None
 
 
-async def test_a_follower_goes_on_from_what_the_first_took(valkey: Valkey) -> None:
-    house = await House(valkey).begin(5)
-    taken = await house.first.read(BEGINNING, until=None, count_max=10)
+async def test_a_follower_uses_the_entries_that_the_first_projection_read(valkey: Valkey) -> None:
+    pair = await FollowerGroups(valkey).begin(5)
+    taken = await pair.first.read(BEGINNING, until=None, count_max=10)
     assert taken is not None
-    reads = await house.reads()
+    reads = await pair.reads()
 
-    followed = await house.second.read(BEGINNING, until=taken[3].id, count_max=10)
+    followed = await pair.second.read(BEGINNING, until=taken[3].id, count_max=10)
 
     assert followed == taken[:4]
-    assert await house.second.read(taken[3].id, until=taken[4].id, count_max=10) == taken[4:]
-    assert await house.reads() == reads
+    assert await pair.second.read(taken[3].id, until=taken[4].id, count_max=10) == taken[4:]
+    assert await pair.reads() == reads
 
 
-async def test_a_follower_that_is_behind_asks_for_itself(valkey: Valkey) -> None:
-    house = await House(valkey).begin(5)
-    taken = await house.second.read(BEGINNING, until=None, count_max=10)
+async def test_a_follower_that_is_behind_reads_the_log_itself(valkey: Valkey) -> None:
+    pair = await FollowerGroups(valkey).begin(5)
+    taken = await pair.second.read(BEGINNING, until=None, count_max=10)
     assert taken is not None
-    await house.first.read(taken[2].id, until=None, count_max=10)
+    await pair.first.read(taken[2].id, until=None, count_max=10)
 
-    assert await house.second.read(taken[0].id, until=None, count_max=10) == taken[1:]
+    assert await pair.second.read(taken[0].id, until=None, count_max=10) == taken[1:]
 
 
 async def test_the_group_of_a_follower_is_moved_when_it_has_nothing_to_do(valkey: Valkey) -> None:
-    house = await House(valkey).begin(3)
-    taken = await house.first.read(BEGINNING, until=None, count_max=10)
+    pair = await FollowerGroups(valkey).begin(3)
+    taken = await pair.first.read(BEGINNING, until=None, count_max=10)
     assert taken is not None
-    await house.second.read(BEGINNING, until=taken[-1].id, count_max=10)
+    await pair.second.read(BEGINNING, until=taken[-1].id, count_max=10)
 
-    await house.second.wait(taken[-1].id, seconds=0.01)
+    await pair.second.wait(taken[-1].id, seconds=0.01)
 
-    assert await house.place_of("second") == taken[-1].id
-
-
-async def test_a_follower_learns_that_another_is_the_owner_by_now(valkey: Valkey) -> None:
-    house = await House(valkey).begin(3)
-    await house.first.read(BEGINNING, until=None, count_max=10)
-    await valkey.set(lock_key("second"), "somebody else")
-
-    assert await house.second.read(BEGINNING, until=None, count_max=10) is None
+    assert await pair.place_of("second") == taken[-1].id
 
 
-async def test_where_the_first_is_elsewhere_a_follower_leaves_what_it_took_to_the_others(
+async def test_a_follower_notices_that_another_worker_is_the_owner(valkey: Valkey) -> None:
+    pair = await FollowerGroups(valkey).begin(3)
+    await pair.first.read(BEGINNING, until=None, count_max=10)
+    await valkey.set(lock_key("second"), "another worker")
+
+    assert await pair.second.read(BEGINNING, until=None, count_max=10) is None
+
+
+async def test_followers_share_entries_when_the_first_projection_runs_elsewhere(
     valkey: Valkey,
 ) -> None:
-    house = await House(valkey).begin(4)
-    third = ConsumerGroup(valkey, "third", consumer="w@h", incarnation="1", recent=house.recent)
+    pair = await FollowerGroups(valkey).begin(4)
+    third = ConsumerGroup(valkey, "third", consumer="w@h", incarnation="1", recent=pair.recent)
     assert await third.acquire()
-    taken = await house.second.read(BEGINNING, until=None, count_max=10)
+    taken = await pair.second.read(BEGINNING, until=None, count_max=10)
     assert taken is not None
-    reads = await house.reads()
+    reads = await pair.reads()
 
     assert await third.read(BEGINNING, until=taken[2].id, count_max=10) == taken[:3]
-    assert await house.reads() == reads
+    assert await pair.reads() == reads

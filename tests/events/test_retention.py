@@ -1,4 +1,4 @@
-"""Looking after the ledger: how far its projections are, and forgetting only what all have folded."""
+"""Retention of the log: the lag of its projections, and trimming only what all have applied."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def ledger(valkey: Valkey) -> ValkeyEventLog:
 
 
 async def appended(ledger: ValkeyEventLog, count: int) -> list[str]:
-    """Append entries, and tell the ids of all."""
+    """Append entries, and return the ids of all."""
     for first in range(0, count, 1000):
         await ledger.append([b"x"] * min(1000, count - first))
     return [entry.id for entry in await ledger.read(BEGINNING, count_max=100_000, wait_seconds=1)]
@@ -41,11 +41,11 @@ async def an_owner(valkey: Valkey) -> ConsumerGroup:
 # --- lag
 
 
-async def test_nothing_is_behind_an_empty_ledger(ledger: ValkeyEventLog) -> None:
+async def test_the_lag_behind_an_empty_log_is_zero(ledger: ValkeyEventLog) -> None:
     assert (await ledger.measure_lag("test", BEGINNING)).entries == 0
 
 
-async def test_the_lag_is_what_a_cursor_has_not_applied(ledger: ValkeyEventLog) -> None:
+async def test_the_lag_is_the_number_of_entries_after_the_cursor(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 3)
 
     lag = await ledger.measure_lag("test", ids[0])
@@ -55,7 +55,7 @@ async def test_the_lag_is_what_a_cursor_has_not_applied(ledger: ValkeyEventLog) 
     assert (await ledger.measure_lag("test", "9999999999999-0")).seconds == 0
 
 
-async def test_the_lag_is_exact_however_far_behind(ledger: ValkeyEventLog, valkey: Valkey) -> None:
+async def test_the_lag_is_exact_at_any_distance(ledger: ValkeyEventLog, valkey: Valkey) -> None:
     ids = await appended(ledger, 12_000)
     group = await an_owner(valkey)
 
@@ -67,7 +67,9 @@ async def test_the_lag_is_exact_however_far_behind(ledger: ValkeyEventLog, valke
     assert (await ledger.measure_lag("test", ids[-1])).entries == 0
 
 
-async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyEventLog, valkey: Valkey) -> None:
+async def test_the_lag_of_a_cursor_ahead_of_its_group_is_its_own(
+    ledger: ValkeyEventLog, valkey: Valkey
+) -> None:
     ids = await appended(ledger, 10)
     await (await an_owner(valkey)).read(BEGINNING, until=None, count_max=3)
 
@@ -77,7 +79,7 @@ async def test_a_cursor_beyond_its_group_has_its_own_lag(ledger: ValkeyEventLog,
 # --- trimming
 
 
-def test_only_what_is_old_and_applied_by_all_is_trimmed() -> None:
+def test_only_old_entries_that_all_projections_have_applied_are_trimmed() -> None:
     week_ago = int((NOW - WEEK).timestamp() * 1000)
 
     assert trim_before([], now=NOW, retention=WEEK) is None
@@ -90,7 +92,7 @@ def test_only_what_is_old_and_applied_by_all_is_trimmed() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**41), st.integers(0, 2**20)), min_size=1))
-def test_no_cursor_is_ever_behind_what_is_trimmed(places: list[tuple[int, int]]) -> None:
+def test_no_entry_after_a_cursor_is_trimmed(places: list[tuple[int, int]]) -> None:
     before = trim_before([f"{millis}-{number}" for millis, number in places], now=NOW, retention=WEEK)
 
     assert before is not None
@@ -104,10 +106,10 @@ async def test_retention_measures_and_trims(ledger: ValkeyEventLog, valkey: Valk
     cursors: dict[str, str] = {"one": ids[-1], "other": BEGINNING}
     clock = ManualClock(datetime.now(UTC) + timedelta(days=8))
 
-    async def told() -> Mapping[str, str]:
+    async def read_cursors() -> Mapping[str, str]:
         return cursors
 
-    upkeep = LogRetention(ledger, told, clock=clock)
+    upkeep = LogRetention(ledger, read_cursors, clock=clock)
     await DeadLetterQueue(valkey).add("one", "1-0", b"", reason="None.", tries=5, again=b"")
 
     await upkeep.check()
@@ -125,11 +127,14 @@ async def test_retention_measures_and_trims(ledger: ValkeyEventLog, valkey: Valk
 async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 450)
 
-    async def told() -> Mapping[str, str]:
+    async def read_cursors() -> Mapping[str, str]:
         return {"one": ids[-1]}
 
     upkeep = LogRetention(
-        ledger, told, clock=ManualClock(datetime.now(UTC) + timedelta(days=2)), retention=timedelta(days=3)
+        ledger,
+        read_cursors,
+        clock=ManualClock(datetime.now(UTC) + timedelta(days=2)),
+        retention=timedelta(days=3),
     )
     await upkeep.check()
 
@@ -139,7 +144,7 @@ async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None
 # --- status
 
 
-async def test_the_status_of_an_empty_ledger_can_be_read(valkey: Valkey) -> None:
+async def test_the_status_of_an_empty_log_can_be_read(valkey: Valkey) -> None:
     status = await LogStatusReader(valkey).read({"test": BEGINNING})
 
     assert (status.oldest, status.newest, status.size.entries) == (None, None, 0)

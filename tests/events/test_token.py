@@ -1,4 +1,4 @@
-"""Tokens of offers: nobody else can make or change one."""
+"""Tokens of offers: only the holder of the secret can make one."""
 
 import base64
 from datetime import timedelta
@@ -39,7 +39,7 @@ def raw(token: bytes) -> bytes:
     lease=st.integers(0, 2**32 - 1),
     charge=st.tuples(st.integers(0, 2**63 - 1).map(Micros), st.sampled_from(ChargedBy)),
 )
-def test_a_token_says_what_was_signed(  # noqa: PLR0913, PLR0917 - all that a token says
+def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that a token says
     ids: tuple[BannerId, PlacementId, CampaignId],
     request_id: BannerId,
     seconds: int,
@@ -93,7 +93,7 @@ def test_any_changed_character_is_rejected(place: int, character: str) -> None:
     assert changed == token or isinstance(KEYS.verify(changed, now=NOW), TokenRejection)
 
 
-def test_a_token_has_only_one_spelling() -> None:
+def test_a_token_has_only_one_encoding() -> None:
     tokens = (a_token(slot=slot) for slot in range(SLOT_MAX))
     token = next(one for one in tokens if b"-" in one and b"_" in one)
 
@@ -109,7 +109,7 @@ def test_a_token_has_only_one_spelling() -> None:
         lambda length: st.text(URL_CHARACTERS, min_size=length, max_size=length).map(str.encode)
     )
 )
-def test_a_text_that_we_did_not_sign_is_rejected(text: bytes) -> None:
+def test_an_unsigned_text_is_rejected(text: bytes) -> None:
     assert isinstance(KEYS.verify(text, now=NOW), TokenRejection)
 
 

@@ -55,7 +55,7 @@ def topics(followed: Followed) -> TopicsProjection:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_schema_names_its_topic_and_version_and_lets_fields_be_added(topic: str) -> None:
+def test_a_schema_names_its_topic_and_version_and_allows_new_fields(topic: str) -> None:
     schema = json.loads(read_schema(topic))
 
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -73,7 +73,7 @@ FULL: dict[str, Any] = {
     "device_type": "mobile",
     "occurred_at": NOW - timedelta(microseconds=1),
 }
-HAPPENINGS = [
+EVENTS = [
     an_impression(),
     an_impression(**FULL),
     an_impression(campaign_id=None),
@@ -89,12 +89,12 @@ def test_an_unsold_auction_has_no_topic() -> None:
     assert build_message(CountedEntry("1784203200000-3", Unsold(held_at=NOW), None)) is None
 
 
-@pytest.mark.parametrize("happening", HAPPENINGS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("event", EVENTS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("marks", [(), ("crawler", "occurred_at_replaced")])
-def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
-    happening: Any, marks: tuple[str, ...]
+def test_a_published_message_matches_its_schema_and_has_all_fields(
+    event: Any, marks: tuple[str, ...]
 ) -> None:
-    counted = CountedEntry("1784203200000-3", happening, happening.user_id, marks, not marks)
+    counted = CountedEntry("1784203200000-3", event, event.user_id, marks, not marks)
 
     message = build_message(counted)
 
@@ -108,10 +108,10 @@ def test_what_is_published_is_as_the_schema_says_with_no_field_left_out(
 
 
 @pytest.mark.parametrize(
-    "happening", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
+    "event", [a_served(user_id=NO_USER), an_auction(user_id=NO_USER)], ids=lambda one: type(one).__name__
 )
-def test_an_offer_without_a_user_names_none(happening: Served | Auctioned) -> None:
-    message = build_message(CountedEntry("1784203200000-3", happening, happening.user_id))
+def test_a_message_of_an_offer_without_a_user_has_no_user_id(event: Served | Auctioned) -> None:
+    message = build_message(CountedEntry("1784203200000-3", event, event.user_id))
 
     assert message is not None
     assert json.loads(message.payload)["userId"] is None
@@ -131,7 +131,7 @@ def test_an_offer_without_a_user_names_none(happening: Served | Auctioned) -> No
         ("correlationId", "c" * 129),
     ],
 )
-def test_what_is_against_the_schema_is_noticed(name: str, wrong: object) -> None:
+def test_a_value_that_violates_the_schema_is_reported(name: str, wrong: object) -> None:
     message = build_message(CountedEntry("1-1", an_impression(), None))
     assert message is not None
     payload = json.loads(message.payload)
@@ -142,10 +142,10 @@ def test_what_is_against_the_schema_is_noticed(name: str, wrong: object) -> None
     assert f"it.{name}" in found[0]
 
 
-async def test_a_tracked_event_has_the_fields_of_the_seed_and_what_else_is_known(
+async def test_a_tracked_event_has_the_fields_of_the_seed_and_more(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(an_impression("i", **FULL))
+    await followed.record(an_impression("i", **FULL))
 
     await followed.apply(topics)
 
@@ -171,10 +171,10 @@ async def test_a_tracked_event_has_the_fields_of_the_seed_and_what_else_is_known
     ]
 
 
-async def test_an_offer_that_was_served_has_the_fields_of_the_seed(
+async def test_a_served_offer_has_the_fields_of_the_seed(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(
+    await followed.record(
         a_served(user_id=USER, final_price=Micros(1_230_000), winning_ecpm=Micros(2_000_000))
     )
 
@@ -201,10 +201,10 @@ async def test_an_offer_that_was_served_has_the_fields_of_the_seed(
 # --- what is published
 
 
-async def test_each_kind_goes_to_its_topic_in_the_ledgers_order(
+async def test_each_kind_of_event_goes_to_its_topic_in_the_order_of_the_log(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(an_impression("a"), a_click("x"), an_impression("b"), a_served(), a_click("y"))
+    await followed.record(an_impression("a"), a_click("x"), an_impression("b"), a_served(), a_click("y"))
 
     result = await followed.apply(topics)
 
@@ -217,10 +217,10 @@ async def test_each_kind_goes_to_its_topic_in_the_ledgers_order(
 async def test_a_repeated_report_is_published_once_and_an_uncounted_one_not_at_all(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    nobodys = an_impression("gone", banner_id=REQUEST)
-    await followed.happened(an_impression("a"), an_impression("a"), a_click("a"), nobodys)
+    of_unknown_banner = an_impression("gone", banner_id=REQUEST)
+    await followed.record(an_impression("a"), an_impression("a"), a_click("a"), of_unknown_banner)
     first = await followed.apply(topics)
-    await followed.happened(an_impression("a", occurred_at=NOW - timedelta(hours=20)), an_impression("b"))
+    await followed.record(an_impression("a", occurred_at=NOW - timedelta(hours=20)), an_impression("b"))
 
     second = await followed.apply(topics)
 
@@ -233,7 +233,7 @@ async def test_a_marked_event_is_published_with_its_marks(
     followed: Followed, topics: TopicsProjection
 ) -> None:
     of_offer = {"request_id": REQUEST, "slot": 0}
-    await followed.happened(
+    await followed.record(
         a_click("early", **of_offer, marks=(Mark.CRAWLER,)),
         an_impression("i", **of_offer, marks=(Mark.OCCURRED_AT_REPLACED,)),
         an_impression("again", **of_offer),
@@ -250,10 +250,10 @@ async def test_a_marked_event_is_published_with_its_marks(
     assert "crawler" in click["marks"]
 
 
-async def test_what_has_no_token_is_valid_and_not_billable(
+async def test_an_event_without_a_token_is_valid_and_not_billable(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(an_impression("a"))
+    await followed.record(an_impression("a"))
 
     await followed.apply(topics)
 
@@ -261,10 +261,10 @@ async def test_what_has_no_token_is_valid_and_not_billable(
     assert (payload["isValid"], payload["isBillable"]) == (True, False)
 
 
-async def test_a_topic_keeps_about_as_many_entries_as_it_should(followed: Followed) -> None:
+async def test_a_topic_is_trimmed_to_about_its_maximum_length(followed: Followed) -> None:
     topics = TopicsProjection(followed.valkey, followed.lookup, entries_max=200)
     for part in range(5):
-        await followed.happened(*(an_impression(f"{part}-{number}") for number in range(300)))
+        await followed.record(*(an_impression(f"{part}-{number}") for number in range(300)))
         await followed.apply(topics)
 
     # Valkey trims whole blocks of a hundred entries.
@@ -272,10 +272,10 @@ async def test_a_topic_keeps_about_as_many_entries_as_it_should(followed: Follow
     assert ids_of(await followed.topic(IMPRESSION_TRACKED))[-1] == "4-299"
 
 
-async def test_where_topics_keep_nothing_nothing_is_published_and_the_cursor_moves(
+async def test_topics_of_length_zero_only_move_the_cursor(
     followed: Followed,
 ) -> None:
-    await followed.happened(an_impression("a"), a_served())
+    await followed.record(an_impression("a"), a_served())
 
     await followed.apply(TopicsProjection(followed.valkey, followed.lookup, entries_max=0))
 
@@ -289,7 +289,7 @@ async def test_where_topics_keep_nothing_nothing_is_published_and_the_cursor_mov
 async def test_a_commit_whose_answer_was_lost_publishes_once(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(an_impression("a"), a_click("b"))
+    await followed.record(an_impression("a"), a_click("b"))
     records = await followed.records()
     cursor = records[-1].entry_id
     after = await topics.read_cursor()
@@ -303,8 +303,8 @@ async def test_a_commit_whose_answer_was_lost_publishes_once(
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["b"]
 
 
-async def test_of_two_owners_with_the_same_batch_one_publishes_it(followed: Followed) -> None:
-    await followed.happened(*(an_impression(f"{number}") for number in range(20)))
+async def test_only_one_of_two_owners_publishes_the_same_batch(followed: Followed) -> None:
+    await followed.record(*(an_impression(f"{number}") for number in range(20)))
     records = await followed.records()
     owners = [TopicsProjection(followed.valkey, followed.lookup) for _ in range(2)]
     afters = [await owner.read_cursor() for owner in owners]
@@ -317,10 +317,10 @@ async def test_of_two_owners_with_the_same_batch_one_publishes_it(followed: Foll
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == [f"{number}" for number in range(20)]
 
 
-async def test_a_key_of_another_type_stops_all_topics_and_publishes_nothing(
+async def test_a_topic_key_of_another_type_stops_all_publication(
     followed: Followed, topics: TopicsProjection
 ) -> None:
-    await followed.happened(an_impression("a"), a_click("b"))
+    await followed.record(an_impression("a"), a_click("b"))
     await followed.valkey.set(CLICK_TRACKED, "something else")
 
     with pytest.raises(UnavailableError, match=CLICK_TRACKED):
@@ -335,11 +335,9 @@ async def test_a_key_of_another_type_stops_all_topics_and_publishes_nothing(
 # --- erased users
 
 
-async def test_a_user_who_was_erased_is_not_named_any_more(
-    followed: Followed, topics: TopicsProjection
-) -> None:
+async def test_an_erased_user_is_not_named(followed: Followed, topics: TopicsProjection) -> None:
     later = NOW + timedelta(seconds=1)
-    await followed.happened(
+    await followed.record(
         an_impression("i", user_id=USER),
         a_click("c", user_id=USER),
         a_served(user_id=USER),
@@ -351,7 +349,7 @@ async def test_a_user_who_was_erased_is_not_named_any_more(
 
     assert [one["userId"] for one in await followed.topic(IMPRESSION_TRACKED)] == [None]
     assert [one["userId"] for one in await followed.topic(CLICK_TRACKED)] == [None]
-    # What a user does after that is theirs to tell.
+    # Events after the erasure may name the user again.
     assert [one["userId"] for one in await followed.topic(AD_SERVED)] == [None, str(USER)]
 
 
@@ -371,9 +369,9 @@ class ErasedMeanwhile:
         return found
 
 
-async def test_a_user_who_is_erased_between_look_up_and_publication_is_not_named(followed: Followed) -> None:
+async def test_a_user_erased_between_look_up_and_publication_is_not_named(followed: Followed) -> None:
     lookup = ErasedMeanwhile(followed)
-    await followed.happened(an_impression("i", user_id=USER))
+    await followed.record(an_impression("i", user_id=USER))
 
     await followed.apply(TopicsProjection(followed.valkey, lookup))
 

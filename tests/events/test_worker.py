@@ -1,4 +1,4 @@
-"""The worker as a process: it follows the ledger, says that it is well, and stops when it is told."""
+"""The worker as a process: it follows the log, reports its health, and stops on a signal."""
 
 import asyncio
 import contextlib
@@ -68,7 +68,7 @@ def worker(database_url: str, redis_url: str) -> Worker:
     return Worker(database_url, redis_url)
 
 
-async def test_a_worker_is_healthy_counts_and_stops_when_asked(
+async def test_a_worker_is_healthy_counts_events_and_stops_on_sigterm(
     worker: Worker, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
@@ -85,9 +85,7 @@ async def test_a_worker_is_healthy_counts_and_stops_when_asked(
         assert await asyncio.to_thread(process.wait, 10) == 0
 
 
-async def test_a_worker_that_was_killed_goes_on_where_it_was(
-    worker: Worker, pool: Pool, valkey: Valkey
-) -> None:
+async def test_a_killed_worker_continues_where_it_stopped(worker: Worker, pool: Pool, valkey: Valkey) -> None:
     await insert_catalog(pool)
     ledger = ValkeyEventLog(valkey)
     for number in range(20):
@@ -104,7 +102,7 @@ async def test_a_worker_that_was_killed_goes_on_where_it_was(
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 20_000
 
 
-async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_its_hands(
+async def test_a_second_worker_takes_over_the_batch_of_a_killed_one(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey
 ) -> None:
     await insert_catalog(pool)
@@ -113,7 +111,7 @@ async def test_a_second_worker_takes_over_from_one_that_was_killed_with_work_in_
 
     with first.running() as killed:
         assert (await until_owned(valkey)).startswith("first@")
-        # Its commit waits for us, so that it is killed with a batch taken and not folded.
+        # Its commit waits for the test's lock, so that it is killed with a batch read and not applied.
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("LOCK TABLE events.event_counts IN ACCESS EXCLUSIVE MODE")
             await ledger.append([encode_event(an_impression(f"{one}")) for one in range(500)])
@@ -150,10 +148,10 @@ async def test_a_worker_measures_the_lag_of_each_projection(
 
 
 async def until_owned(valkey: Valkey) -> str:
-    """Wait until somebody has the event tables in hand, and tell who."""
+    """Wait until the projection of the event tables has an owner, and return its name."""
     async with asyncio.timeout(20):
         while True:
-            # The stubs know every decoding; ours answers bytes.
+            # The stubs allow every decoding; our client returns bytes.
             holder = cast("bytes | None", await valkey.get(lock_key("event_tables")))
             if holder is not None:
                 return holder.decode()
@@ -161,7 +159,7 @@ async def until_owned(valkey: Valkey) -> str:
 
 
 async def until_taken(valkey: Valkey) -> None:
-    """Wait until everything in the ledger has been handed out to whoever folds the event tables."""
+    """Wait until the owner of the event tables has read every entry of the log."""
     async with asyncio.timeout(20):
         while True:
             groups = await valkey.xinfo_groups(STREAM)

@@ -21,11 +21,11 @@ from adloom.serving.request.context import ContextParser
 from tests.events.builders import (
     BANNER,
     CAMPAIGN,
-    NOBODY,
     NOW,
     PLACEMENT,
     REQUEST,
     SECRET,
+    UNKNOWN_ID,
     FakeIndex,
     a_token,
 )
@@ -40,10 +40,10 @@ KEPT = {
     "banner": str(BANNER),
     "placement": str(PLACEMENT),
     "campaign": str(CAMPAIGN),
-    "nobody": str(NOBODY),
+    "nobody": str(UNKNOWN_ID),
     "request": str(REQUEST),
     "token": a_token(slot=2).decode(),
-    "other": a_token(banner=BannerId(NOBODY)).decode(),
+    "other": a_token(banner=BannerId(UNKNOWN_ID)).decode(),
     "expired": a_token(issued_at=NOW - timedelta(minutes=31)).decode(),
 }
 # A body that is too large is over HTTP too, in tests/events/test_over_http.py.

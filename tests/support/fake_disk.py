@@ -31,7 +31,7 @@ class Content:
         self.holder: object | None = None
 
 
-class Platter:
+class DiskImage:
     """The files, which outlive processes."""
 
     def __init__(self, chance: Random | None = None) -> None:
@@ -78,7 +78,7 @@ async def _at_once() -> None:
 class FakeDisk:
     """The disk as one process sees it."""
 
-    def __init__(self, platter: Platter, pause: Callable[[], Awaitable[None]] = _at_once) -> None:
+    def __init__(self, platter: DiskImage, pause: Callable[[], Awaitable[None]] = _at_once) -> None:
         self.platter = platter
         self.is_dead = False
         self.pause = pause

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.spool.backlog import Backlog
-from tests.support.fake_disk import FakeDisk, Fault, KilledError, Platter
+from tests.support.fake_disk import DiskImage, FakeDisk, Fault, KilledError
 from tests.support.for_each import for_each
 
 T = TypeVar("T")
@@ -43,8 +43,8 @@ def run_at_once(work: Coroutine[Any, Any, T]) -> T:
 class Process:
     """One life of a delivery process."""
 
-    def __init__(self, platter: Platter, owner: str, number: int) -> None:
-        self.disk = FakeDisk(platter)
+    def __init__(self, image: DiskImage, owner: str, number: int) -> None:
+        self.disk = FakeDisk(image)
         self.life = number
         self.backlog = Backlog(
             self.disk,
@@ -56,11 +56,11 @@ class Process:
 
 
 class SpoolMachine(RuleBasedStateMachine):
-    """Two processes on one machine, and a ledger that may be away."""
+    """Two processes on one machine, and a log that may be away."""
 
     @initialize(seed=st.integers(0, 2**16))
     def begin(self, seed: int) -> None:
-        self.platter = Platter(Random(seed))  # noqa: S311 - not for cryptography
+        self.image = DiskImage(Random(seed))  # noqa: S311 - not for cryptography
         self.ledger: list[bytes] = []
         self.put_in: set[bytes] = set()
         self.acknowledged: dict[int, list[bytes]] = {}
@@ -69,10 +69,10 @@ class SpoolMachine(RuleBasedStateMachine):
         self.processes: dict[str, Process] = {}
 
     def process(self, owner: str) -> Process:
-        """Give a living process, a new one if the last has died."""
+        """Return a living process, a new one if the last has died."""
         process = self.processes.get(owner)
         if process is None or process.disk.is_dead:
-            process = Process(self.platter, owner, next(self.lives))
+            process = Process(self.image, owner, next(self.lives))
             self.processes[owner] = process
             self.acknowledged[process.life] = []
             run_at_once(process.backlog.adopt(is_all=False))
@@ -115,7 +115,7 @@ class SpoolMachine(RuleBasedStateMachine):
     def lose_power(self) -> None:
         for process in self.processes.values():
             process.disk.die()
-        self.platter.lose_power()
+        self.image.lose_power()
 
     @rule(owner=owners)
     def look(self, owner: str) -> None:
@@ -139,15 +139,15 @@ class SpoolMachine(RuleBasedStateMachine):
             assert backlog.own_bytes <= BYTES_MAX
 
     def teardown(self) -> None:
-        """Let all go well, drain everything, and look at what came out."""
+        """End all faults, drain everything, and check the result."""
         for owner in OWNERS:
             self.process(owner).disk.plan_nothing()
         for owner in OWNERS * 3:
             self.look(owner)
             while self.drained_once(self.process(owner)):
                 pass
-        assert not any(name.endswith(".damaged") for name in self.platter.files)
-        assert not self.platter.files, "what is drained is given back"
+        assert not any(name.endswith(".damaged") for name in self.image.files)
+        assert not self.image.files, "drained files are removed"
         self.all_that_was_acknowledged_came_out_in_order()
 
     def drained_once(self, process: Process) -> bool:
@@ -199,4 +199,4 @@ def act_by_chance(machine: SpoolMachine, chance: Random) -> None:
 
 
 SpoolMachine.TestCase.settings = settings(stateful_step_count=30, deadline=None)
-test_what_was_acknowledged_comes_out_in_order = SpoolMachine.TestCase
+test_acknowledged_entries_are_drained_in_order = SpoolMachine.TestCase

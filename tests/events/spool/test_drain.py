@@ -1,4 +1,4 @@
-"""The appender and its spool: events are accepted while the ledger is away, and only the first ones wait for it."""
+"""The appender and its spool: events are accepted while the log is away, and only the first ones wait for it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from adloom.core.ids import SystemIds
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from tests.support.eventually import eventually
-from tests.support.fake_disk import FakeDisk, Fault, Platter
+from tests.support.fake_disk import DiskImage, FakeDisk, Fault
 
 SOON = 5.0
 
 
 class FakeLedger:
-    """Takes everything, nothing, or hangs."""
+    """Accepts everything, refuses everything, or hangs."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
@@ -41,14 +41,14 @@ def ledger() -> FakeLedger:
 
 
 @pytest.fixture
-def platter() -> Platter:
-    return Platter()
+def image() -> DiskImage:
+    return DiskImage()
 
 
 def a_spool(
-    platter: Platter, ledger: FakeLedger, *, process: str = "delivery-1", **limits: float
+    image: DiskImage, ledger: FakeLedger, *, process: str = "delivery-1", **limits: float
 ) -> tuple[DiskSpool, FakeDisk]:
-    disk = FakeDisk(platter)
+    disk = FakeDisk(image)
     numbers = {"bytes_max": 100_000, "append_seconds_max": 0.1, "look_seconds": 0.05} | limits
     bounds = SpoolLimits(
         bytes_max=int(numbers["bytes_max"]),
@@ -64,10 +64,10 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(start, start + count)]
 
 
-async def test_without_the_ledger_events_are_accepted_and_drained_in_order_when_it_is_back(
-    platter: Platter, ledger: FakeLedger
+async def test_events_accepted_during_an_outage_are_drained_in_order_after_it(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
-    spool, _ = a_spool(platter, ledger)
+    spool, _ = a_spool(image, ledger)
     async with spool, EventAppender(ledger, spool) as appender:
         await appender.append(b"before", None)
         ledger.is_away = True
@@ -82,11 +82,11 @@ async def test_without_the_ledger_events_are_accepted_and_drained_in_order_when_
 
     assert ledger.entries == [b"before", *numbered(50), b"after"]
     assert (appender.appended, spool.drained, appender.failed) == (2, 50, 0)
-    assert platter.files == {}
+    assert image.files == {}
 
 
-async def test_only_the_first_waits_for_a_ledger_that_hangs(platter: Platter, ledger: FakeLedger) -> None:
-    spool, _ = a_spool(platter, ledger)
+async def test_only_the_first_append_waits_for_a_log_that_hangs(image: DiskImage, ledger: FakeLedger) -> None:
+    spool, _ = a_spool(image, ledger)
     async with spool, EventAppender(ledger, spool, append_seconds_max=0.1) as appender:
         ledger.is_hanging = True
         loop = asyncio.get_running_loop()
@@ -103,10 +103,8 @@ async def test_only_the_first_waits_for_a_ledger_that_hangs(platter: Platter, le
     assert seconds < 0.1
 
 
-async def test_an_event_fails_when_the_spool_does_not_take_it_either(
-    platter: Platter, ledger: FakeLedger
-) -> None:
-    spool, disk = a_spool(platter, ledger)
+async def test_an_event_fails_when_log_and_spool_both_fail(image: DiskImage, ledger: FakeLedger) -> None:
+    spool, disk = a_spool(image, ledger)
     async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         assert spool.is_able
@@ -124,8 +122,8 @@ async def test_an_event_fails_when_the_spool_does_not_take_it_either(
     assert (appender.failed, spool.refused) == (1, 1)
 
 
-async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLedger) -> None:
-    spool, _ = a_spool(platter, ledger, bytes_max=40)
+async def test_a_full_spool_refuses_events(image: DiskImage, ledger: FakeLedger) -> None:
+    spool, _ = a_spool(image, ledger, bytes_max=40)
     async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         await appender.append(bytes(32), None)
@@ -136,10 +134,10 @@ async def test_a_full_spool_refuses_and_says_so(platter: Platter, ledger: FakeLe
         assert not spool.is_able
 
 
-async def test_events_that_no_request_waits_for_may_take_half_of_the_bytes(
-    platter: Platter, ledger: FakeLedger
+async def test_events_that_no_request_waits_for_may_use_half_of_the_spool(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
-    spool, _ = a_spool(platter, ledger, bytes_max=100)
+    spool, _ = a_spool(image, ledger, bytes_max=100)
     async with spool, EventAppender(ledger, spool) as appender:
         ledger.is_away = True
         for _ in range(4):
@@ -150,11 +148,11 @@ async def test_events_that_no_request_waits_for_may_take_half_of_the_bytes(
     assert (appender.spooled, appender.dropped) == (6, 2)
 
 
-async def test_a_steady_stream_goes_to_the_ledger_again_after_an_outage(
-    platter: Platter, ledger: FakeLedger
+async def test_a_steady_stream_returns_to_the_log_after_an_outage(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
     ledger.seconds = 0.002
-    spool, disk = a_spool(platter, ledger)
+    spool, disk = a_spool(image, ledger)
     disk.pause = lambda: asyncio.sleep(0.001)
     async with spool, EventAppender(ledger, spool) as appender:
         numbers = iter(range(100_000))
@@ -176,11 +174,9 @@ async def test_a_steady_stream_goes_to_the_ledger_again_after_an_outage(
     assert sorted(map(int, ledger.entries)) == list(range(next(numbers)))
 
 
-async def test_more_events_than_the_ledger_takes_are_slowed_down_until_it_has_caught_up(
-    platter: Platter, ledger: FakeLedger
-) -> None:
+async def test_appends_slow_down_until_the_log_has_caught_up(image: DiskImage, ledger: FakeLedger) -> None:
     ledger.seconds = 0.004
-    spool, disk = a_spool(platter, ledger, batch_max=20, bytes_max=100_000_000)
+    spool, disk = a_spool(image, ledger, batch_max=20, bytes_max=100_000_000)
     disk.pause = lambda: asyncio.sleep(0.0005)
     async with spool, EventAppender(ledger, spool) as appender:
         is_ending = False
@@ -201,48 +197,50 @@ async def test_more_events_than_the_ledger_takes_are_slowed_down_until_it_has_ca
     assert len(ledger.entries) == appender.appended + appender.spooled
 
 
-async def test_a_successor_drains_what_was_left(platter: Platter, ledger: FakeLedger) -> None:
+async def test_a_restarted_process_drains_the_files_of_its_predecessor(
+    image: DiskImage, ledger: FakeLedger
+) -> None:
     ledger.is_away = True
-    spool, _ = a_spool(platter, ledger)
+    spool, _ = a_spool(image, ledger)
     async with spool, EventAppender(ledger, spool) as appender:
         for entry in numbered(20):
             await appender.append(entry, None)
     ledger.is_away = False
 
-    successor, _ = a_spool(platter, ledger)
+    successor, _ = a_spool(image, ledger)
     async with successor:
-        await eventually(lambda: platter.files == {}, seconds=SOON)
+        await eventually(lambda: image.files == {}, seconds=SOON)
 
     assert ledger.entries == numbered(20)
 
 
-async def test_files_of_a_process_with_another_name_are_adopted_by_a_later_look(
-    platter: Platter, ledger: FakeLedger
+async def test_files_of_another_process_are_adopted_by_a_later_scan(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
     ledger.is_away = True
-    spool, _ = a_spool(platter, ledger, process="delivery-7")
+    spool, _ = a_spool(image, ledger, process="delivery-7")
     async with spool, EventAppender(ledger, spool) as appender:
         await appender.append(b"left", None)
     ledger.is_away = False
 
-    successor, _ = a_spool(platter, ledger, process="delivery-1")
+    successor, _ = a_spool(image, ledger, process="delivery-1")
     async with successor:
         assert successor.waiting_bytes == 0
-        await eventually(lambda: platter.files == {}, seconds=SOON)
+        await eventually(lambda: image.files == {}, seconds=SOON)
 
     assert ledger.entries == [b"left"]
 
 
-async def test_while_leftovers_are_drained_new_events_go_to_the_ledger_directly(
-    platter: Platter, ledger: FakeLedger
+async def test_new_events_go_directly_to_the_log_while_old_files_are_drained(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
     ledger.is_away = True
-    spool, _ = a_spool(platter, ledger)
+    spool, _ = a_spool(image, ledger)
     async with spool, EventAppender(ledger, spool) as appender:
         await appender.append_all(numbered(2000), None)
     ledger.is_away, ledger.seconds = False, 0.01
 
-    successor, _ = a_spool(platter, ledger)
+    successor, _ = a_spool(image, ledger)
     async with successor, EventAppender(ledger, successor) as appender:
         await appender.append(b"new", None)
         assert successor.waiting_bytes > 0
@@ -251,11 +249,11 @@ async def test_while_leftovers_are_drained_new_events_go_to_the_ledger_directly(
     assert appender.spooled == 0
 
 
-async def test_closing_spools_what_a_hanging_ledger_does_not_take(
-    platter: Platter, ledger: FakeLedger
+async def test_closing_spools_events_that_a_hanging_log_does_not_accept(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
     ledger.is_hanging = True
-    spool, _ = a_spool(platter, ledger)
+    spool, _ = a_spool(image, ledger)
     async with spool:
         async with EventAppender(ledger, spool) as appender:
             futures = [appender.append(entry, None) for entry in numbered(1200)]
@@ -264,16 +262,16 @@ async def test_closing_spools_what_a_hanging_ledger_does_not_take(
         assert (appender.spooled, appender.failed) == (1200, 0)
 
     ledger.is_hanging = False
-    successor, _ = a_spool(platter, ledger)
+    successor, _ = a_spool(image, ledger)
     async with successor:
-        await eventually(lambda: platter.files == {}, seconds=SOON)
+        await eventually(lambda: image.files == {}, seconds=SOON)
     assert ledger.entries == numbered(1200)
 
 
-async def test_a_disk_that_cannot_be_listed_does_not_keep_the_process_from_starting(
-    platter: Platter, ledger: FakeLedger
+async def test_a_process_starts_although_its_disk_cannot_be_listed(
+    image: DiskImage, ledger: FakeLedger
 ) -> None:
-    spool, disk = a_spool(platter, ledger)
+    spool, disk = a_spool(image, ledger)
     disk.plan(Fault.FAILS, after_steps=0)
 
     async with spool, EventAppender(ledger, spool) as appender:

@@ -63,7 +63,7 @@ def test_whole_records_of_a_truncated_file_are_read(written: list[bytes], data: 
 
 
 @given(entries.filter(bool), st.data())
-def test_damage_costs_only_the_records_that_it_hits(written: list[bytes], data: st.DataObject) -> None:
+def test_damage_loses_only_the_records_that_it_hits(written: list[bytes], data: st.DataObject) -> None:
     before = encode_records(written, SEED)
     start = data.draw(st.integers(0, len(before) - 1))
     end = data.draw(st.integers(start + 1, len(before)))
@@ -95,12 +95,12 @@ def test_a_record_inside_a_damaged_entry_is_not_read_as_one() -> None:
 
 
 @pytest.mark.parametrize("entry", [b"", bytes(ENTRY_BYTES_MAX + 1)])
-def test_an_entry_that_could_not_be_read_again_is_not_written(entry: bytes) -> None:
+def test_an_empty_or_too_large_entry_is_not_written(entry: bytes) -> None:
     with pytest.raises(AssertionError):
         encode_records([entry], SEED)
 
 
-def test_the_largest_entry_is_found_behind_damage() -> None:
+def test_the_largest_entry_is_found_after_damage() -> None:
     data = b"?" + encode_records([bytes(ENTRY_BYTES_MAX)], SEED)
 
     part = read_records(data, 0, SEED, count_max=ALL)
@@ -109,15 +109,15 @@ def test_the_largest_entry_is_found_behind_damage() -> None:
     assert part.damaged == 1
 
 
-def test_a_header_is_whole_or_it_is_not() -> None:
+def test_a_damaged_or_truncated_header_is_not_whole() -> None:
     head = build_header(LIFE, 7)
 
     assert len(head) == HEADER_BYTES
     assert is_whole_header(head + b"records")
     for place in range(HEADER_BYTES):
-        spoiled = bytearray(head)
-        spoiled[place] ^= 1
-        assert not is_whole_header(bytes(spoiled))
+        damaged = bytearray(head)
+        damaged[place] ^= 1
+        assert not is_whole_header(bytes(damaged))
         assert not is_whole_header(head[:place])
 
 

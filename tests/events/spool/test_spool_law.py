@@ -1,6 +1,6 @@
-"""Appender, spool and ledger together, on virtual time: answered events are in the ledger at the end, in order.
+"""Appender, spool and log together, on virtual time: answered events are in the log at the end, in order.
 
-Processes live, are stopped or killed, lose power; the ledger goes away, hangs, or takes what it does not confirm.
+Processes live, are stopped or killed, lose power; the log goes away, hangs, or takes what it does not confirm.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from simulation.loop import run
 from tests.support.eventually import eventually
-from tests.support.fake_disk import FakeDisk, Fault, KilledError, Platter
+from tests.support.fake_disk import DiskImage, FakeDisk, Fault, KilledError
 from tests.support.for_each import for_each
 
 LIVES = 6
@@ -35,7 +35,7 @@ class CountedIds:
 
 
 class RoughLedger:
-    """A ledger with outages; a dead process's append may still arrive."""
+    """A log with outages; a dead process's append may still arrive."""
 
     def __init__(self, chance: Random) -> None:
         self.entries: list[bytes] = []
@@ -58,7 +58,7 @@ class RoughLedger:
 class World:
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)  # noqa: S311 - not for cryptography
-        self.platter = Platter(self.chance)
+        self.image = DiskImage(self.chance)
         self.ledger = RoughLedger(self.chance)
         self.ids = CountedIds()
         self.sent: set[bytes] = set()
@@ -69,19 +69,19 @@ class World:
         await asyncio.sleep(self.chance.expovariate(1 / 0.005))
 
     async def live(self) -> None:
-        """Live through several lives, while the ledger comes and goes."""
+        """Run several processes one after another, while the log comes and goes."""
         weather = asyncio.get_running_loop().create_task(self.come_and_go())
         for _ in range(LIVES):
             with contextlib.suppress(KilledError):
                 await self.one_life()
             if self.chance.random() < 0.3:
-                self.platter.lose_power()
+                self.image.lose_power()
         weather.cancel()
         self.ledger.is_up, self.ledger.is_rough = True, False
         async with DiskSpool(
-            FakeDisk(self.platter, self.pause), self.ledger, process="delivery-1", ids=self.ids, limits=LIMITS
+            FakeDisk(self.image, self.pause), self.ledger, process="delivery-1", ids=self.ids, limits=LIMITS
         ):
-            await eventually(lambda: not self.platter.files, seconds=600, every=1)
+            await eventually(lambda: not self.image.files, seconds=600, every=1)
 
     async def come_and_go(self) -> None:
         while True:
@@ -89,7 +89,7 @@ class World:
             self.ledger.is_up = not self.ledger.is_up
 
     async def one_life(self) -> None:
-        disk = FakeDisk(self.platter, self.pause)
+        disk = FakeDisk(self.image, self.pause)
         answered: list[bytes] = []
         self.answered.append(answered)
         process = f"delivery-{self.chance.randint(1, 2)}"
@@ -144,7 +144,7 @@ class World:
 
 
 @for_each("seed", range(40))
-def test_answered_events_are_in_the_ledger_in_order(seed: int) -> None:
+def test_answered_events_are_in_the_log_in_order(seed: int) -> None:
     world = World(seed)
 
     run(seed, world.live())

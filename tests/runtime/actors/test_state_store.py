@@ -157,7 +157,7 @@ async def test_a_commit_that_breaks_off_may_be_done_all_the_same_and_the_fence_k
     assert await states.load([A]) == {A: StoredState(1, 3, b"\x00state", None)}
 
 
-async def test_a_server_that_is_away_is_unavailable(states: PostgresStateStore, pool: Pool) -> None:
+async def test_a_group_without_valkey_raises_unavailable(states: PostgresStateStore, pool: Pool) -> None:
     pool.terminate()
 
     with pytest.raises(UnavailableError):

@@ -1,4 +1,4 @@
-"""A projection's store in memory: whole batches in order, behind the same port as the real ones."""
+"""A projection's store in memory, behind the same port as the real ones."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,8 +9,8 @@ from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, Poi
 from adloom.events.projections.projection import Projection
 
 
-class Book:
-    """Keeps what was folded, and fails as the test says."""
+class FakeStore:
+    """Keeps what was applied, and fails as the test asks."""
 
     def __init__(self) -> None:
         self.at = BEGINNING
@@ -27,21 +27,21 @@ class Book:
 
     async def read_cursor(self) -> str:
         if self.is_away:
-            raise UnavailableError("The book is away.")
+            raise UnavailableError("The store is away.")
         return self.at
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         if self.is_away:
-            raise UnavailableError("The book is away.")
+            raise UnavailableError("The store is away.")
         if self.at != after:
             raise CursorMovedError
         if self.is_broken:
-            raise RuntimeError("The book has no pages.")
+            raise RuntimeError("The store is broken.")
         names = {name_of(record) for record in records}
         if names & self.refuses:
-            raise PoisonEntryError("The book does not take this.")
+            raise PoisonEntryError("The store refuses this.")
         if names & self.stumbles_over:
-            raise RuntimeError("The book did not expect this.")
+            raise RuntimeError("The store did not expect this.")
         self.applied += records
         self.at = cursor
         self.batches.append(len(records))
