@@ -171,7 +171,7 @@ async def test_the_ordinary_doctor_checks_the_days_that_are_today_in_some_time_z
         True,
         True,
     )
-    assert (later.state, later.detail) == (FindingState.OK, "nothing was charged lately")
+    assert (later.state, later.detail) == (FindingState.OK, "nothing was charged in these days")
 
 
 async def test_a_database_without_books_is_no_failure_of_the_books(pool: Pool) -> None:

@@ -9,8 +9,8 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRo
 from adloom.sample.content.catalog import BANNERS, SLOTS, read_data
 from adloom.sample.content.document import phone_picture_of, picture_of
 from adloom.sample.content.pictures import FREE_PATH
-from adloom.sample.pages.markup import TAG_PATH
-from adloom.sample.pages.routes import sample_pages, sample_routes
+from adloom.sample.pages.pages import TAG_PATH, sample_pages
+from adloom.sample.pages.routes import sample_routes
 from adloom.sample.visitors.visits import SIGHTS
 
 PAGES = sample_pages()

@@ -175,14 +175,14 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
     )
     listener = take_socket(settings.host, settings.port)
     async with open_valkey(settings.services.redis_url) as valkey:
-        vitals = HeartbeatPublisher(
+        heartbeat = HeartbeatPublisher(
             valkey,
             SystemClock(),
             telemetry=settings.telemetry,
             settings=mask_settings(settings),
             read=lambda: Reading(requests=sum(app.state.answered.values())),
         )
-        async with publish_meanwhile(vitals):
+        async with publish_meanwhile(heartbeat):
             await serve(
                 app,
                 listener,

@@ -124,7 +124,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
-        vitals = HeartbeatPublisher(
+        heartbeat = HeartbeatPublisher(
             valkey,
             clock,
             telemetry=settings.telemetry,
@@ -136,7 +136,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         if settings.has_sample_pages:
             routes += sample_routes(lambda: _has_sample(refresher))
         routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive))
-        async with publish_meanwhile(vitals):
+        async with publish_meanwhile(heartbeat):
             freeze_new_objects()  # The first index.
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),

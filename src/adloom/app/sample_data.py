@@ -1,5 +1,6 @@
 """The sample of an installation: loaded and removed over the admin API, remembered in the data directory."""
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -26,24 +27,8 @@ TOKEN_LIFETIME = timedelta(minutes=5)
 
 Print = Callable[[str], None]
 
-WORDS = {
-    "campaigns": "campaign",
-    "placements": "placement",
-    "banners": "banner",
-    "sites": "site",
-    "brands": "brand",
-    "advertisers": "advertiser",
-    "publishers": "publisher",
-    "links": "campaign",
-    "assignments": "campaign",
-    "adAccounts": "ad account",
-    "sellPages": "sell page",
-    "adCampaigns": "ad campaign",
-    "adSets": "ad set",
-    "ads": "ad",
-    "targetingRules": "targeting rule",
-    "frequencyCaps": "frequency cap",
-}
+# What belongs to a campaign is shown as the campaign.
+SHOWN_AS = {"links": "campaign", "assignments": "campaign"}
 
 
 class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,17 +167,23 @@ def _public(variables: Mapping[str, str]) -> str | None:
 
 
 def _count_all(manifest: Manifest) -> str:
-    counts = [_count(len(ids), WORDS[kind]) for kind, ids in manifest.things.items() if kind in WORDS and ids]
-    return ", ".join(counts)
+    return ", ".join(_count(len(ids), _word(kind)) for kind, ids in manifest.things.items() if ids)
 
 
 def _count(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
+def _word(kind: str) -> str:
+    """Return `ad account` for `adAccounts`."""
+    return SHOWN_AS.get(kind) or re.sub("([A-Z])", r" \1", kind).lower().removesuffix("s")
+
+
 def _explain(stays: Stays) -> str:
     user = stays.used_by
-    thing = f'the {WORDS[stays.kind]} "{stays.name}"'
-    if user.kind not in WORDS:
-        return f"{thing}: {user.name}"
-    return f'{thing}, because your {WORDS[user.kind]} "{user.name}" uses it'
+    thing = f'the {_word(stays.kind)} "{stays.name}"'
+    return (
+        f'{thing}, because your {_word(user.kind)} "{user.name}" uses it'
+        if user.kind
+        else f"{thing}: {user.name}"
+    )

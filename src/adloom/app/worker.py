@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -79,23 +79,6 @@ class SyncParts(msgspec.Struct, frozen=True):
     worker: JobWorker
 
 
-class JobDependencies(NamedTuple):
-    """What jobs work with."""
-
-    pool: Pool
-    valkey: Valkey
-    queue: JobQueue
-    clock: Clock
-    stats: SyncParts
-
-
-class Pools(NamedTuple):
-    """Connections for anything, and those without reset for projections and budget actors."""
-
-    any: Pool
-    ledger: Pool
-
-
 class WorkerHealth(msgspec.Struct, frozen=True):
     """What monitors of workers read."""
 
@@ -123,8 +106,8 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     ):
         stop = asyncio.Event()
         runs = [
-            *_ledger_runs(settings, metrics, Pools(pool, ledger_pool), valkey, clock),
-            *job_runs(settings, metrics, JobDependencies(pool, valkey, queue, clock, stats)),
+            *_log_runs(settings, metrics, pool, ledger_pool, valkey, clock),
+            *_job_runs(settings, metrics, pool, valkey, queue, clock, stats),
             HeartbeatPublisher(
                 valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
             ).run,
@@ -138,26 +121,25 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
-def _ledger_runs(
-    settings: WorkerSettings, metrics: Metrics, pools: Pools, valkey: Valkey, clock: Clock
+def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
+    settings: WorkerSettings, metrics: Metrics, pool: Pool, ledger_pool: Pool, valkey: Valkey, clock: Clock
 ) -> list[Run]:
     """Compose the projections, the retention of their data, and the budget actors."""
     worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
-    pool = pools.any
     budget_actors = make_budget_actors(
-        pools.ledger, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
+        ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
     )
     listed = list_projections(
-        pools.ledger,
+        ledger_pool,
         valkey,
         topic_entries_max=settings.topic_entries_max,
         auction_days=settings.auction_retention_days,
         learning_wait_seconds=settings.learning_wait_seconds,
         budget_actors=budget_actors,
     )
-    folding = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
+    projections = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyEventLog(valkey)
-    upkeep = LogRetention(
+    log_retention = LogRetention(
         ledger,
         lambda: read_cursors(listed, pool),
         clock=clock,
@@ -173,16 +155,18 @@ def _ledger_runs(
         clock=clock,
         retention=msgspec.structs.replace(retention, event_days=settings.auction_retention_days),
     )
-    register_projections(metrics, folding)
-    register_ledger(metrics, upkeep)
+    register_projections(metrics, projections)
+    register_ledger(metrics, log_retention)
     register_days(metrics, days, of="event", what="the event tables")
     register_days(metrics, auction_days, of="auction", what="recorded auctions")
     register_budget_actors(metrics, budget_actors)
-    trainer = _make_trainer(pool, valkey, clock, folding=folding, wait_seconds=settings.learning_wait_seconds)
+    trainer = _make_trainer(
+        pool, valkey, clock, projections=projections, wait_seconds=settings.learning_wait_seconds
+    )
     register_learning(metrics, trainer)
     return [
-        *(one.run for one in folding),
-        upkeep.run,
+        *(one.run for one in projections),
+        log_retention.run,
         days.run,
         auction_days.run,
         budget_actors.leader.run,
@@ -191,10 +175,10 @@ def _ledger_runs(
 
 
 def _make_trainer(
-    pool: Pool, valkey: Valkey, clock: Clock, *, folding: Iterable[Projection], wait_seconds: int
+    pool: Pool, valkey: Valkey, clock: Clock, *, projections: Iterable[Projection], wait_seconds: int
 ) -> Trainer:
     """Make the trainer; it learns while this worker runs the projection that it learns from."""
-    [projection] = [one for one in folding if one.name == LEARNING]
+    [projection] = [one for one in projections if one.name == LEARNING]
     ledger = ValkeyEventLog(valkey)
 
     async def lag(cursor: str) -> Lag:
@@ -232,9 +216,16 @@ async def _answer_health(settings: WorkerSettings) -> None:
     await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
 
 
-def job_runs(settings: WorkerSettings, metrics: Metrics, around: JobDependencies) -> list[Run]:
+def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
+    settings: WorkerSettings,
+    metrics: Metrics,
+    pool: Pool,
+    valkey: Valkey,
+    queue: JobQueue,
+    clock: Clock,
+    stats: SyncParts,
+) -> list[Run]:
     """Compose the job worker and the schedules that put its jobs."""
-    pool, valkey, queue, clock, stats = around
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
     rollup = Rollup(pool, clock, then=stale.look)

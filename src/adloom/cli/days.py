@@ -70,10 +70,10 @@ async def roll_up(database_url: str, first: date, last: date, clock: Clock, cons
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
             await refuse_dropped(pool, first, last)
             rollup = Rollup(pool, clock)
-            with _show_days(console, days) as tell:
+            with _show_days(console, days) as show:
                 for day in days:
-                    tell(day, 0.0)
-                    rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: tell(day, share))
+                    show(day, 0.0)
+                    rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: show(day, share))
                     assert rolled is not None, "asked for without conditions"
                     console.print(_describe(rolled), highlight=False)
     except POSTGRES_AWAY as error:
@@ -86,11 +86,11 @@ def _show_days(console: Console, days: list[date]) -> Generator[Callable[[date, 
     bar = _make_bar(console)
     task = bar.add_task("", total=len(days))
 
-    def tell(day: date, share: float) -> None:
+    def show(day: date, share: float) -> None:
         bar.update(task, description=day.isoformat(), completed=(day - days[0]).days + share)
 
     with bar:
-        yield tell
+        yield show
 
 
 def _describe(rolled: RolledDay) -> str:

@@ -1,4 +1,4 @@
-"""Which errors are the user's to mend: these are told in a line, all others with a traceback."""
+"""Errors that the user can fix: these are printed in one line, all others with a traceback."""
 
 from adloom.app.listeners import ListenError
 from adloom.cli.days import SyncCommandError

@@ -58,6 +58,9 @@ class ApiClient:
         """Send a GET; parameters that are None are left out, lists are repeated."""
         return await self._request_json("GET", path, query=query)
 
+    async def get_items(self, path: str, **query: object) -> list[Json]:
+        return (await self.get(path, **query))["items"]
+
     async def get_text(self, path: str, **query: object) -> str:
         return (await self._request("GET", path, query=query)).text
 

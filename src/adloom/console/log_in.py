@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.requests import HTTPConnection
 
 from adloom.console.client import ApiClient, SessionEndedError
-from adloom.console.theme import asset_address, head
+from adloom.console.theme import asset, asset_address, head
 from adloom.core.clock import Clock
 from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
 from adloom.identity.api import limit_attempts
@@ -37,18 +37,6 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
 }
-PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Adloom: log in</title>{head}</head>
-<body><main class="al-gate"><form method="post" action="{action}">
-<h1><img src="{mark}" alt="">Adloom</h1>{notice}
-<label>E-mail address<input type="email" name="email" value="{email}" autocomplete="username" required maxlength="255"{email_focus}></label>
-<label>Password<input type="password" name="password" autocomplete="current-password" required maxlength="1024"{password_focus}></label>
-<input type="hidden" name="next" value="{next}">
-<button type="submit">Log in</button>
-<p class="quiet small">The first start of <code>adloom up</code> has printed a link and a password.</p>
-</form></main></body></html>
-"""
 
 
 class SessionGuard:
@@ -218,14 +206,18 @@ def _notice(text: str, *, kind: str) -> str:
 
 
 def _form(goal: str, *, notice: str = "", email: str = "", status: int = 200) -> Response:
-    page = PAGE.format(
-        head=head(),
-        action=LOG_IN,
-        mark=asset_address("mark.svg"),
-        notice=notice,
-        email=escape(email),
-        email_focus="" if email else " autofocus",
-        password_focus=" autofocus" if email else "",
-        next=escape(goal),
+    page = (
+        asset("log_in.html")
+        .decode()
+        .format(
+            head=head(),
+            action=LOG_IN,
+            mark=asset_address("mark.svg"),
+            notice=notice,
+            email=escape(email),
+            email_focus="" if email else " autofocus",
+            password_focus=" autofocus" if email else "",
+            next=escape(goal),
+        )
     )
     return HTMLResponse(page, status, HEADERS)

@@ -17,7 +17,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
-from adloom.console.components.layout import card, div, heading, html, link_button, notice, tab_links
+from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
 from adloom.console.history import show_history
@@ -264,14 +264,11 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         await reload()
 
     def _show_deleted(self, visit: PageVisit, item: Json, reload: Reload) -> None:
-        with div("al-notice warn").props('role="status"'):
-            ui.icon("delete_outline").props('aria-hidden="true"')
-            html(
-                Markup(
-                    '<div class="strong">This {} is deleted</div>'
-                    "<div>It is not shown to anybody, and it is not in the lists. It was deleted {}.</div>"
-                ).format(self.noun, ago(item["deletedAt"], now=visit.now)),
-            ).classes("grow")
+        when = ago(item["deletedAt"], now=visit.now)
+        text = Markup("It is not shown to anybody, and it is not in the lists. It was deleted {}.").format(
+            when
+        )
+        with notice(text, kind="warn", title=f"This {self.noun} is deleted", icon="delete_outline"):
             if visit.may_write:
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
 

@@ -12,7 +12,6 @@ DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday",
 DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
 DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
 DOWNLOADED: Final = "The sheet is downloaded."
-ENDS_BEFORE: Final = "must be after the start"
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",

@@ -85,7 +85,7 @@ def remove_sample(admin: AdminClient, manifest: Manifest, *, keep: Keep) -> Remo
             try:
                 went += admin.delete(f"{OUTSIDE_PATHS[kind]}/{made_id}?sellerId={seller}")
             except RefusedError as error:
-                stays.append(Stays(kind, key, key, UsedBy("advertisers", str(error))))
+                stays.append(Stays(kind, key, key, UsedBy("", str(error))))
                 continue
             manifest = manifest.without(kind, key)
     document: dict[str, Any] = admin.read("/admin/export")

@@ -38,7 +38,7 @@ GOING: Final[Mapping[str, str]] = {
 
 
 class UsedBy(msgspec.Struct, frozen=True):
-    """An item that is not the sample's and uses one that is."""
+    """An item that is not the sample's and uses one that is; without a kind, the API's words why it stays."""
 
     kind: str
     name: str

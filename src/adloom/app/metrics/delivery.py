@@ -50,13 +50,13 @@ class ServeFigures:
             },
         )
 
-    def reading(self, keeper: IndexRefresher, appender: EventAppender, spool: DiskSpool | None) -> Reading:
+    def reading(self, refresher: IndexRefresher, appender: EventAppender, spool: DiskSpool | None) -> Reading:
         offers, auctions = self._offers, self._auctions
         filled = offers.served + auctions.won
         return Reading(
             requests=filled + offers.empty + sum(auctions.unfilled.values()),
             filled=filled,
-            index_version=keeper.version,
+            index_version=refresher.version,
             p50_seconds=self._times.quantile(MEDIAN),
             p99_seconds=self._times.quantile(NEARLY_ALL),
             pending=appender.pending,
@@ -64,21 +64,21 @@ class ServeFigures:
         )
 
 
-def register_model(metrics: Metrics, keeper: ModelLoader) -> None:
+def register_model(metrics: Metrics, models: ModelLoader) -> None:
     metrics.gauge(
-        "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: keeper.version
+        "adloom_scoring_model_version", "Version of the learned model; 0 is none.", lambda: models.version
     )
     metrics.gauge(
-        "adloom_scoring_model_age_seconds", "Since it learned its last example.", keeper.age_seconds
+        "adloom_scoring_model_age_seconds", "Since it learned its last example.", models.age_seconds
     )
     metrics.gauge(
-        "adloom_scoring_model_examples", "Impressions that it has learned from.", lambda: keeper.examples
+        "adloom_scoring_model_examples", "Impressions that it has learned from.", lambda: models.examples
     )
     metrics.counters(
         "adloom_scoring_model_loads",
         "Models that were published, by whether they could be read.",
         "outcome",
-        lambda: {"used": keeper.loads, "failed": keeper.failures},
+        lambda: {"used": models.loads, "failed": models.failures},
     )
 
 

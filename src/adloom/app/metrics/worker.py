@@ -30,7 +30,7 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
         return lambda: {one.name: read(one) for one in projections}
 
     metrics.counters(
-        "adloom_projection_batches", "Batches folded.", "projection", each(lambda one: one.counters.batches)
+        "adloom_projection_batches", "Batches applied.", "projection", each(lambda one: one.counters.batches)
     )
     metrics.counters(
         "adloom_projection_failures",
@@ -40,31 +40,31 @@ def register_projections(metrics: Metrics, projections: Sequence[Projection]) ->
     )
     metrics.gauges(
         "adloom_projection_is_owner",
-        "Whether this process is the one that folds.",
+        "Whether this process is the one that runs it.",
         "projection",
         each(lambda one: int(one.is_owner)),
     )
 
 
-def register_ledger(metrics: Metrics, upkeep: LogRetention) -> None:
+def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
     metrics.gauges(
         "adloom_ledger_lag_entries",
-        "Entries not yet folded.",
+        "Entries not yet applied.",
         "projection",
-        lambda: {name: lag.entries for name, lag in upkeep.lags.items()},
+        lambda: {name: lag.entries for name, lag in retention.lags.items()},
     )
     metrics.gauges(
         "adloom_ledger_lag_seconds",
-        "Age of the oldest entry not yet folded.",
+        "Age of the oldest entry not yet applied.",
         "projection",
-        lambda: {name: lag.seconds for name, lag in upkeep.lags.items()},
+        lambda: {name: lag.seconds for name, lag in retention.lags.items()},
     )
-    metrics.gauge("adloom_ledger_entries", "Entries in the ledger.", lambda: upkeep.size.entries)
+    metrics.gauge("adloom_ledger_entries", "Entries in the ledger.", lambda: retention.size.entries)
     metrics.gauge(
-        "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: upkeep.size.memory_bytes
+        "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: retention.size.memory_bytes
     )
-    metrics.gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: upkeep.size.dead)
-    metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: upkeep.trimmed)
+    metrics.gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: retention.size.dead)
+    metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: retention.trimmed)
 
 
 def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what: str) -> None:
@@ -169,7 +169,7 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
     )
     metrics.counter(
         "adloom_brain_configurations",
-        "Changes of the catalog that were told.",
+        "Changes of the catalog that were passed on.",
         lambda: budget_actors.follower.told,
     )
 

@@ -112,11 +112,13 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
             ui.button(action, on_click=on_action).props("unelevated")
 
 
-def notice(text: str, *, kind: NoticeKind = "info", title: str = "") -> None:
-    with div(f"al-notice {kind}").props('role="status"'):
-        ui.icon(ICONS[kind]).props('aria-hidden="true"')
+def notice(text: str, *, kind: NoticeKind = "info", title: str = "", icon: str = "") -> ui.element:
+    """Show a notice, and return the place for its buttons."""
+    with div(f"al-notice {kind}").props('role="status"') as frame:
+        ui.icon(icon or ICONS[kind]).props('aria-hidden="true"')
         head = f'<div class="strong">{escape(title)}</div>' if title else ""
         html(f"{head}<div>{escape(text)}</div>").classes("grow")
+    return frame
 
 
 def problem_notice(error: ProblemError) -> None:

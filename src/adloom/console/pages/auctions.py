@@ -14,7 +14,7 @@ from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
 from adloom.console.components.layout import (
-    Tile,
+    add_tiles,
     card,
     div,
     empty_state,
@@ -159,22 +159,19 @@ async def _controls(view: AuctionsView) -> None:
 
 
 def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
-    with div("grid-of tiles"):
-        labels = ("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
-        tiles = [Tile(label) for label in labels]
+    tiles = add_tiles("Auctions", "Won by you" if is_own else "With a winner", "Average eCPM", "Bids")
 
-    def tell(total: Json) -> None:
-        count = total["totalAuctions"]
+    def update(total: Json) -> None:
+        count, bids = total["totalAuctions"], total["totalBidsPlaced"]
         tiles[0].update(fmt.count(count))
         tiles[1].update(fmt.percent(total["averageWinRate"] / 100, places=1))
         tiles[2].update(amount(total["averageeCPM"]), note="of the winners")
-        each = f"{total['totalBidsPlaced'] / count:.1f}" if count else "0"
-        tiles[3].update(fmt.count(total["totalBidsPlaced"]), note=f"{each} in an auction")
+        tiles[3].update(fmt.count(bids), note=f"{bids / count if count else 0:.1f} in an auction")
 
     async def refresh() -> None:
-        tell(await view.read("/statistics"))
+        update(await view.read("/statistics"))
 
-    tell(total)
+    update(total)
     refresh_every(REFRESH_SECONDS, refresh)
 
 

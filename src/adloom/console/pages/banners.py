@@ -169,15 +169,7 @@ async def show_schedule(visit: PageVisit, banner: Json, reload: Reload) -> None:
 
 
 def _add_fields(form: Form) -> None:
-    zone = form.time_zone("scheduleTimezone")
-    starts = form.moment("publishAt", "From", zone=lambda: zone.value)
-    ends = form.moment(
-        "expiresAt",
-        "Until",
-        zone=lambda: zone.value,
-        check=lambda value: strings.ENDS_BEFORE if starts.value and value <= starts.value else None,
-    )
-    starts.on_value_change(lambda: ends.validate() if ends.value else None)
+    form.period("scheduleTimezone", ("publishAt", "From"), ("expiresAt", "Until"))
     with div("grid-of tiles"):
         form.time_of_day("recurrenceWindowStart", "Every day from")
         form.time_of_day("recurrenceWindowEnd", "Every day until")

@@ -122,7 +122,7 @@ async def _top(visit: PageVisit, current: str) -> None:
     heading("Budgets", note="What is spent today, against what may be by now.")
     tiles = add_tiles("Spent today", "Daily budgets", "Used on average", "Used up")
 
-    async def tell() -> None:
+    async def update() -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")
         budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
         share = fmt.percent(spent / budget if budget else 0, places=0)
@@ -133,8 +133,8 @@ async def _top(visit: PageVisit, current: str) -> None:
         count = f"of {found['totalCampaigns']:,} campaigns"
         tiles[3].update(fmt.count(exceeded), note=count, kind="warn" if exceeded else "")
 
-    await tell()
-    refresh_every(REFRESH_SECONDS, tell)
+    await update()
+    refresh_every(REFRESH_SECONDS, update)
     view_links(VIEWS, current=current, label="Budgets of")
 
 

@@ -54,8 +54,8 @@ async def _queues(visit: PageVisit) -> None:
     with div("grid-of two"):
         tiles = {name: Tile(label) for name, label in QUEUES.items()}
 
-    async def tell() -> None:
-        for one in (await visit.api.get("/admin/jobs"))["items"]:
+    async def update_tiles() -> None:
+        for one in await visit.api.get_items("/admin/jobs"):
             if one["name"] in tiles:
                 figure = f"{one['failed']} failed" if one["failed"] else "nothing has failed"
                 note = "{waiting} waiting, {active} running, {delayed} for another attempt".format(**one)
@@ -63,7 +63,7 @@ async def _queues(visit: PageVisit) -> None:
             if retry_all is not None and one["name"] == queue:
                 retry_all.set_visibility(bool(one["failed"]))
 
-    await tell()
+    await update_tiles()
     views = [(label, f"{ADDRESS}?queue={name}") for name, label in QUEUES.items()]
     view_links(views, current=f"{ADDRESS}?queue={queue}", label="Queues")
 
@@ -71,34 +71,22 @@ async def _queues(visit: PageVisit) -> None:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "state"}}
         return await visit.api.get(f"/admin/jobs/{queue}", **{"state": "completed", **known})
 
-    async def retry(job_id: str) -> None:
-        await visit.api.post(f"/admin/jobs/{queue}/{job_id}/retry")
-        notify_success("The job is retried.")
-        await table.refresh()
-
-    address = (
-        visit.query
-        if visit.query.get("state")
-        else {**visit.query, "state": await _first_state(visit, queue)}
+    state = visit.query.get("state") or await _first_state(visit, queue)
+    table = DataTable(
+        {**visit.query, "state": state},
+        [Column("Job", _name), *_common(visit)],
+        read,
+        on_action={"retry": lambda job_id: _retry(visit, f"/admin/jobs/{queue}/{job_id}/retry", table)},
     )
-    table = DataTable(address, [Column("Job", _name), *_common(visit)], read, on_action={"retry": retry})
-    await _show_table(table, tell)
+    await _show_table(table, update_tiles)
 
 
 async def _own_jobs(visit: PageVisit) -> None:
-    async def read(query: Mapping[str, str]) -> Json:
-        return await visit.api.get(OWN, **query)
-
-    async def retry(job_id: str) -> None:
-        await visit.api.post(f"{OWN}/{job_id}/retry")
-        notify_success("The job is retried.")
-        await table.refresh()
-
     table = DataTable(
         visit.query,
         [Column("Job", _own_name), *_common(visit)],
-        read,
-        on_action={"retry": retry},
+        lambda query: visit.api.get(OWN, **query),
+        on_action={"retry": lambda job_id: _retry(visit, f"{OWN}/{job_id}/retry", table)},
         sort="-createdAt",
         empty=(
             "work_history",
@@ -109,13 +97,19 @@ async def _own_jobs(visit: PageVisit) -> None:
     await _show_table(table)
 
 
-async def _show_table(table: DataTable, tell: Callable[[], Awaitable[None]] | None = None) -> None:
+async def _retry(visit: PageVisit, path: str, table: DataTable) -> None:
+    await visit.api.post(path)
+    notify_success("The job is retried.")
+    await table.refresh()
+
+
+async def _show_table(table: DataTable, update_tiles: Callable[[], Awaitable[None]] | None = None) -> None:
     table.filter("state", "State", STATES)
     await table.show()
 
     async def refresh() -> None:
-        if tell is not None:
-            await tell()
+        if update_tiles is not None:
+            await update_tiles()
         await table.show()
 
     refresh_every(REFRESH_SECONDS, refresh)
@@ -123,7 +117,7 @@ async def _show_table(table: DataTable, tell: Callable[[], Awaitable[None]] | No
 
 async def _first_state(visit: PageVisit, queue: str) -> str:
     """Start with failed jobs if there are any."""
-    found = {one["name"]: one for one in (await visit.api.get("/admin/jobs"))["items"]}
+    found = {one["name"]: one for one in await visit.api.get_items("/admin/jobs")}
     return "failed" if found[queue]["failed"] else "completed"
 
 

@@ -11,7 +11,7 @@ from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.shell import HOUSE
+from adloom.console.shell import BUYERS, EVERYBODY, HOUSE, SELLERS
 from adloom.core.actor import Role
 
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
@@ -22,13 +22,31 @@ SLOW_EVERY: Final = 5
 DAY_SECONDS: Final = 86_400
 REMEMBERED: Final = 60
 LAG_SECONDS_GOOD: Final = 10.0
-LOOK_AT: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
+# Label, hint, and who sees it.
+TILES: Final = {
+    "requests": (
+        "Requests",
+        "Requests for ads a second, of all delivery processes; the line is the last hour by minute.",
+        HOUSE,
+    ),
+    "fill": ("Fill", "The share of requests that got an ad.", HOUSE),
+    "impressions": ("Impressions", "", EVERYBODY),
+    "ctr": ("CTR", "", EVERYBODY),
+    "spend": ("Spend", "All charges, by the moment of each.", BUYERS),
+    "revenue": ("Revenue", "Charges to advertisers, without house campaigns.", SELLERS),
+    "latency": (
+        "Serve latency",
+        "From a whole request to its answer: the median of the slowest delivery process.",
+        HOUSE,
+    ),
+    "lag": ("Ledger lag", "How old the oldest event is that is not counted yet.", HOUSE),
+}
 WAYS: Final = {
     "campaign": "/console/campaigns/{id}",
     "banner": "/console/banners/{id}",
     "adAccount": "/console/reports/ads",
 }
-HOUSE_WAYS: Final = {"ledger": "/console/system", "processes": "/console/system", "jobs": "/console/jobs"}
+HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
 
 
 @page("/console", title="Overview")
@@ -93,35 +111,11 @@ class OverviewFigures:
         self._lags: deque[float | None] = deque(maxlen=REMEMBERED)
 
     def build_tiles(self) -> None:
-        house = [
-            (
-                "requests",
-                "Requests",
-                "Requests for ads a second, of all delivery processes; the line is the last hour by minute.",
-            ),
-            ("fill", "Fill", "The share of requests that got an ad."),
-        ]
-        counts = [("impressions", "Impressions", ""), ("ctr", "CTR", "")]
-        money_tiles = [
-            ("spend", "Spend", "All charges, by the moment of each."),
-            ("revenue", "Revenue", "Charges to advertisers, without house campaigns."),
-        ]
-        system = [
-            (
-                "latency",
-                "Serve latency",
-                "From a whole request to its answer: the median of the slowest delivery process.",
-            ),
-            ("lag", "Ledger lag", "How old the oldest event is that is not counted yet."),
-        ]
-        match self._visit.role:
-            case Role.ADVERTISER:
-                shown = [*counts, money_tiles[0]]
-            case Role.PUBLISHER:
-                shown = [*counts, money_tiles[1]]
-            case _:
-                shown = [*house, *counts, *money_tiles, *system]
-        self._tiles = {name: Tile(label, hint=hint) for name, label, hint in shown}
+        self._tiles = {
+            name: Tile(label, hint=hint)
+            for name, (label, hint, roles) in TILES.items()
+            if self._visit.role in roles
+        }
 
     async def build_charts(self, main: ui.element, below: ui.element) -> None:
         """Draw the charts of the span: the first in the middle, the others below."""
@@ -261,8 +255,8 @@ class AttentionList:
             if item["kind"] == "expiring":
                 rest = Markup("{} {}").format("ends", ago(item["at"], now=self._visit.now))
         elif item["kind"] in HOUSE_WAYS:
-            way = Markup(' <a href="{}">{}</a>').format(HOUSE_WAYS[item["kind"]], LOOK_AT[item["kind"]])
-            rest = Markup("{}{}").format(rest, way)
+            page_name = HOUSE_WAYS[item["kind"]]
+            rest = Markup('{} <a href="/console/{}">{}</a>').format(rest, page_name.lower(), page_name)
         return Markup('<div class="al-look is-{}"><i></i><span>{}{}</span></div>').format(
             item["level"], about, rest
         )

@@ -91,8 +91,8 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
 
 
 async def _fetch_assignments(visit: PageVisit, placement: Json) -> list[Json]:
-    answer = await visit.api.get("/admin/assignments", placementId=placement["id"], pageSize=ROWS_MAX)
-    return [row for row in answer["items"] if row["bannerId"]]
+    rows = await visit.api.get_items("/admin/assignments", placementId=placement["id"], pageSize=ROWS_MAX)
+    return [row for row in rows if row["bannerId"]]
 
 
 def _show_banners(rows: list[Json]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, OwnBids
@@ -103,14 +103,6 @@ router = APIRouter(
 )
 
 
-def _valkey(request: Request) -> Valkey:
-    return cast("Valkey", request.app.state.valkey)
-
-
-def _settings(request: Request) -> AuctionSettings:
-    return cast("AuctionSettings", request.app.state.auctions)
-
-
 @router.post("")
 async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands in
     body: AuctionBody,
@@ -118,14 +110,14 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
     scope: AdvertiserReads,
     pool: Database,
     now: Now,
-    valkey: Annotated[Valkey, Depends(_valkey)],
-    settings: Annotated[AuctionSettings, Depends(_settings)],
     at: AskedMoment = None,
 ) -> ExplainedAuction:
     """Say of every candidate why it would win an auction or not, and what it would have had to bid.
 
     An advertiser sees its own candidates; of the others, that they take part.
     """
+    valkey: Valkey = request.app.state.valkey
+    settings: AuctionSettings = request.app.state.auctions
     visitor, asked = parse_visitor(body.user_context), build_visitor_request(request)
     placement_type = body.placement_type or (DEFAULT_TYPE if body.placement is None else None)
     async with pool.acquire() as connection:

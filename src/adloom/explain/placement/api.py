@@ -6,6 +6,7 @@ from typing import Annotated
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
 
@@ -131,16 +132,10 @@ def _show(verdicts: list[CandidateVerdict], context: Context) -> Explanation:
     winners: list[UUID] = [one.banner_id for one in verdicts if one.outcome is CandidateOutcome.WON]
     return Explanation(
         candidates=[
-            ExplainedCandidate(
-                ad_id=one.banner_id,
-                **{name: getattr(one, name) for name in one.__struct_fields__ if name != "banner_id"},
-            )
-            for one in verdicts
+            ExplainedCandidate(ad_id=one.banner_id, **msgspec.structs.asdict(one)) for one in verdicts
         ],
         winner=winners[0] if winners else None,
         winners=winners,
         removed=Counter(one.removed_by for one in verdicts if one.removed_by is not None),
-        context=ExplainedContext(
-            **{name: getattr(context, name) for name in context.__struct_fields__}, hash=context_hash(context)
-        ),
+        context=ExplainedContext(hash=context_hash(context), **msgspec.structs.asdict(context)),
     )

@@ -75,16 +75,16 @@ def describe_findings(kind: AttentionKind, findings: Iterable[Finding]) -> list[
     ]
 
 
-def judge_budgets(standings: Iterable[tuple[Thing, BudgetStatus]], *, now: datetime) -> list[Attention]:
+def judge_budgets(statuses: Iterable[tuple[Thing, BudgetStatus]], *, now: datetime) -> list[Attention]:
     """Find running campaigns that have nothing left to spend, or spend too little."""
     found: list[Attention] = []
-    for thing, standing in standings:
-        if standing.remaining_today == 0:
-            is_over = standing.total_budget is not None and standing.spent_total >= standing.total_budget
+    for thing, status in statuses:
+        if status.remaining_today == 0:
+            is_over = status.total_budget is not None and status.spent_total >= status.total_budget
             when = "its total budget" if is_over else "its budget of today"
             found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, f"has spent {when}."))
-        elif standing.pace is not None and standing.pace < PACE_GOOD and _is_settled(thing, now):
-            message = f"has spent {standing.pace:.0%} of what it may have by now."
+        elif status.pace is not None and status.pace < PACE_GOOD and _is_settled(thing, now):
+            message = f"has spent {status.pace:.0%} of what it may have by now."
             found.append(_about(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
     return found
 

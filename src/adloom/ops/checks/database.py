@@ -46,8 +46,8 @@ def judge_version(number: int, name: str) -> Finding:
 async def check_clock(connection: Connection, clock: Clock) -> Finding:
     """Compare the server's clock with ours, allowing for half the round trip."""
     asked_at = clock.now()
-    told: datetime = await connection.fetchval("SELECT clock_timestamp()")
-    return judge_clock(told - (asked_at + (clock.now() - asked_at) / 2))
+    answered_at: datetime = await connection.fetchval("SELECT clock_timestamp()")
+    return judge_clock(answered_at - (asked_at + (clock.now() - asked_at) / 2))
 
 
 def judge_clock(difference: timedelta) -> Finding:

@@ -50,7 +50,7 @@ def judge_books(found: list[DayReconciliation]) -> Finding:
             f"see `adloom doctor --money --day {wrong[0]}`, and bill nobody for it before",
         )
     days = [f"{_units(one.bill)} on {one.day}" for one in found if one.charges]
-    return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged lately")
+    return ok("Money", f"the books agree: {', '.join(days)}" if days else "nothing was charged in these days")
 
 
 async def check_owner(valkey: Valkey) -> Finding:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+DATA: Final = resources.files("adloom.sample.content").joinpath("data")
 FREE_SLUG: Final = "hedgerow-yours"
 SELLER: Final = "meadow"  # The advertiser that has ad accounts elsewhere.
 NO_BANNERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
@@ -147,7 +148,11 @@ class _Catalog(msgspec.Struct, frozen=True):
 
 
 def read_data(name: str) -> bytes:
-    return resources.files("adloom.sample.content").joinpath("data", name).read_bytes()
+    return DATA.joinpath(name).read_bytes()
+
+
+def list_data(folder: str) -> list[str]:
+    return sorted(file.name for file in DATA.joinpath(folder).iterdir())
 
 
 _CATALOG: Final = msgspec.json.decode(read_data("catalog.json"), type=_Catalog)

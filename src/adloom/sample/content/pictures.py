@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.sample.content.catalog import read_data
+from adloom.sample.content.catalog import list_data, read_data
 
 FOLDER: Final = "/sample/pictures/"
 FREE_PATH: Final = f"{FOLDER}your-ad.svg"
@@ -17,25 +17,10 @@ BOX: Final = 400  # Side of the square that a subject is drawn in.
 WIDE: Final = 1.6  # From this ratio on an ad's text is beside the subject, not over it.
 TEXT_SHARE: Final = 0.45  # Share of a wide ad that its text takes.
 HILLS: Final = "hills"
-SUBJECT_NAMES: Final = (
-    "basket",
-    "blanket",
-    "books",
-    "boots",
-    "bulb",
-    "candle",
-    "chair",
-    "gift",
-    "lamp",
-    "lantern",
-    "letter",
-    "loaf",
-    "signpost",
-    "tea",
-    "teapot",
-)
 # Shapes in a box of 400 by 400, on a ground at 330.
-SUBJECTS: Final = {name: read_data(f"subjects/{name}.svg").decode() for name in SUBJECT_NAMES}
+SUBJECTS: Final = {
+    name.removesuffix(".svg"): read_data(f"subjects/{name}").decode() for name in list_data("subjects")
+}
 
 
 class Palette(msgspec.Struct, frozen=True):

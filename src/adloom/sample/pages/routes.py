@@ -16,9 +16,7 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.sample.content.catalog import BANNERS, read_data
 from adloom.sample.content.document import phone_picture_of, picture_of
 from adloom.sample.content.pictures import FOLDER, FREE_PATH, HILLS, PALETTES, SUBJECTS, Picture
-from adloom.sample.pages.magazine import magazine_pages
-from adloom.sample.pages.markup import STYLE_PATH, SamplePage
-from adloom.sample.pages.shop import shop_pages
+from adloom.sample.pages.pages import STYLE_PATH, sample_pages
 
 HTML: Final = b"text/html; charset=utf-8"
 CSS: Final = b"text/css; charset=utf-8"
@@ -30,11 +28,6 @@ GUARDED: Final = (
     b"default-src 'self'; img-src * data:; media-src *; frame-src *; base-uri 'none'; frame-ancestors 'self'",
 )
 GONE: Final = problem_answer(NotFoundError("The sample is not here. `adloom sample load` brings it back."))
-
-
-@cache
-def sample_pages() -> dict[str, SamplePage]:
-    return {page.path: page for page in (*magazine_pages(), *shop_pages())}
 
 
 def sample_routes(is_there: Callable[[], bool]) -> list[FastRoute]:

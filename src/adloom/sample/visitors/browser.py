@@ -39,29 +39,8 @@ class PageAnswer(msgspec.Struct, frozen=True):
     results: dict[str, Asked]
 
 
-class WonAd(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The ad that has won an auction."""
-
-    ad_id: str
-    campaign_id: str
-    tracking_token: str
-    impression_url: str
-    click_url: str
-
-    @property
-    def offer(self) -> SeenOffer:
-        """The same ad in the fields that a page uses."""
-        return SeenOffer(
-            id=self.ad_id,
-            campaign_id=self.campaign_id,
-            tracking_token=self.tracking_token,
-            impression_url=self.impression_url,
-            click_url=self.click_url,
-        )
-
-
 _decode_page = msgspec.json.Decoder(PageAnswer).decode
-_decode_auction = msgspec.json.Decoder(WonAd).decode
+_decode_auction = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Browser:
@@ -79,7 +58,10 @@ class Browser:
     def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         body = {"userId": str(visitor.id), "placement": slug}
         status, answer = self._sent("POST", "/api/v1/ads/serve", visitor, body)
-        return _decode_auction(answer).offer if status == HTTPStatus.OK else None
+        if status != HTTPStatus.OK:
+            return None
+        won = _decode_auction(answer)
+        return msgspec.convert({**won, "id": won["adId"]}, SeenOffer)
 
     def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None:
         self._sent("POST", "/banners/events/batch", visitor, {"events": events})

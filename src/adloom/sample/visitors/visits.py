@@ -11,11 +11,9 @@ from adloom.core.random import Chance
 from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
 from adloom.sample.content.catalog import BANNERS
 from adloom.sample.manifest import Manifest
-from adloom.sample.pages import magazine, shop
+from adloom.sample.pages.pages import SHOP, sample_pages
 from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
 
-FEED: Final = "hedgerow-feed"
-APP: Final = "hedgerow-app"
 # Probability that a slot comes into view, by its position on the page; the last holds for all below.
 SEEN: Final = (0.94, 0.7, 0.6, 0.45)
 # Probability that a banner of a slot is seen, by its position in the slot.
@@ -58,17 +56,17 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _sights() -> Iterator[tuple[VisitedPage, float]]:
-    yield VisitedPage(path=magazine.FRONT, slots=magazine.FRONT_SLOTS), 0.3
-    for article in ARTICLES:
-        slots = magazine.LONG_SLOTS if article.is_long else magazine.ARTICLE_SLOTS
-        yield VisitedPage(path=article.path, slots=slots), 0.26 / len(ARTICLES)
-    yield VisitedPage(path="/app/stories", auctioned=FEED), 0.12
-    yield VisitedPage(path="/app/posts", auctioned=APP), 0.1
-    yield VisitedPage(path=shop.FRONT, slots=shop.FRONT_SLOTS), 0.11
-    for department in DEPARTMENTS:
-        yield VisitedPage(path=department.path, slots=shop.DEPARTMENT_SLOTS), 0.06 / len(DEPARTMENTS)
-    for product in PRODUCTS:
-        yield VisitedPage(path=product.path, slots=shop.PRODUCT_SLOTS), 0.07 / len(PRODUCTS)
+    yield _page("/sample"), 0.3
+    yield from ((_page(article.path), 0.26 / len(ARTICLES)) for article in ARTICLES)
+    yield VisitedPage(path="/app/stories", auctioned="hedgerow-feed"), 0.12
+    yield VisitedPage(path="/app/posts", auctioned="hedgerow-app"), 0.1
+    yield _page(SHOP), 0.11
+    yield from ((_page(one.path), 0.06 / len(DEPARTMENTS)) for one in DEPARTMENTS)
+    yield from ((_page(product.path), 0.07 / len(PRODUCTS)) for product in PRODUCTS)
+
+
+def _page(path: str) -> VisitedPage:
+    return VisitedPage(path=path, slots=sample_pages()[path].slots)
 
 
 SIGHTS: Final = tuple(_sights())

@@ -164,6 +164,21 @@ class Form:
         self._encoders[name] = lambda value: given if value == shown else _to_utc(value, zone())
         return field
 
+    def period(
+        self, zone_name: str, first: tuple[str, str], last: tuple[str, str], *, hint: str = ""
+    ) -> None:
+        """Add fields for a time zone, and for a start and an end in it; each of these is a name and a label."""
+        zone = self.time_zone(zone_name)
+        starts = self.moment(*first, zone=lambda: zone.value, hint=hint)
+        ends = self.moment(
+            *last,
+            zone=lambda: zone.value,
+            hint=hint,
+            check=lambda value: "must be after the start" if starts.value and value <= starts.value else None,
+        )
+        # A new start can make the end right or wrong.
+        starts.on_value_change(lambda: ends.validate() if ends.value else None)
+
     def time_of_day(self, name: str, label: str) -> ui.input:
         given = self._initial.get(name)
         shown = (given or "")[:5]

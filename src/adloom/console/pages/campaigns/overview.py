@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Final
 
 from markupsafe import Markup
-from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
@@ -12,7 +11,7 @@ from adloom.console.components.banner_preview import BannerPreview, with_neighbo
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import count, percent
 from adloom.console.components.forms.fields import fetch_name
-from adloom.console.components.layout import card, div, facts, hint, html, link_button
+from adloom.console.components.layout import card, div, facts, hint, link_button, notice
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
@@ -49,11 +48,7 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
         if has_banner
         else "No banner is assigned to a placement yet, so there is nothing to show."
     )
-    with div("al-notice info").props('role="status"'):
-        ui.icon("info_outline").props('aria-hidden="true"')
-        html(
-            Markup('<div class="strong">{}</div><div>{}</div>').format("What it still needs", text),
-        ).classes("grow")
+    with notice(text, title="What it still needs"):
         if not has_banner:
             link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 

@@ -181,7 +181,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.text("description", "Description", is_long=True).props("autogrow")
             form.choice("source", "Source", strings.SOURCES, is_required=True)
         with card("When it runs"), div("stack tight"):
-            _add_date_fields(form)
+            form.period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
         with card("What it may cost"), div("stack tight"):
             form.choice("bidType", "Pays for", BID_TYPES, is_required=True)
             form.price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
@@ -195,20 +195,6 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.text("advertiserName", "Advertiser's name on the contract")
             form.text("advertiserContact", "Contact")
             form.text("contractRef", "Contract")
-
-
-def _add_date_fields(form: Form) -> None:
-    zone = form.time_zone("timezone")
-    starts = form.moment("startsAt", "Starts", zone=lambda: zone.value, hint=DATES_HINT)
-    ends = form.moment(
-        "endsAt",
-        "Ends",
-        zone=lambda: zone.value,
-        hint=DATES_HINT,
-        check=lambda value: strings.ENDS_BEFORE if starts.value and value <= starts.value else None,
-    )
-    # A new start can make the end right or wrong.
-    starts.on_value_change(lambda: ends.validate() if ends.value else None)
 
 
 def _add_links(campaign: Json) -> None:

@@ -54,21 +54,14 @@ class CampaignPlan:
             on_step(step)
 
     async def _do(self, api: ApiClient, step: str) -> Json:
-        match step:
-            case "placement":
-                return (
-                    self.placement
-                    if "id" in self.placement
-                    else await api.post("/admin/placements", self.placement)
-                )
-            case "banner":
-                return await api.post("/admin/banners", self.banner)
-            case "campaign":
-                return await api.post("/admin/campaigns", self.campaign)
-            case _:
-                return await self._join(api, step)
-
-    async def _join(self, api: ApiClient, step: str) -> Json:
+        if step == "placement":
+            return (
+                self.placement
+                if "id" in self.placement
+                else await api.post("/admin/placements", self.placement)
+            )
+        if step in {"banner", "campaign"}:
+            return await api.post(f"/admin/{step}s", self.banner if step == "banner" else self.campaign)
         campaign = f"/admin/campaigns/{self.made['campaign']['id']}"
         placement_id = self.made["placement"]["id"]
         match step:
@@ -282,7 +275,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
         refusal.clear()
         progress.clear()
         try:
-            await plan.carry_out(visit.api, tell)
+            await plan.carry_out(visit.api, show_step)
         except ProblemError as error:
             with refusal:
                 notice(
@@ -296,7 +289,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             return
         await turn(1)
 
-    def tell(step: str) -> None:
+    def show_step(step: str) -> None:
         with progress:
             html(strings.FIRST_CAMPAIGN_PARTS[step], tag="li")
 

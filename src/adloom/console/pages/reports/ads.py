@@ -117,9 +117,7 @@ async def ads(visit: PageVisit) -> None:
 
 async def _sellers(visit: PageVisit) -> list[Json]:
     """List advertisers, the first one that has ad accounts first."""
-    listed: list[Json] = (await visit.api.get("/admin/advertisers", pageSize=LISTED_MAX, sort="name"))[
-        "items"
-    ]
+    listed: list[Json] = await visit.api.get_items("/admin/advertisers", pageSize=LISTED_MAX, sort="name")
     if visit.query.get("sellerId"):
         return listed
     for one in listed[:LOOKED_AT_MAX]:

@@ -113,10 +113,10 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
 async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]:
     found: list[tuple[str, str, Mapping[str, str]]] = []
     if visit.role is not Role.PUBLISHER:
-        listed = (await visit.api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name"))["items"]
+        listed = await visit.api.get_items("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
         found.append(("campaignId", "Only the campaign", {one["id"]: one["name"] for one in listed}))
     if visit.role is not Role.ADVERTISER:
-        listed = (await visit.api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
+        listed = await visit.api.get_items("/admin/placements", pageSize=LISTED_MAX, sort="slug")
         found.append(("placementId", "Only the placement", {one["id"]: one["label"] for one in listed}))
     found.append(("country", "Only the country", {**strings.COUNTRIES, "unknown": "unknown"}))
     found.append(("device", "Only the device", {one: one for one in DEVICES}))

@@ -129,88 +129,53 @@ def list_keys(question: ReportFilters, rows: Sequence[Json]) -> list[tuple[str, 
 
 def report_chart(question: ReportFilters, rows: Sequence[Json], label: Label) -> None:
     time, other = _dimensions(question)
-    metric = question.metric
-    title = "{metric} by {dimension}".format(
-        metric=strings.METRICS[metric],
-        dimension=", ".join(FIELDS[one].lower() for one in question.by),
+    axis = time or other
+    assert axis is not None, "a report has a dimension"
+    field = FIELDS[axis]
+    moments: list[object] = sorted({row[field] for row in rows}) if time else []
+    keys = moments or _greatest(rows, field, question.metric, GREATEST_MAX)
+    Chart(
+        [label(axis, key) for key in keys],
+        _series(question, rows, field, keys, label),
+        classes="tall",
+        description=f"{strings.METRICS[question.metric]} by {', '.join(question.by)}",
     )
-    if time is None:
-        assert other is not None
-        keys = _greatest(rows, FIELDS[other], metric, GREATEST_MAX)
-        Chart(
-            [label(other, key) for key in keys],
-            _by_parts(question, rows, keys, label),
-            classes="tall",
-            description=title,
-        )
-        return
-    moments = sorted({row[FIELDS[time]] for row in rows})
-    labels = [label(time, one) for one in moments]
-    Chart(labels, _over_time(question, rows, moments, label), classes="tall", description=title)
 
 
-def _by_parts(
-    question: ReportFilters, rows: Sequence[Json], keys: Sequence[object], label: Label
+def _series(
+    question: ReportFilters, rows: Sequence[Json], field: str, keys: Sequence[object], label: Label
 ) -> list[Series]:
-    """Make the bars; a second dimension splits them into parts, except for CTR, which does not add up."""
-    metric, unit = question.metric, UNITS.get(question.metric, "number")
-    first, *more = question.by
-    if not more or metric == "ctr":
-        values = [_value([row for row in rows if row[FIELDS[first]] == key], metric) for key in keys]
-        return [Series(name=strings.METRICS[metric], values=values, kind="bar", unit=unit)]
-    field = FIELDS[more[0]]
-    parts = _greatest(rows, field, metric, PARTS_MAX)
-    return [
-        Series(
-            name=label(more[0], part),
-            values=[
-                _value([row for row in rows if (row[FIELDS[first]], row[field]) == (key, part)], metric)
-                for key in keys
-            ],
-            kind="bar",
-            unit=unit,
-            is_stacked=True,
-        )
-        for part in parts
-    ]
-
-
-def _over_time(
-    question: ReportFilters, rows: Sequence[Json], moments: Sequence[str], label: Label
-) -> list[Series]:
+    """Make lines over time or bars; another dimension splits them into parts."""
     time, other = _dimensions(question)
-    assert time is not None
-    moment_field = FIELDS[time]
     metric, unit = question.metric, UNITS.get(question.metric, "number")
-    # A share of a whole cannot be stacked.
-    is_stacked = other is not None and metric != "ctr"
+    is_stacked = metric != "ctr"  # A share of a whole cannot be stacked.
+    part = other if time else next(iter(question.by[1:]), None)
 
     def values(some: Sequence[Json]) -> list[float | None]:
-        by_moment: dict[str, list[Json]] = {}
+        by_key: dict[object, list[Json]] = {}
         for row in some:
-            by_moment.setdefault(row[moment_field], []).append(row)
-        return [_value(by_moment[one], metric) if one in by_moment else None for one in moments]
+            by_key.setdefault(row[field], []).append(row)
+        return [None if time and one not in by_key else _value(by_key.get(one, []), metric) for one in keys]
 
-    if other is None:
+    if part is None or not (time or is_stacked):
+        is_line = time is not None and len(keys) > 1
+        kind = "line" if is_line else "bar"
         return [
-            Series(name=strings.METRICS[metric], values=values(rows), unit=unit, has_area=True, kind="line")
-            if len(moments) > 1
-            else Series(name=strings.METRICS[metric], values=values(rows), unit=unit, kind="bar")
+            Series(name=strings.METRICS[metric], values=values(rows), unit=unit, kind=kind, has_area=is_line)
         ]
-    field = FIELDS[other]
-    keys = _greatest(rows, field, metric, PARTS_MAX)
+    shown = _greatest(rows, FIELDS[part], metric, PARTS_MAX)
     found = [
         Series(
-            name=label(other, key),
-            values=values([row for row in rows if row[field] == key]),
+            name=label(part, key),
+            values=values([row for row in rows if row[FIELDS[part]] == key]),
             unit=unit,
             kind="bar" if is_stacked else "line",
             is_stacked=is_stacked,
         )
-        for key in keys
+        for key in shown
     ]
-    rest = [row for row in rows if row[field] not in keys]
-    if rest and is_stacked:
+    rest = [row for row in rows if row[FIELDS[part]] not in shown]
+    if rest and is_stacked and time:
         found.append(
             Series(name="Others", values=values(rest), unit=unit, kind="bar", is_stacked=True, colour=6)
         )

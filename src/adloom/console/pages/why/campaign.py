@@ -78,7 +78,7 @@ async def show_campaign(visit: PageVisit) -> None:
 
 
 async def _chooser(api: ApiClient, campaign_id: str) -> None:
-    listed = (await api.get("/admin/campaigns", pageSize=LISTED_MAX, sort="name"))["items"]
+    listed = await api.get_items("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
     names = {one["id"]: one["name"] for one in listed}
     if campaign_id and campaign_id not in names:
         names[campaign_id] = campaign_id
@@ -150,7 +150,7 @@ def _auctions(auctions: Json) -> None:
 
 
 async def _placements(api: ApiClient, campaign_id: str) -> None:
-    links = (await api.get(f"/admin/campaigns/{campaign_id}/placements"))["items"]
+    links = await api.get_items(f"/admin/campaigns/{campaign_id}/placements")
     with card("Check a reader of one of its placements"):
         if not links:
             ui.label("It has no placements yet.").classes("quiet")

@@ -265,8 +265,8 @@ async def show_auction(visit: PageVisit, auction: Json) -> None:
             description=strings.AUCTION_FUNNEL,
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
-        told = [{**bid, "reason": explain_record(bid["removedBy"], bid["outcome"])} for bid in bids]
-        await candidate_table(visit.api, told, is_auction=True, placement_id=auction["placementId"])
+        explained = [{**bid, "reason": explain_record(bid["removedBy"], bid["outcome"])} for bid in bids]
+        await candidate_table(visit.api, explained, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
         hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
 

@@ -79,14 +79,14 @@ async def show_reader(visit: PageVisit) -> None:
 
 async def _placements(api: ApiClient) -> list[Json]:
     try:
-        return (await api.get("/admin/placements", pageSize=LISTED_MAX, sort="slug"))["items"]
+        return await api.get_items("/admin/placements", pageSize=LISTED_MAX, sort="slug")
     except ProblemError:
         return []  # An advertiser cannot list placements, but may enter a slug.
 
 
 async def _find_placement(api: ApiClient, slug: str) -> Json | None:
     try:
-        found = (await api.get("/admin/placements", search=slug, pageSize=LISTED_MAX))["items"]
+        found = await api.get_items("/admin/placements", search=slug, pageSize=LISTED_MAX)
     except ProblemError:
         return None
     return next((one for one in found if one["slug"] == slug), None)
