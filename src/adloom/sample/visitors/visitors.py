@@ -13,41 +13,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.core.random import Chance
+from adloom.sample.content.catalog import read_data
 
 T = TypeVar("T")
 
 READERS_COUNT: Final = 400
 NEW_SHARE: Final = 0.3  # Share of visits by a visitor that the page has not seen before.
-PHONE: Final = (
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
-    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
-)
-ANDROID: Final = (
-    "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 "
-    "(KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36"
-)
-TABLET: Final = (
-    "Mozilla/5.0 (iPad; CPU OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
-    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
-)
-WINDOWS: Final = (
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 "
-    "(KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
-)
-MAC: Final = (
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_5) AppleWebKit/605.1.15 "
-    "(KHTML, like Gecko) Version/17.5 Safari/605.1.15"
-)
-DEVICES: Final = ((PHONE, 0.28), (ANDROID, 0.26), (TABLET, 0.1), (WINDOWS, 0.22), (MAC, 0.14))
-COUNTRIES: Final = (
-    (("GB", "en-GB"), 0.46),
-    (("US", "en-US"), 0.17),
-    (("DE", "de-DE"), 0.12),
-    (("IE", "en-IE"), 0.09),
-    (("FR", "fr-FR"), 0.06),
-    (("NL", "nl-NL"), 0.05),
-    (("SE", "sv-SE"), 0.05),
-)
 # Relative to the mean, hour by hour; the sum is 24.
 BY_HOUR: Final = (
     *(0.35, 0.22, 0.16, 0.14, 0.18, 0.34, 0.66, 1.02, 1.18, 1.10, 1.04, 1.10),
@@ -63,6 +34,16 @@ VISITS_PER_SECOND: Final = 0.15
 BRISK: Final = timedelta(minutes=2)
 BRISK_VISITS_PER_SECOND: Final = 3.0
 WAIT_SECONDS_MAX: Final = 60.0
+
+
+class _Shares(msgspec.Struct, frozen=True):
+    devices: tuple[tuple[str, float], ...]  # User agents.
+    countries: tuple[tuple[tuple[str, str], float], ...]  # Each with its language.
+
+
+_SHARES: Final = msgspec.json.decode(read_data("visitors.json"), type=_Shares)
+DEVICES: Final = _SHARES.devices
+COUNTRIES: Final = _SHARES.countries
 
 
 class SampleVisitor(msgspec.Struct, frozen=True, kw_only=True):
