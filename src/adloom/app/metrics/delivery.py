@@ -155,7 +155,7 @@ def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
     )
     metrics.counters(
         "adloom_lease_reports",
-        "Reports about leases by what became of them; late are answers that nobody waited for.",
+        "Reports about leases by what became of them; late are answers that came after the wait.",
         "outcome",
         lambda: {
             "asked": local.asked,

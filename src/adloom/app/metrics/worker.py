@@ -150,7 +150,7 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
     )
     metrics.gauge("adloom_brain_entities", "Campaigns and advertisers in memory.", lambda: host.active)
     metrics.gauge("adloom_brain_waiting", "Messages that wait for them.", lambda: host.waiting)
-    metrics.gauge("adloom_brain_alarms", "Those who want to be woken some time.", lambda: host.alarms)
+    metrics.gauge("adloom_brain_alarms", "Actors that have set an alarm.", lambda: host.alarms)
     metrics.counter("adloom_brain_batches", "Batches of messages.", lambda: host.counts.batches)
     metrics.counter(
         "adloom_brain_fenced",
@@ -165,7 +165,9 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
         lambda: {"taken": host.counts.steps, "failed": host.counts.failed, "refused": host.counts.refused},
     )
     metrics.counter(
-        "adloom_brain_news_lost", "News that nobody could be told.", lambda: host.counts.unpublished
+        "adloom_brain_news_lost",
+        "Messages to delivery processes that could not be published.",
+        lambda: host.counts.unpublished,
     )
     metrics.counter(
         "adloom_brain_configurations",
@@ -178,7 +180,9 @@ def _register_inbox(metrics: Metrics, budget_actors: BudgetActors) -> None:
     inbox = budget_actors.inbox
     metrics.gauge("adloom_brain_sessions", "Delivery processes that are alive.", lambda: inbox.sessions)
     metrics.counter("adloom_brain_sessions_ended", "Those that are gone.", lambda: inbox.sessions_ended)
-    metrics.gauge("adloom_brain_leases", "Campaigns in which they have leases, each.", lambda: inbox.leases)
+    metrics.gauge(
+        "adloom_brain_leases", "Campaigns with leases, summed over the processes.", lambda: inbox.leases
+    )
     metrics.counters(
         "adloom_brain_letters",
         "Mail of delivery processes by what became of it.",

@@ -33,7 +33,7 @@ def div(classes: str) -> ui.element:
 
 
 def html(content: str = "", *, tag: str = "div") -> ui.html:
-    """Show HTML; whoever makes it escapes what is not ours, as `Markup` does."""
+    """Show HTML. The caller escapes every text that is not ours, as `Markup` does."""
     return ui.html(content, sanitize=False, tag=tag)
 
 

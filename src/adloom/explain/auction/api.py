@@ -60,7 +60,7 @@ class AuctionBody(Body):
 
 
 class ExplainedBid(Answer):
-    """What became of one candidate; of somebody else's an account sees the outcome alone."""
+    """What became of one candidate; of another account's, only the outcome is shown."""
 
     ad_id: Annotated[UUID | None, Field(description=NOT_YOURS)] = None
     campaign_id: UUID | None = None
@@ -77,14 +77,16 @@ class ExplainedBid(Answer):
     quality_score: float | None = None
     ecpm: Annotated[AmountShown | None, Field(description="Per thousand impressions.")] = None
     would_have_to_bid: Annotated[
-        AmountShown | None, Field(description="The lowest own bid that would have won, of who did not.")
+        AmountShown | None, Field(description="The lowest own bid that would have won; null for the winner.")
     ] = None
 
 
 class ExplainedAuction(Answer):
     """An auction that was not held: nothing is counted, held or charged."""
 
-    candidates: Annotated[list[ExplainedBid], Field(description="At most 1,000, those who took part first.")]
+    candidates: Annotated[
+        list[ExplainedBid], Field(description="At most 1,000; bids that took part come first.")
+    ]
     candidate_count: int
     removed: RemovedCounts
     winner: Annotated[UUID | None, Field(description=NOT_YOURS)]

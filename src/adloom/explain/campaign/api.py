@@ -49,7 +49,7 @@ class TakenPart(Answer):
     lost: int
     won: int
     ecpm: Annotated[float | None, Field(description="Its own on average, where it lost.")]
-    winning_ecpm: Annotated[float | None, Field(description="Of those who won there; null for accounts.")]
+    winning_ecpm: Annotated[float | None, Field(description="Of the winners there; null for accounts.")]
 
 
 class CampaignDelivery(Answer):

@@ -22,7 +22,7 @@ from adloom.schedule.schedule import find_zone
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context, context_hash
 
-OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They say who asks, not for whom.
+OWN_HEADERS = frozenset({b"authorization", b"x-api-key"})  # They belong to the caller, not to the visitor.
 
 UTC_ZONE = ZoneInfo("UTC")
 
@@ -66,10 +66,10 @@ class ExplainedCandidate(Answer):
 
 
 class Explanation(Answer):
-    """All candidates of a placement, those who come first in filling slots first."""
+    """All candidates of a placement, in the order in which they fill slots."""
 
     candidates: list[ExplainedCandidate]
-    winner: Annotated[UUID | None, Field(description="Who fills the first slot, where you may know it.")]
+    winner: Annotated[UUID | None, Field(description="The banner in the first slot, if you may see it.")]
     winners: list[UUID]
     removed: RemovedCounts
     context: ExplainedContext

@@ -1,6 +1,6 @@
 """What becomes of every candidate of a placement for one request, and what would have to change.
 
-The decision itself says who fills the slots, so an explanation cannot disagree with what is served. The
+The decision itself fills the slots, so an explanation cannot disagree with what is served. The
 steps then say, one by one, what removed the others.
 """
 
