@@ -1,4 +1,4 @@
-"""Who asks: advertisers and publishers act for an account, the others for none."""
+"""Roles: advertisers and publishers act for an account, admins and viewers for none."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.support.rows import an_id
 @pytest.mark.parametrize(
     ("role", "sees_all"), [("admin", True), ("viewer", True), ("advertiser", False), ("publisher", False)]
 )
-def test_only_admins_and_viewers_see_all(role: str, *, sees_all: bool) -> None:
+def test_only_admins_and_viewers_see_all_accounts(role: str, *, sees_all: bool) -> None:
     actor = Actor(subject="x", role=Role(role), account_id=None if sees_all else an_id(1))
 
     assert actor.sees_all is sees_all

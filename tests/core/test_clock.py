@@ -1,4 +1,4 @@
-"""Clocks tell aware UTC, and time never runs back."""
+"""Clocks return aware UTC, and time never goes back."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -22,6 +22,6 @@ def test_a_manual_clock_moves_only_by_advance() -> None:
     assert clock.now().tzinfo is UTC
 
 
-def test_a_manual_clock_refuses_to_run_back() -> None:
+def test_a_manual_clock_refuses_to_go_back() -> None:
     with pytest.raises(AssertionError):
         ManualClock(NOON).advance(timedelta(seconds=-1))

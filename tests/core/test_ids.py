@@ -1,4 +1,4 @@
-"""Identifiers: UUIDv7, later ones after earlier ones, on both ways to make them."""
+"""Identifiers are UUIDv7 and sort by age, from both ways to make them."""
 
 from uuid import UUID
 
@@ -6,15 +6,15 @@ from adloom.core.ids import SystemIds
 
 
 def test_new_ids_are_version_7_and_sort_by_age() -> None:
-    made = [SystemIds().new() for _ in range(1_000)]
+    ids = [SystemIds().new() for _ in range(1_000)]
 
-    assert {one.version for one in made} == {7}
-    assert made == sorted(made)
-    assert len(set(made)) == 1_000
+    assert {one.version for one in ids} == {7}
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 1_000
 
 
-def test_a_written_id_is_the_same_kind_of_id() -> None:
-    written = SystemIds().new_opaque()
+def test_an_opaque_id_is_a_version_7_id_too() -> None:
+    opaque = SystemIds().new_opaque()
 
-    assert UUID(str(written)).version == 7
-    assert UUID(str(written)).bytes == written.bytes
+    assert UUID(str(opaque)).version == 7
+    assert UUID(str(opaque)).bytes == opaque.bytes

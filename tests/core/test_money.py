@@ -1,4 +1,4 @@
-"""Money: conversions lose nothing, and roundings go the way they are named."""
+"""Money: conversions lose nothing, and each rounding goes in the direction of its name."""
 
 from decimal import Decimal
 
@@ -21,27 +21,27 @@ paisas = st.integers(0, 10**15)
 
 
 @given(paisas)
-def test_hundredths_come_back_as_they_were(paisa: int) -> None:
+def test_paisa_convert_to_micros_and_back_without_loss(paisa: int) -> None:
     assert paisa_from_micros(micros_from_paisa(paisa)) == paisa
 
 
 @given(amounts)
-def test_amounts_with_four_places_come_back_as_they_were(amount: Decimal) -> None:
+def test_amounts_with_four_decimals_convert_to_micros_and_back_without_loss(amount: Decimal) -> None:
     assert decimal_from_micros(micros_from_decimal(amount)) == amount
 
 
-def test_an_amount_with_more_places_is_a_mistake_of_the_edge() -> None:
+def test_an_amount_with_more_than_six_decimals_is_refused() -> None:
     with pytest.raises(AssertionError):
         micros_from_decimal(Decimal("0.0000001"))
 
 
 @given(st.integers(0, 10**12))
-def test_a_thousand_impressions_cost_at_least_their_price_and_less_than_a_thousandth_more(cpm: int) -> None:
+def test_the_cost_of_an_impression_is_rounded_up_by_less_than_a_micro(cpm: int) -> None:
     cost = impression_cost(Micros(cpm)) * IMPRESSIONS_PER_CPM
 
     assert cpm <= cost < cpm + IMPRESSIONS_PER_CPM
 
 
 @given(st.integers(0, 10**12))
-def test_what_is_shown_as_spent_was_spent_in_full(micros: int) -> None:
+def test_micros_are_rounded_down_to_paisa(micros: int) -> None:
     assert micros_from_paisa(paisa_from_micros(Micros(micros))) <= micros
