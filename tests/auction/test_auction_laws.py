@@ -1,8 +1,8 @@
 """Law 4: the winner pays at least the floor and never more than its bid, and bidding the truth is best.
 
-What exactly holds of the last. Let a bid's eCPM be `k * bid`, before it is rounded. An advertiser has
+In detail, for the last: let a bid's eCPM be `k * bid`, before it is rounded. An advertiser has
 one bid in the auction, and a value `v` of what it bids for; it gains `v - charge` where it wins, else
-nothing. Whoever bids something else than `v`
+nothing. An advertiser that bids something other than `v`
  - above it gains no more than with `v` and one micro of the bid and one of the eCPM: their roundings;
  - below it gains no more than that and a cent of the eCPM, and the cent only where it comes closer
    to the second bid than a cent, since a winner never pays more than its own bid (a price of "second and a
@@ -46,8 +46,8 @@ def bids(draw: st.DrawFn, *, advertisers: st.SearchStrategy[int | None] = PAYERS
 
 
 MARKETS = st.lists(bids(), max_size=8, unique_by=lambda bid: bid.seniority)
-# Its own placement, so that no bid is the same; its own advertiser, so that it has one bid.
-SOMEBODY = bids(advertisers=st.just(99)).map(lambda bid: msgspec.structs.replace(bid, placement_key=9))
+# On a placement of its own, so that no other bid is equal; of an advertiser of its own, so that it has one bid.
+TRUTHFUL_BIDS = bids(advertisers=st.just(99)).map(lambda bid: msgspec.structs.replace(bid, placement_key=9))
 
 
 def gain(bid: Bid, market: list[Bid], *, value: int) -> tuple[int, AuctionResult]:
@@ -63,7 +63,7 @@ def factor(bid: Bid) -> tuple[int, int]:
 
 
 @given(MARKETS, st.sampled_from(OwnBids))
-def test_the_winner_pays_between_the_floor_and_its_own(market: list[Bid], own_bids: OwnBids) -> None:
+def test_the_winner_pays_between_the_floor_and_its_own_bid(market: list[Bid], own_bids: OwnBids) -> None:
     result = run_auction(market, own_bids=own_bids)
 
     winner = result.winner
@@ -86,7 +86,7 @@ def test_the_order_of_bids_does_not_matter(market: list[Bid], own_bids: OwnBids,
 
 
 @given(MARKETS)
-def test_own_bids_that_count_never_lower_a_price(market: list[Bid]) -> None:
+def test_counting_an_advertisers_own_bids_never_lowers_the_price(market: list[Bid]) -> None:
     ignoring, counting = run_auction(market), run_auction(market, own_bids=OwnBids.COUNT)
 
     assert ignoring.winner == counting.winner
@@ -94,7 +94,7 @@ def test_own_bids_that_count_never_lower_a_price(market: list[Bid]) -> None:
 
 
 @given(MARKETS)
-def test_what_a_loser_would_have_had_to_bid_wins_and_nothing_less_does(market: list[Bid]) -> None:
+def test_the_bid_that_a_loser_needed_is_the_lowest_that_wins(market: list[Bid]) -> None:
     for placed in run_auction(market).placed:
         if placed.outcome is BidOutcome.WON:
             continue
@@ -109,7 +109,7 @@ def test_what_a_loser_would_have_had_to_bid_wins_and_nothing_less_does(market: l
         assert run_auction([*others, losing]).winner is not losing
 
 
-@given(SOMEBODY, MARKETS, st.integers(1, 10**9) | st.integers(1, 30))
+@given(TRUTHFUL_BIDS, MARKETS, st.integers(1, 10**9) | st.integers(1, 30))
 def test_over_bidding_never_pays(truth: Bid, market: list[Bid], more: int) -> None:
     lie = msgspec.structs.replace(truth, bid=Micros(truth.bid + more))
 
@@ -121,7 +121,7 @@ def test_over_bidding_never_pays(truth: Bid, market: list[Bid], more: int) -> No
     assert (by_lie - by_truth) * k <= k + scale
 
 
-@given(SOMEBODY, MARKETS, st.integers(1, 10**9) | st.floats(0, 0.02))
+@given(TRUTHFUL_BIDS, MARKETS, st.integers(1, 10**9) | st.floats(0, 0.02))
 def test_under_bidding_never_pays(truth: Bid, market: list[Bid], less: float) -> None:
     lower = truth.bid - less if isinstance(less, int) else int(truth.bid * (1 - less))
     lie = msgspec.structs.replace(truth, bid=Micros(max(1, lower)))

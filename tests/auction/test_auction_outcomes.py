@@ -1,4 +1,4 @@
-"""What a second-price auction with a floor comes to, by hand."""
+"""Results of second-price auctions with a floor, computed by hand."""
 
 import time
 from decimal import Decimal
@@ -38,12 +38,12 @@ def bids_of(*amounts: str, floor: str = "0") -> list[Bid]:
     return [a_bid(amount, number=number, floor=floor) for number, amount in enumerate(amounts, 1)]
 
 
-def two_of_one(*, and_another: bool) -> list[Bid]:
+def two_bids_of_one_advertiser(*, with_a_rival: bool) -> list[Bid]:
     own = [
         a_bid("7", number=1, advertiser_key=9, floor="2"),
         a_bid("6", number=2, advertiser_key=9, floor="2"),
     ]
-    return [*own, a_bid("4", number=3, advertiser_key=8, floor="2")] if and_another else own
+    return [*own, a_bid("4", number=3, advertiser_key=8, floor="2")] if with_a_rival else own
 
 
 # 0.50 a click at a CTR of 2 % is 10.00 a thousand impressions, as a video 11.00.
@@ -63,11 +63,25 @@ CASES = [
     Case("second and a cent is the winner's own", bids_of("6", "6.01"), 2, "6.01", "6.01"),
     Case("no floor and one bid", bids_of("7"), 1, "0.01", "0.01"),
     Case("no floor and one bid under a cent", bids_of("0.004"), 1, "0.004", "0.004"),
-    Case("one advertiser twice, alone", two_of_one(and_another=False), 1, "2", "2"),
-    Case("one advertiser twice, alone, counted", two_of_one(and_another=False), 1, "6.01", "6.01", COUNT),
-    Case("one advertiser twice, and another", two_of_one(and_another=True), 1, "4.01", "4.01"),
+    Case("one advertiser twice, alone", two_bids_of_one_advertiser(with_a_rival=False), 1, "2", "2"),
     Case(
-        "one advertiser twice, and another, counted", two_of_one(and_another=True), 1, "6.01", "6.01", COUNT
+        "one advertiser twice, alone, counted",
+        two_bids_of_one_advertiser(with_a_rival=False),
+        1,
+        "6.01",
+        "6.01",
+        COUNT,
+    ),
+    Case(
+        "one advertiser twice, and another", two_bids_of_one_advertiser(with_a_rival=True), 1, "4.01", "4.01"
+    ),
+    Case(
+        "one advertiser twice, and another, counted",
+        two_bids_of_one_advertiser(with_a_rival=True),
+        1,
+        "6.01",
+        "6.01",
+        COUNT,
     ),
     Case("CPC over CPM", [a_bid("9"), PER_CLICK], 2, "9.01", "0.409545"),
     Case("CPM over CPC", [a_bid("12", quality=UNKNOWN_FORMAT), PER_CLICK], 1, "11.01", "11.589474"),
@@ -97,7 +111,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_an_auction_comes_to(case: Case) -> None:
+def test_an_auction_has_this_winner_and_this_price(case: Case) -> None:
     result = run_auction(case.bids, own_bids=case.own_bids)
 
     assert (result.winner and result.winner.campaign_key) == case.wins
@@ -115,19 +129,19 @@ def test_every_bid_has_an_outcome() -> None:
     ]
 
 
-def test_a_lost_bid_knows_what_would_have_won() -> None:
+def test_a_lost_bid_names_the_bid_that_would_have_won() -> None:
     older, younger = a_bid("6", number=1), a_bid("6", number=3)
     per_click = a_bid("0.30", number=4, bid_type=BidType.CPC)
 
     placed = run_auction([older, a_bid("8", number=2), younger, per_click]).placed
 
-    told = {one.bid.campaign_key: one.would_have_to_bid for one in placed}
-    # The older would win the tie, the younger would not; 0.40 a click is 8.00 a thousand impressions,
+    needed = {one.bid.campaign_key: one.would_have_to_bid for one in placed}
+    # The older bid would win the tie, the younger would not; 0.40 a click is 8.00 a thousand impressions,
     # and half a micro more than that rounds up.
-    assert told == {1: units("8"), 2: None, 3: units("8") + 1, 4: units("0.40") + 1}
+    assert needed == {1: units("8"), 2: None, 3: units("8") + 1, 4: units("0.40") + 1}
 
 
-def test_a_bid_under_the_floor_would_have_needed_the_floor() -> None:
+def test_a_bid_under_the_floor_needs_the_floor_to_win() -> None:
     placed = run_auction(
         [a_bid("4", floor="5"), a_bid("0.10", number=2, floor="5", bid_type=BidType.CPC)]
     ).placed
@@ -135,14 +149,14 @@ def test_a_bid_under_the_floor_would_have_needed_the_floor() -> None:
     assert [one.would_have_to_bid for one in placed] == [units("5"), units("0.25")]
 
 
-def test_an_auction_without_bids_over_the_floor_takes_no_longer() -> None:
+def test_an_auction_without_a_winner_takes_about_as_long_as_one_with_a_winner() -> None:
     under = [a_bid("4", number=number, floor="5") for number in range(1, 1_001)]
 
-    # To compare everybody with everybody took a hundred times as long.
+    # Comparing every bid with every other took a hundred times as long.
     assert seconds_of(under) < 10 * seconds_of([*under, a_bid("6")])
 
 
-def test_an_ad_without_clicks_cannot_win_with_any_bid() -> None:
+def test_a_cpc_bid_on_an_ad_with_a_ctr_of_zero_cannot_win() -> None:
     (placed,) = run_auction([a_bid("4", ctr=0, bid_type=BidType.CPC)]).placed
 
     assert (placed.outcome, placed.would_have_to_bid) == (BidOutcome.UNDER_FLOOR, None)

@@ -1,4 +1,4 @@
-"""Rounding is half up, once, at the end."""
+"""eCPM, charge and lowest bid: rounded half up, once, at the end."""
 
 import pytest
 
@@ -20,21 +20,21 @@ from adloom.core.money import Micros
         (BidType.CPC, 1, 500_000, 10_000, 1),
     ],
 )
-def test_an_ecpm_is(bid_type: BidType, bid: int, ctr: int, quality: int, ecpm: int) -> None:
+def test_an_ecpm_is_rounded_half_up(bid_type: BidType, bid: int, ctr: int, quality: int, ecpm: int) -> None:
     assert ecpm_of(bid_type, worth_of(Micros(bid), Quality(quality)), Ctr(ctr)) == ecpm
 
 
 @pytest.mark.parametrize(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
-def test_a_charge_is_in_what_was_bid(final: int, charge: int) -> None:
+def test_a_charge_is_the_bid_reduced_to_the_final_price(final: int, charge: int) -> None:
     assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
 
 
-def test_no_bid_reaches_an_ecpm_without_clicks() -> None:
+def test_no_cpc_bid_reaches_an_ecpm_at_a_ctr_of_zero() -> None:
     assert lowest_bid(BidType.CPC, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) is None
     assert lowest_bid(BidType.CPM, Micros(1), ctr=Ctr(0), quality=Quality(10_000)) == 1
 
 
-def test_bids_are_shown_per_thousand_clicks() -> None:
+def test_a_bid_is_shown_as_a_price_per_thousand_clicks() -> None:
     two_per_cent = Ctr(CTR_ONE // 50)
 
     assert price_thousand_clicks(BidType.CPC, Micros(500_000), two_per_cent) == 500_000_000

@@ -1,4 +1,4 @@
-"""The policy `learned`: what it predicts, what it promises, and how it is written down."""
+"""The scoring policy `learned`: its predictions, its upper bounds, and how a model is encoded."""
 
 from array import array
 from typing import Any
@@ -31,7 +31,7 @@ class SomeAd(msgspec.Struct, frozen=True):
 
 
 def weights(**of: float) -> "array[float]":
-    """Weights by the names of features, with `_` for a blank."""
+    """Return the weights of features by name, with `_` for a blank."""
     made = array("f", bytes(SLOTS * 4))
     for name, weight in of.items():
         made[hash_slot(name.replace("_", " "))] = weight
@@ -55,14 +55,14 @@ ads = st.builds(SomeAd, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 
 
 @given(signals, ads)
-def test_a_model_that_has_learned_nothing_is_the_heuristic(request: Signals, ad: SomeAd) -> None:
+def test_a_model_without_weights_predicts_as_the_heuristic_does(request: Signals, ad: SomeAd) -> None:
     heuristic = Heuristic().build_scorer(request).predict_ctr(ad)
 
     assert LearnedScoring(a_model(highest=0.0)).build_scorer(request).predict_ctr(ad) == heuristic
     assert LearnedScoring().build_scorer(request).predict_ctr(ad) == heuristic
 
 
-def test_without_a_model_every_ad_has_the_same_ctr_and_the_version_is_none() -> None:
+def test_without_a_model_every_ad_has_the_same_ctr_and_the_version_is_zero() -> None:
     policy = LearnedScoring()
 
     assert policy.version == 0
@@ -95,7 +95,7 @@ def test_every_feature_changes_the_odds(feature: str) -> None:
     assert policy.build_scorer(request).predict_ctr(SomeAd()) == pytest.approx(CTR_ONE * 4 / 102, rel=1e-6)
 
 
-def test_calibration_is_a_factor_of_every_ctr() -> None:
+def test_every_ctr_is_multiplied_by_the_calibration() -> None:
     request = Signals(placement_type="feed")
 
     assert (
@@ -103,7 +103,7 @@ def test_calibration_is_a_factor_of_every_ctr() -> None:
     )
 
 
-def test_no_ctr_is_nothing_and_none_is_more_than_certain() -> None:
+def test_a_ctr_is_above_zero_and_at_most_one() -> None:
     request = Signals(placement_type="feed")
     hopeless = LearnedScoring(a_model(weights=weights(banner_2=-1_000.0)))
     certain = LearnedScoring(a_model(weights=weights(banner_2=1_000.0), highest=1_000.0, calibration=2.0))
@@ -112,7 +112,7 @@ def test_no_ctr_is_nothing_and_none_is_more_than_certain() -> None:
     assert certain.build_scorer(request).predict_ctr(SomeAd()) == CTR_ONE
 
 
-def test_a_prediction_beyond_what_ads_have_had_is_cut_at_the_bound() -> None:
+def test_a_prediction_above_the_bound_is_cut_to_the_bound() -> None:
     scorer = LearnedScoring(a_model(weights=weights(banner_2=5.0), highest=0.5)).build_scorer(
         Signals(placement_type="feed")
     )
@@ -148,14 +148,14 @@ def test_no_ad_exceeds_the_bound(
 
 
 @given(st.integers(1, CTR_ONE))
-def test_bounds_are_few_and_close(ctr: int) -> None:
+def test_a_bound_is_at_most_26_per_cent_above_the_ctr(ctr: int) -> None:
     bound = round_up_to_bound(learned.Ctr(ctr))
 
     assert ctr <= bound
     assert bound <= max(ctr * 1.26, 2_000)
 
 
-def test_what_is_forgotten_is_predicted_again() -> None:
+def test_an_evicted_scorer_predicts_the_same_when_it_is_built_again() -> None:
     policy = LearnedScoring(a_model(weights=weights(banner_2=0.3)))
     request = Signals(placement_type="feed")
     first = policy.build_scorer(request).predict_ctr(SomeAd())
@@ -165,7 +165,7 @@ def test_what_is_forgotten_is_predicted_again() -> None:
     assert policy.build_scorer(request).predict_ctr(SomeAd()) == first
 
 
-def test_what_a_kept_scorer_caches_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_caches_of_kept_scorers_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learned, "CACHED_MAX", 50)
     policy = LearnedScoring(a_model())
     kept = [policy.build_scorer(Signals(placement_type="feed", segment=f"{number}")) for number in range(20)]
@@ -173,9 +173,9 @@ def test_what_a_kept_scorer_caches_is_bounded_too(monkeypatch: pytest.MonkeyPatc
         for scorer in kept:
             scorer.predict_ctr(SomeAd(banner_key=banner))
 
-    remembered = sum(len(scorer.cross_factors) for scorer in kept if isinstance(scorer, LearnedScorer))
+    cached = sum(len(scorer.cross_factors) for scorer in kept if isinstance(scorer, LearnedScorer))
 
-    assert remembered <= 50
+    assert cached <= 50
 
 
 def test_the_factor_of_a_kind_of_visitor_is_bounded() -> None:
@@ -206,14 +206,14 @@ def test_frequent_kinds_of_visitors_are_found_once() -> None:
     assert policy.kinds == [kind]
 
 
-def test_a_model_of_a_learner_that_did_not_tell_of_kinds_is_read() -> None:
-    told = msgspec.msgpack.decode(encode_model(a_model(crossing=0.5)))
+def test_a_model_that_was_encoded_without_a_crossing_is_decoded() -> None:
+    fields_of_a_model = msgspec.msgpack.decode(encode_model(a_model(crossing=0.5)))
 
-    assert decode_model(msgspec.msgpack.encode(told)).crossing == 0.5
-    assert decode_model(msgspec.msgpack.encode(told[:-1])).crossing == LOGIT_MAX
+    assert decode_model(msgspec.msgpack.encode(fields_of_a_model)).crossing == 0.5
+    assert decode_model(msgspec.msgpack.encode(fields_of_a_model[:-1])).crossing == LOGIT_MAX
 
 
-def test_a_model_is_read_as_it_was_written() -> None:
+def test_a_model_is_decoded_as_it_was_encoded() -> None:
     written = a_model(
         weights=weights(banner_2=0.25), crossing=0.75, calibration=1.5, examples=12, learned_at=1e9
     )
@@ -221,7 +221,7 @@ def test_a_model_is_read_as_it_was_written() -> None:
     assert decode_model(encode_model(written)) == written
 
 
-def test_places_without_weights_take_no_room() -> None:
+def test_slots_without_weights_take_few_bytes() -> None:
     assert len(encode_model(a_model())) < 6_000
 
 
@@ -229,10 +229,10 @@ def test_places_without_weights_take_no_room() -> None:
     "blob",
     [b"", b"nonsense", encode_model(a_model())[:-10], msgspec.msgpack.encode([9, 1, 0.0, 1.0, 0, 0.0, b""])],
 )
-def test_what_is_no_model_is_refused(blob: bytes) -> None:
+def test_bytes_that_are_not_a_model_are_refused(blob: bytes) -> None:
     with pytest.raises(UnreadableModelError):
         decode_model(blob)
 
 
-def test_features_have_the_same_places_for_ever() -> None:
+def test_the_slot_of_a_feature_never_changes() -> None:
     assert [hash_slot(feature) for feature in ("all", "banner 2", "hour 9")] == [71_884, 180_642, 174_930]

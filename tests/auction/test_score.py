@@ -1,4 +1,4 @@
-"""The heuristic: a base by the type of the placement, boosts that multiply, a quality by format."""
+"""The heuristic: a base CTR by placement type, boosts that multiply it, and a quality by format."""
 
 from typing import Any
 
@@ -30,7 +30,9 @@ class AnAd:
         ("banner", {"segment": "high-intent", "last_purchase_days": 3}, 16_500_000),
     ],
 )
-def test_the_heuristic_predicts(placement_type: str, signals: dict[str, Any], ctr: int) -> None:
+def test_the_heuristic_multiplies_the_base_ctr_by_boosts(
+    placement_type: str, signals: dict[str, Any], ctr: int
+) -> None:
     scorer = Heuristic().build_scorer(Signals(placement_type=placement_type, **signals))
 
     assert scorer.is_uniform
@@ -40,7 +42,7 @@ def test_the_heuristic_predicts(placement_type: str, signals: dict[str, Any], ct
 @pytest.mark.parametrize(
     ("ad_format", "quality"), [("single_image", 10_000), ("video", 11_000), ("x", 9_500)]
 )
-def test_quality_goes_by_format(ad_format: str, quality: int) -> None:
+def test_quality_depends_on_the_format(ad_format: str, quality: int) -> None:
     assert rate_quality(ad_format) == quality
 
 

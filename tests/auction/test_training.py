@@ -1,4 +1,4 @@
-"""Learning from examples."""
+"""The learner of CTR models: training, calibration and encoding."""
 
 import msgspec
 import pytest
@@ -14,16 +14,16 @@ from tests.auction.test_learned_scoring import SomeAd
 FEED = Signals(placement_type="feed", device="mobile", country="FR", hour=9)
 
 
-def taught(
-    learner: Learner, count: int, *, clicked_every: int, banner: int = 2, seen: Signals = FEED
+def train(
+    learner: Learner, count: int, *, clicked_every: int, banner: int = 2, signals: Signals = FEED
 ) -> Learner:
     for number in range(count):
-        learner.learn(Example(1, banner, 3, seen, is_clicked=number % clicked_every == 0))
+        learner.learn(Example(1, banner, 3, signals, is_clicked=number % clicked_every == 0))
     return learner
 
 
-def ctr(learner: Learner, banner: int = 2, seen: Signals = FEED) -> float:
-    scorer = LearnedScoring(learner.build_model(version=1, at=0.0)).build_scorer(seen)
+def ctr(learner: Learner, banner: int = 2, signals: Signals = FEED) -> float:
+    scorer = LearnedScoring(learner.build_model(version=1, at=0.0)).build_scorer(signals)
     return scorer.predict_ctr(SomeAd(banner_key=banner)) / CTR_ONE
 
 
@@ -31,15 +31,15 @@ def test_a_learner_without_examples_predicts_as_the_heuristic_does() -> None:
     assert ctr(Learner()) == 0.02
 
 
-def test_what_is_clicked_more_than_expected_is_expected_to_be_clicked_more() -> None:
-    learner = taught(Learner(), 4_000, clicked_every=10)
+def test_the_predicted_ctr_approaches_the_observed_one() -> None:
+    learner = train(Learner(), 4_000, clicked_every=10)
 
     assert ctr(learner) == pytest.approx(0.1, rel=0.15)
     assert learner.loss < learner.heuristic_loss
 
 
-def test_an_ad_that_was_not_seen_gets_what_others_have_in_common() -> None:
-    learner = taught(Learner(), 4_000, clicked_every=10)
+def test_an_ad_without_examples_is_predicted_from_shared_features() -> None:
+    learner = train(Learner(), 4_000, clicked_every=10)
 
     assert 0.02 < ctr(learner, banner=9) < ctr(learner)
 
@@ -53,7 +53,7 @@ def test_an_ad_that_was_not_seen_gets_what_others_have_in_common() -> None:
         (0.0, 10_000.0, CALIBRATION_MIN),
     ],
 )
-def test_the_calibration_is_clicks_to_predicted_clicks_within_bounds(
+def test_the_calibration_is_the_bounded_ratio_of_clicks_to_predicted_clicks(
     observed: float, expected: float, ratio: float
 ) -> None:
     learner = Learner()
@@ -62,30 +62,30 @@ def test_the_calibration_is_clicks_to_predicted_clicks_within_bounds(
     assert learner.calibration == ratio
 
 
-def test_what_was_learned_gives_way_to_what_follows() -> None:
-    learner = taught(Learner(), 6_000, clicked_every=10)
-    taught(learner, 12_000, clicked_every=100)
+def test_newer_examples_outweigh_older_ones() -> None:
+    learner = train(Learner(), 6_000, clicked_every=10)
+    train(learner, 12_000, clicked_every=100)
 
     assert ctr(learner) < 0.03
 
 
-def test_a_learner_that_is_read_goes_on_as_the_one_that_was_written() -> None:
-    first = taught(Learner(), 500, clicked_every=7)
+def test_a_decoded_learner_learns_exactly_as_the_original() -> None:
+    first = train(Learner(), 500, clicked_every=7)
     second = Learner.decode(first.encode())
 
-    taught(first, 300, clicked_every=9, banner=4)
-    taught(second, 300, clicked_every=9, banner=4)
+    train(first, 300, clicked_every=9, banner=4)
+    train(second, 300, clicked_every=9, banner=4)
 
     assert second.encode() == first.encode()
     assert second.build_model(version=1, at=0.0) == first.build_model(version=1, at=0.0)
 
 
-def test_a_model_does_not_change_with_its_learner() -> None:
-    learner = taught(Learner(), 50, clicked_every=5)
+def test_a_model_does_not_change_when_its_learner_learns_more() -> None:
+    learner = train(Learner(), 50, clicked_every=5)
     model = learner.build_model(version=1, at=0.0)
     before = model.weights.tobytes()
 
-    taught(learner, 50, clicked_every=2)
+    train(learner, 50, clicked_every=2)
 
     assert model.weights.tobytes() == before
 
@@ -93,10 +93,10 @@ def test_a_model_does_not_change_with_its_learner() -> None:
 @pytest.mark.parametrize(
     "state", [b"", b"nonsense", Learner().encode()[:-5], msgspec.msgpack.encode([9, {}, b"", b""])]
 )
-def test_a_state_that_is_not_ours_is_refused(state: bytes) -> None:
+def test_an_unreadable_learner_state_is_refused(state: bytes) -> None:
     with pytest.raises(UnreadableLearnerError):
         Learner.decode(state)
 
 
-def test_a_certain_prediction_that_is_wrong_is_a_finite_loss() -> None:
+def test_a_prediction_of_certainty_that_is_wrong_has_a_finite_loss() -> None:
     assert training.log_loss(1.0, is_clicked=False) < 25
