@@ -1,4 +1,4 @@
-"""The day of a budget: from midnight to midnight in its account's zone, whatever clocks do."""
+"""A budget day lasts from midnight to midnight in its account's time zone, also when clocks change."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adloom.schedule.budget_day import build_budget_day, find_budget_day
 from tests.schedule.builders import NOON
 
-# Ordinary ones, ones that change at midnight, after it, by half an hour, and one that left out a day.
+# Ordinary zones; zones that change at midnight, after it, or by half an hour; a zone that skipped a day.
 ZONES = (
     "UTC",
     "Europe/Berlin",
@@ -40,29 +40,29 @@ zones = st.sampled_from(ZONES)
         ("America/Sao_Paulo", date(2018, 11, 4), 23),  # There is no midnight.
         ("America/Sao_Paulo", date(2018, 2, 17), 25),  # The hour before midnight comes twice.
         ("Australia/Lord_Howe", date(2026, 10, 4), 23.5),
-        ("Pacific/Apia", date(2011, 12, 30), 0),  # It was left out.
+        ("Pacific/Apia", date(2011, 12, 30), 0),  # The zone skipped this day.
     ],
 )
-def test_a_day_is_as_long_as_clocks_make_it(zone: str, day: date, hours: float) -> None:
+def test_a_day_is_shorter_or_longer_when_clocks_change(zone: str, day: date, hours: float) -> None:
     found = build_budget_day(day, zone)
 
     assert found.ends_at - found.starts_at == timedelta(hours=hours)
     assert found.length_micros == hours * 3_600_000_000
 
 
-def test_a_day_without_midnight_begins_when_the_clock_goes_on() -> None:
+def test_a_day_without_midnight_begins_after_the_skipped_hour() -> None:
     day = build_budget_day(date(2018, 11, 4), "America/Sao_Paulo")
 
     assert day.starts_at == datetime(2018, 11, 4, 3, tzinfo=UTC)
     assert day.starts_at.astimezone(ZoneInfo("America/Sao_Paulo")).hour == 1
 
 
-def test_a_clock_put_back_over_midnight_does_not_bring_yesterday_back() -> None:
+def test_a_clock_that_is_set_back_over_midnight_does_not_return_to_yesterday() -> None:
     first_midnight = datetime(2006, 10, 29, 2, 30, tzinfo=UTC)
-    put_back = first_midnight + timedelta(minutes=2)
-    assert put_back.astimezone(ZoneInfo("America/St_Johns")).date() == date(2006, 10, 28)
+    set_back = first_midnight + timedelta(minutes=2)
+    assert set_back.astimezone(ZoneInfo("America/St_Johns")).date() == date(2006, 10, 28)
 
-    assert find_budget_day(put_back, "America/St_Johns").day == date(2006, 10, 29)
+    assert find_budget_day(set_back, "America/St_Johns").day == date(2006, 10, 29)
 
 
 @given(moments, zones)
@@ -86,7 +86,7 @@ def test_days_follow_each_other_without_gaps(now: datetime, zone: str) -> None:
     assert find_budget_day(day.ends_at, zone).starts_at == day.ends_at
 
 
-def test_no_more_than_all_of_a_day_and_no_less_than_none_has_passed() -> None:
+def test_the_elapsed_time_is_between_zero_and_the_length_of_the_day() -> None:
     day = find_budget_day(NOON, "UTC")
 
     assert day.elapsed_micros(day.starts_at - timedelta(hours=1)) == 0
@@ -94,5 +94,5 @@ def test_no_more_than_all_of_a_day_and_no_less_than_none_has_passed() -> None:
     assert day.elapsed_micros(day.ends_at + timedelta(hours=1)) == day.length_micros
 
 
-def test_a_zone_that_is_gone_is_utc() -> None:
+def test_an_unknown_zone_counts_as_utc() -> None:
     assert find_budget_day(NOON, "Atlantis/Capital") == find_budget_day(NOON, "UTC")

@@ -1,4 +1,4 @@
-"""The line under which spend stays: `daily budget * min(1, max(1/24, 1.2 * elapsed share of the day))`."""
+"""The allowance under which spend stays: `daily budget * min(1, max(1/24, 1.2 * elapsed share of the day))`."""
 
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -44,19 +44,21 @@ def at(hours: float, day: BudgetDay = TODAY) -> datetime:
         (23, 24_000),
     ],
 )
-def test_a_smooth_budget_is_a_fifth_ahead_of_the_clock(hours: float, spendable: int) -> None:
+def test_a_smooth_allowance_is_a_fifth_ahead_of_the_clock(hours: float, spendable: int) -> None:
     assert smooth(at(hours), 24_000) == spendable
 
 
 @pytest.mark.parametrize(("day", "hours"), [(DAYS[1], 23), (DAYS[2], 25), (DAYS[3], 23)])
-def test_the_share_of_a_day_is_of_that_day(day: BudgetDay, hours: int) -> None:
+def test_the_elapsed_share_uses_the_length_of_that_day(day: BudgetDay, hours: int) -> None:
     assert smooth(at(hours / 2, day), 1_000_000, day) == 600_000
     assert smooth(at(hours / 1.2, day), 1_000_000, day) == 1_000_000
     assert smooth(at(hours / 1.2 - 0.001, day), 1_000_000, day) < 1_000_000
 
 
 @given(budgets, st.integers(0, 25 * 3_600_000_000), st.sampled_from(DAYS))
-def test_the_line_is_exactly_the_formula_rounded_down(budget: Micros, micros: int, day: BudgetDay) -> None:
+def test_the_allowance_is_exactly_the_formula_rounded_down(
+    budget: Micros, micros: int, day: BudgetDay
+) -> None:
     now = day.starts_at + timedelta(microseconds=micros)
     share = Fraction(min(micros, day.length_micros), day.length_micros)
 
@@ -66,16 +68,16 @@ def test_the_line_is_exactly_the_formula_rounded_down(budget: Micros, micros: in
 
 
 @given(budgets, st.integers(0, 90_000), st.integers(0, 90_000))
-def test_the_line_never_falls(budget: Micros, earlier: int, later: int) -> None:
+def test_the_allowance_never_falls(budget: Micros, earlier: int, later: int) -> None:
     first, second = sorted((earlier, later))
 
-    line = smooth(TODAY.starts_at + timedelta(seconds=first), budget)
+    allowance = smooth(TODAY.starts_at + timedelta(seconds=first), budget)
 
-    assert 0 <= line <= smooth(TODAY.starts_at + timedelta(seconds=second), budget) <= budget
+    assert 0 <= allowance <= smooth(TODAY.starts_at + timedelta(seconds=second), budget) <= budget
 
 
 @given(budgets)
-def test_an_accelerated_budget_may_be_spent_at_once(budget: Micros) -> None:
+def test_an_accelerated_budget_may_be_spent_from_the_start_of_the_day(budget: Micros) -> None:
     assert (
         compute_allowance(
             TODAY.starts_at, strategy=PacingStrategy.ACCELERATED, daily_budget=budget, day=TODAY
@@ -84,12 +86,12 @@ def test_an_accelerated_budget_may_be_spent_at_once(budget: Micros) -> None:
     )
 
 
-def test_a_clock_before_the_day_and_one_after_it_are_at_its_ends() -> None:
+def test_a_time_outside_the_day_counts_as_its_start_or_its_end() -> None:
     assert smooth(TODAY.starts_at - timedelta(hours=5), 24_000) == 1_000
     assert smooth(TODAY.ends_at + timedelta(hours=5), 24_000) == 24_000
 
 
-def test_a_day_that_was_left_out_is_over() -> None:
+def test_a_day_that_the_zone_skips_is_over_when_it_begins() -> None:
     day = build_budget_day(date(2011, 12, 30), "Pacific/Apia")
 
     assert smooth(datetime(2011, 12, 30, 10, tzinfo=UTC), 24_000, day) == 24_000

@@ -1,4 +1,4 @@
-"""The days that a rule names, one day at a time, against dateutil, which walks from the start."""
+"""Recurring days, computed one day at a time, compared with dateutil, which walks from the start."""
 
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +23,7 @@ def days_of(text: str, *, timezone: str = "UTC", anchor: datetime | None = ANCHO
     return days
 
 
-def named(text: str, first: date, count: int, *, timezone: str = "UTC") -> list[date]:
+def days_named_by(text: str, first: date, count: int, *, timezone: str = "UTC") -> list[date]:
     days = days_of(text, timezone=timezone)
     range_ = [first + timedelta(days=number) for number in range(count)]
     return [day for day in range_ if days.hours_on(day)]
@@ -55,8 +55,8 @@ def november(*days: int) -> list[date]:
         ("FREQ=YEARLY;BYYEARDAY=-32", [30]),
     ],
 )
-def test_a_rule_names_days(text: str, days: list[int]) -> None:
-    assert named(text, date(2026, 11, 1), 30) == november(*days)
+def test_a_rule_names_these_days_of_november(text: str, days: list[int]) -> None:
+    assert days_named_by(text, date(2026, 11, 1), 30) == november(*days)
 
 
 def test_a_rule_with_byhour_names_hours() -> None:
@@ -70,14 +70,14 @@ def test_a_rule_without_byhour_names_whole_days() -> None:
     assert days_of("FREQ=DAILY").hours_on(date(2026, 11, 15)) == ALL_HOURS
 
 
-def test_an_end_in_utc_is_read_on_the_clock_of_the_zone() -> None:
+def test_an_until_in_utc_is_converted_to_the_zone() -> None:
     rule = "FREQ=DAILY;BYHOUR=0;UNTIL=20261102T190000Z"  # 00:30 on the 3rd in Kolkata
 
-    assert named(rule, date(2026, 11, 1), 5, timezone="Asia/Kolkata") == november(1, 2, 3)
-    assert named(rule, date(2026, 11, 1), 5, timezone="UTC") == november(1, 2)
+    assert days_named_by(rule, date(2026, 11, 1), 5, timezone="Asia/Kolkata") == november(1, 2, 3)
+    assert days_named_by(rule, date(2026, 11, 1), 5, timezone="UTC") == november(1, 2)
 
 
-def test_the_rhythm_without_a_start_is_that_of_the_banners_date_in_its_zone() -> None:
+def test_a_rule_without_a_start_repeats_from_the_banners_date_in_its_zone() -> None:
     late = datetime(2026, 11, 1, 20, tzinfo=UTC)  # Monday the 2nd in Kolkata
     kolkata = days_of("FREQ=WEEKLY", timezone="Asia/Kolkata", anchor=late)
 
@@ -85,11 +85,11 @@ def test_the_rhythm_without_a_start_is_that_of_the_banners_date_in_its_zone() ->
     assert not kolkata.hours_on(date(2026, 11, 8))
 
 
-def test_without_any_date_the_rhythm_begins_on_a_monday() -> None:
+def test_a_rule_without_any_date_repeats_from_a_monday() -> None:
     assert days_of("FREQ=WEEKLY", anchor=None).hours_on(date(2026, 11, 16))
 
 
-def test_an_unreadable_rule_or_zone_is_no_rule() -> None:
+def test_an_unreadable_rule_or_zone_gives_no_recurring_days() -> None:
     assert build_recurring_days("FREQ=SECONDLY", "UTC", None) is None
     assert build_recurring_days("FREQ=DAILY", "Europe/Atlantis", None) is None
 
@@ -104,7 +104,7 @@ def test_an_unreadable_rule_or_zone_is_no_rule() -> None:
         "DTSTART:19700101\nFREQ=DAILY;INTERVAL=999",
     ],
 )
-def test_no_rule_takes_long(text: str) -> None:
+def test_no_rule_takes_more_than_200_milliseconds(text: str) -> None:
     build_recurring_days.cache_clear()
     before = time.process_time()
 
@@ -134,7 +134,7 @@ ANY: Final = {
     "BYHOUR": list_of(*range(24)),
     "BYSETPOS": st.sampled_from(["1", "-1", "-1,1"]),
 }
-# Each of these meets some day: dateutil would look for one that does not until the year 9999.
+# Each of these names some day: for a rule that names none, dateutil searches until the year 9999.
 DAYS: Final = [
     {},
     {"BYDAY": WEEKDAY},
@@ -162,24 +162,24 @@ def rules(draw: st.DrawFn) -> str:
 
 
 @given(rules())
-def test_day_by_day_it_agrees_with_a_walk_from_the_start(text: str) -> None:
+def test_recurring_days_agree_with_dateutil(text: str) -> None:
     days = build_recurring_days(text, "UTC", None)
-    if days is None or is_read_otherwise_by_dateutil(text):
+    if days is None or is_different_in_dateutil(text):
         return
     walked: dict[date, int] = {}
-    for one in rrulestr(hours_whole(text)).between(FIRST, LAST, inc=True):
+    for one in rrulestr(start_at_whole_hour(text)).between(FIRST, LAST, inc=True):
         walked[one.date()] = walked.get(one.date(), 0) | (1 << one.hour if days.has_hours else ALL_HOURS)
 
     range_ = (FIRST.date() + timedelta(days=number) for number in range((LAST - FIRST).days + 1))
     assert {day: bits for day in range_ if (bits := days.hours_on(day))} == walked
 
 
-def hours_whole(text: str) -> str:
-    """An occurrence with BYHOUR is a whole hour here, and a minute of DTSTART there."""
+def start_at_whole_hour(text: str) -> str:
+    """An occurrence with BYHOUR is a whole hour here; dateutil adds the minute of DTSTART."""
     start, rule = text.splitlines()
     return f"{start[:-4]}0000\n{rule}" if "BYHOUR" in rule else text
 
 
-def is_read_otherwise_by_dateutil(text: str) -> bool:
+def is_different_in_dateutil(text: str) -> bool:
     # The first week of a rule begins for dateutil with DTSTART, for RFC 5545 with WKST.
     return "FREQ=WEEKLY" in text and "BYSETPOS" in text

@@ -1,4 +1,4 @@
-"""Recurrence rules as people write them: what is taken, and what is said about the others."""
+"""Parsing recurrence rules: which are accepted, and the errors for the others."""
 
 import contextlib
 from datetime import UTC, datetime
@@ -59,12 +59,12 @@ from adloom.schedule.recurrence_rule import Frequency, NthWeekday, Recurrence, p
         ),
     ],
 )
-def test_a_rule_is_read_into_numbers(text: str, expected: Recurrence) -> None:
+def test_a_rule_is_parsed(text: str, expected: Recurrence) -> None:
     assert parse_recurrence(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "one RRULE"),
         ("every day", "'EVERY DAY' is not a part like FREQ=DAILY"),
@@ -102,13 +102,13 @@ def test_a_rule_is_read_into_numbers(text: str, expected: Recurrence) -> None:
         ("FREQ=DAILY;" + "BYMONTH=1," * 100, "longer than 500 characters"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said(text: str, says: str) -> None:
+def test_the_error_says_what_is_wrong_with_a_rule(text: str, message: str) -> None:
     with pytest.raises(ValidationFailedError) as raised:
         parse_recurrence(text)
 
     [problem] = raised.value.errors
     assert problem.field == "recurrenceRule"
-    assert says in problem.message
+    assert message in problem.message
 
 
 @given(
@@ -119,6 +119,6 @@ def test_what_is_wrong_with_a_rule_is_said(text: str, says: str) -> None:
         ).flatmap(lambda name: st.text(max_size=12).map(lambda value: f"{name}={value}"))
     ).map(";".join)
 )
-def test_whatever_is_written_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(ValidationFailedError):
         parse_recurrence(text)

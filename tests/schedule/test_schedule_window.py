@@ -1,4 +1,4 @@
-"""When a schedule is open: the seed's table, windows, zones, nights on which clocks are moved."""
+"""When a schedule is open: the table of statuses, windows, zones, and nights on which clocks change."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -40,7 +40,7 @@ SECOND = timedelta(seconds=1)
         ("active", None, NOON, ClosedReason.EXPIRED),
     ],
 )
-def test_status_and_dates_decide(
+def test_status_and_dates_decide_whether_a_schedule_is_open(
     status: str, publish_at: datetime | None, expires_at: datetime | None, closed: ClosedReason | None
 ) -> None:
     schedule = a_schedule(status=ScheduleStatus(status), publish_at=publish_at, expires_at=expires_at)
@@ -114,7 +114,7 @@ def test_a_window_over_a_night_is_an_hour_shorter_in_spring_and_longer_in_autumn
     assert seconds_open(schedule, "2026-10-24T12:00", "2026-10-25T12:00") == 9 * 3600
 
 
-def test_a_day_is_open_from_midnight_to_midnight_of_its_zone() -> None:
+def test_a_recurring_day_is_open_from_midnight_to_midnight_in_its_zone() -> None:
     schedule = a_schedule(recurrence_rule="FREQ=WEEKLY;BYDAY=SU", timezone="Asia/Kolkata")
 
     assert not is_open(schedule, now=utc("2026-11-14T18:29:59"))
@@ -123,7 +123,7 @@ def test_a_day_is_open_from_midnight_to_midnight_of_its_zone() -> None:
     assert find_closed_reason(schedule, now=utc("2026-11-15T18:30:00")) == ClosedReason.NOT_RECURRING_NOW
 
 
-def test_a_day_with_a_window_is_open_during_its_window() -> None:
+def test_a_recurring_day_with_a_window_is_open_during_the_window() -> None:
     schedule = a_window("09:00", "17:00", recurrence_rule="FREQ=WEEKLY;BYDAY=SU")
 
     assert is_open(schedule, now=NOON)
@@ -140,7 +140,7 @@ def test_a_window_over_midnight_belongs_to_the_day_on_which_it_opens() -> None:
     assert not is_open(schedule, now=utc("2026-11-14T23:00"))
 
 
-def test_a_rule_with_hours_is_open_in_them_and_a_window_narrows_them() -> None:
+def test_a_rule_with_hours_is_open_in_those_hours_and_a_window_narrows_them() -> None:
     hours = "FREQ=DAILY;BYHOUR=9,10"
 
     assert seconds_open(a_schedule(recurrence_rule=hours), "2026-11-15T00:00", "2026-11-16T00:00") == 7200
@@ -165,7 +165,7 @@ def test_a_rule_does_not_open_before_it_is_published_or_after_it_expired() -> No
 @pytest.mark.parametrize(
     "unreadable", [{"timezone": "Europe/Atlantis"}, {"recurrence_rule": "FREQ=SECONDLY"}]
 )
-def test_what_cannot_be_read_is_closed(unreadable: dict[str, str]) -> None:
+def test_a_schedule_with_an_unreadable_rule_or_zone_is_closed(unreadable: dict[str, str]) -> None:
     schedule = a_schedule(**{"recurrence_rule": "FREQ=DAILY", **unreadable})
 
     assert find_closed_reason(schedule, now=NOON) == ClosedReason.UNREADABLE
@@ -195,7 +195,7 @@ def test_the_next_change_is_the_next_boundary(schedule: Schedule, expected: date
     assert next_change(schedule, now=NOON) == expected
 
 
-def test_the_next_change_is_where_clocks_are_moved() -> None:
+def test_a_clock_change_can_be_the_next_change() -> None:
     schedule = a_window("02:30", "04:00", timezone="Europe/Berlin")
 
     assert next_change(schedule, now=utc("2026-03-29T00:15")) == utc("2026-03-29T01:00")
@@ -212,7 +212,7 @@ RULES = [
     *("FREQ=MONTHLY;BYDAY=-1SU", "FREQ=MONTHLY;BYMONTHDAY=1,15,-1", "FREQ=DAILY;BYHOUR=2,3,14"),
     *("FREQ=YEARLY;BYMONTH=3,10,11;BYDAY=SU", "FREQ=DAILY;COUNT=300", "FREQ=DAILY;UNTIL=20261101"),
 ]
-# Around the nights on which clocks are moved, and on any day.
+# Around the nights on which clocks change, and on any day.
 MOMENTS = st.one_of(
     st.datetimes(utc("2026-03-28T20:00").replace(tzinfo=None), utc("2026-03-29T12:00").replace(tzinfo=None)),
     st.datetimes(utc("2026-10-24T20:00").replace(tzinfo=None), utc("2026-10-25T12:00").replace(tzinfo=None)),
@@ -254,36 +254,36 @@ def test_nothing_changes_before_the_next_change(schedule: Schedule, now: datetim
 
 @given(TIMES, TIMES, st.sampled_from(ZONES), MOMENTS)
 @example(time(22), time(6), "UTC", NOON)
-def test_a_window_over_midnight_is_what_the_other_way_round_leaves(
+def test_a_window_over_midnight_is_the_complement_of_the_rest_of_the_day(
     start: time, end: time, zone: str, now: datetime
 ) -> None:
     if end >= start or end == time(23, 59, 59):
         return
-    left = a_schedule(
-        timezone=zone, window_start=clock(end, 1), window_end=clock(start, -1)
+    rest_of_day = a_schedule(
+        timezone=zone, window_start=shifted(end, 1), window_end=shifted(start, -1)
     )  # from just after the end to just before the start
 
     over_midnight = a_schedule(timezone=zone, window_start=start, window_end=end)
 
-    if clock(end, 1) <= clock(start, -1):
-        assert is_open(over_midnight, now=now) is not is_open(left, now=now)
+    if shifted(end, 1) <= shifted(start, -1):
+        assert is_open(over_midnight, now=now) is not is_open(rest_of_day, now=now)
     else:
         assert is_open(over_midnight, now=now)
 
 
-def clock(moment: time, seconds: int) -> time:
+def shifted(moment: time, seconds: int) -> time:
     return (datetime.combine(date(2026, 1, 1), moment) + timedelta(seconds=seconds)).time()
 
 
 @given(schedules(), MOMENTS)
-def test_minute_by_minute_it_agrees_with_the_words_of_the_guide(schedule: Schedule, now: datetime) -> None:
+def test_a_schedule_is_open_when_the_naive_reference_says_so(schedule: Schedule, now: datetime) -> None:
     for minutes in range(0, 60 * 26, 7):
         moment = now + timedelta(minutes=minutes)
-        assert is_open(schedule, now=moment) is is_open_by_the_book(schedule, moment)
+        assert is_open(schedule, now=moment) is is_open_naively(schedule, moment)
 
 
-def is_open_by_the_book(schedule: Schedule, now: datetime) -> bool:
-    """The naive reference: texts and lists, as the seed has it."""
+def is_open_naively(schedule: Schedule, now: datetime) -> bool:
+    """The naive reference: it compares times as text and lists all days."""
     local = now.astimezone(ZoneInfo(schedule.timezone))
     shown = f"{local:%H:%M:%S}"
     start, end = f"{schedule.window_start or time(0)}", f"{schedule.window_end or time(23, 59, 59)}"
@@ -313,7 +313,7 @@ def is_named(schedule: Schedule, local: datetime, *, is_after_midnight: bool) ->
 
 @lru_cache
 def all_days(rule: str, anchor: date) -> set[date]:
-    # The rhythm goes on before the anchor too, except where days are counted.
+    # A rule also repeats before the anchor, except where COUNT limits it.
     first = anchor if "COUNT" in rule else anchor - timedelta(weeks=52)
     walk = rrulestr(rule, dtstart=datetime.combine(first, time.min))
     return {one.date() for one in walk.between(NEAR, FAR, inc=True)}
