@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
 from adloom.serving.request.overrides import PARAMETERS, parse_overrides, parse_query
-from tests.targeting.builders import SOMEBODY
+from tests.targeting.builders import DEFAULT_CONTEXT
 
 SOMEONE = "01890000-0000-7000-8000-000000000000"
 
@@ -28,26 +28,26 @@ def test_every_field_can_be_given_in_a_body() -> None:
         }
     )
 
-    context = overrides.apply_to(SOMEBODY)
+    context = overrides.apply_to(DEFAULT_CONTEXT)
 
     assert (context.device, context.country, context.language) == ("tablet", "AT", "en")
     assert (context.is_logged_in, context.is_new_visitor) == (True, True)
     assert (context.referrer_domain, context.segment) == ("example.com", "buyers")
-    assert (context.hour, context.day) == (SOMEBODY.hour, SOMEBODY.day)
+    assert (context.hour, context.day) == (DEFAULT_CONTEXT.hour, DEFAULT_CONTEXT.day)
     assert overrides.user_id == UUID(SOMEONE)
 
 
 def test_null_says_that_a_thing_is_unknown() -> None:
     overrides = parse_overrides({"device": None, "country": None, "userId": None})
 
-    context = overrides.apply_to(SOMEBODY)
+    context = overrides.apply_to(DEFAULT_CONTEXT)
 
-    assert (context.device, context.country, context.language) == (None, None, SOMEBODY.language)
+    assert (context.device, context.country, context.language) == (None, None, DEFAULT_CONTEXT.language)
     assert overrides.user_id is None
 
 
 def test_nothing_given_changes_nothing() -> None:
-    assert parse_overrides({}).apply_to(SOMEBODY) is SOMEBODY
+    assert parse_overrides({}).apply_to(DEFAULT_CONTEXT) is DEFAULT_CONTEXT
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_whatever_is_given_is_taken_or_refused_by_name(given_values: dict[str, o
         names = {one.field for one in refusal.errors}
     else:
         names = set[str]()
-        assert overrides.apply_to(overrides.apply_to(SOMEBODY)) == overrides.apply_to(SOMEBODY)
+        assert overrides.apply_to(overrides.apply_to(DEFAULT_CONTEXT)) == overrides.apply_to(DEFAULT_CONTEXT)
 
     assert names <= given_values.keys()

@@ -6,7 +6,7 @@ import msgspec
 
 from adloom.targeting.context import Context
 
-SOMEBODY = Context(
+DEFAULT_CONTEXT = Context(
     device="desktop",
     country="DE",
     language="de",
@@ -20,4 +20,4 @@ SOMEBODY = Context(
 
 
 def a_context(**fields: Any) -> Context:
-    return msgspec.structs.replace(SOMEBODY, **fields)
+    return msgspec.structs.replace(DEFAULT_CONTEXT, **fields)

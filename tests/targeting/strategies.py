@@ -1,4 +1,4 @@
-"""Random rules and contexts, over values so few that they meet often."""
+"""Random rules and contexts, over so few values that they often match."""
 
 from hypothesis import strategies as st
 
@@ -6,7 +6,7 @@ from adloom.targeting.context import Context
 from adloom.targeting.rules import OPERATORS, Operator, Rule, RuleType, Value, parse_rule
 
 HOURS = st.integers(0, 23)
-# Nested, alike in their endings, and one that is a whole part of another without being above it.
+# Nested domains, domains with the same ending, and one that is a prefix of another but not its parent.
 DOMAINS = st.sampled_from(
     ["com", "example.com", "a.example.com", "b.a.example.com", "notexample.com", "example.org", "a.example"]
 )

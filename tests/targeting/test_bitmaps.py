@@ -1,4 +1,4 @@
-"""The compiled rules answer as the plain ones do."""
+"""Compiled rules match the same candidates as plain rules."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from tests.targeting.strategies import contexts, rules
 CANDIDATES = st.lists(st.lists(rules(), max_size=5).map(tuple), max_size=40)
 
 
-def plainly(candidates: list[tuple[Rule, ...]], context: Context) -> int:
+def find_eligible_one_by_one(candidates: list[tuple[Rule, ...]], context: Context) -> int:
     return sum(1 << position for position, one in enumerate(candidates) if matches_all(one, context))
 
 
@@ -23,14 +23,14 @@ def test_a_block_agrees_with_its_rules_one_by_one(
     candidates: list[tuple[Rule, ...]], several: list[Context], bits: int
 ) -> None:
     block = compile_block(candidates)
-    everyone = (1 << len(candidates)) - 1
-    among = bits & everyone
+    all_candidates = (1 << len(candidates)) - 1
+    some_candidates = bits & all_candidates
 
     for context in several:
-        expected = plainly(candidates, context)
+        expected = find_eligible_one_by_one(candidates, context)
 
-        assert block.find_eligible(context, everyone) == expected
-        assert block.find_eligible(context, among) == expected & among
+        assert block.find_eligible(context, all_candidates) == expected
+        assert block.find_eligible(context, some_candidates) == expected & some_candidates
 
 
 @given(st.lists(rules(), min_size=2, max_size=6).map(tuple), contexts())
@@ -71,15 +71,17 @@ def test_a_block_without_candidates_is_empty() -> None:
     assert compile_block([]).find_eligible(a_context(), 0) == 0
 
 
-def test_a_full_block_is_answered_whole() -> None:
+def test_a_full_block_is_evaluated() -> None:
     german, others = parse_rule("country", "in", ["DE"]), parse_rule("country", "not_in", ["DE"])
     block = compile_block([(german,), (others,)] * (BLOCK_CANDIDATES_MAX // 2))
-    everyone = (1 << BLOCK_CANDIDATES_MAX) - 1
+    all_candidates = (1 << BLOCK_CANDIDATES_MAX) - 1
 
-    assert block.find_eligible(a_context(country="DE"), everyone) == everyone // 3
-    assert block.find_eligible(a_context(country=None), everyone) == everyone - everyone // 3
+    assert block.find_eligible(a_context(country="DE"), all_candidates) == all_candidates // 3
+    assert (
+        block.find_eligible(a_context(country=None), all_candidates) == all_candidates - all_candidates // 3
+    )
 
 
-def test_more_than_a_block_is_refused() -> None:
+def test_too_many_candidates_for_a_block_are_refused() -> None:
     with pytest.raises(AssertionError):
         compile_block([()] * (BLOCK_CANDIDATES_MAX + 1))

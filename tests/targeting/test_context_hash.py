@@ -1,4 +1,4 @@
-"""The name of a context in the keys of caches."""
+"""The hash of a context, used in cache keys."""
 
 from hashlib import sha256
 
@@ -22,7 +22,7 @@ def test_the_hash_is_of_eight_values_in_their_order() -> None:
     assert context_hash(context) == sha256(b"mobile|DE|true|de|9|1|false|a.com").hexdigest()[:16]
 
 
-def test_what_is_unknown_is_empty_in_the_hash() -> None:
+def test_an_unknown_value_is_empty_in_the_hash() -> None:
     context = a_context(device=None, country=None, language=None, is_new_visitor=True, hour=0, day=0)
 
     assert context_hash(context) == sha256(b"||false||0|0|true|").hexdigest()[:16]
@@ -41,9 +41,9 @@ def test_what_is_unknown_is_empty_in_the_hash() -> None:
         ("day", 1),
     ],
 )
-def test_every_one_of_the_eight_changes_the_hash(field: str, value: object) -> None:
+def test_each_of_the_eight_values_changes_the_hash(field: str, value: object) -> None:
     assert context_hash(a_context(**{field: value})) != context_hash(a_context())
 
 
-def test_the_segment_is_no_part_of_the_hash() -> None:
+def test_the_segment_is_not_part_of_the_hash() -> None:
     assert context_hash(a_context(segment="buyers")) == context_hash(a_context())

@@ -12,7 +12,7 @@ from tests.targeting.strategies import DOMAINS, HOURS, contexts, rules
 
 Case = tuple[str, str, object, list[object], list[object], str]
 
-# The rule; values for which it holds, and for which it does not, of a field of the context.
+# The rule; values of a context's field that it matches, and values that it does not match; the field.
 TABLE: list[Case] = [
     ("device", "in", ["mobile", "tablet"], ["mobile", "tablet"], ["desktop", None], "device"),
     ("device", "not_in", ["desktop"], ["mobile", None], ["desktop"], "device"),
@@ -55,7 +55,7 @@ TABLE: list[Case] = [
 
 
 @pytest.mark.parametrize("case", TABLE, ids=str)
-def test_a_rule_holds_for_what_it_names(case: Case) -> None:
+def test_a_rule_matches_the_values_inside_and_not_those_outside(case: Case) -> None:
     kind, operator, value, inside, outside, field = case
     rule = parse_rule(kind, operator, value)
 
@@ -82,7 +82,7 @@ def test_not_in_is_the_complement_of_in(rule: Rule, context: Context) -> None:
 
 
 @given(HOURS, HOURS, HOURS)
-def test_between_goes_round_the_clock(first: int, last: int, hour: int) -> None:
+def test_between_wraps_around_midnight(first: int, last: int, hour: int) -> None:
     spanned = [(first + step) % 24 for step in range((last - first) % 24 + 1)]
     context = a_context(hour=hour)
 
@@ -92,11 +92,11 @@ def test_between_goes_round_the_clock(first: int, last: int, hour: int) -> None:
 
 
 @given(DOMAINS, st.text("abcxyz-", min_size=1, max_size=8))
-def test_only_whole_labels_make_a_subdomain(domain: str, letters: str) -> None:
+def test_only_whole_labels_make_a_subdomain(domain: str, label: str) -> None:
     rule = parse_rule("referrer_domain", "in", [domain])
 
-    assert matches(rule, a_context(referrer_domain=f"{letters}.{domain}"))
-    assert not matches(rule, a_context(referrer_domain=f"{letters}{domain}"))
+    assert matches(rule, a_context(referrer_domain=f"{label}.{domain}"))
+    assert not matches(rule, a_context(referrer_domain=f"{label}{domain}"))
 
 
 @given(st.lists(rules(), max_size=6), contexts())
@@ -113,7 +113,7 @@ def test_a_campaign_without_rules_targets_all_visitors() -> None:
 
 
 @pytest.mark.parametrize("kind", RuleType)
-def test_every_rule_type_asks_about_something(kind: RuleType) -> None:
-    everything = a_context(segment="buyers", referrer_domain="example.com")
+def test_every_rule_type_reads_a_value_of_the_context(kind: RuleType) -> None:
+    full_context = a_context(segment="buyers", referrer_domain="example.com")
 
-    assert value_of(kind, everything) is not None
+    assert value_of(kind, full_context) is not None

@@ -1,4 +1,4 @@
-"""What somebody may write as a rule, what becomes of it, and what they are told otherwise."""
+"""What is accepted as a rule, its normal form, and the error for everything else."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def refusal_of(kind: str, operator: str, value: object) -> AdloomError:
 
 @pytest.mark.parametrize("kind", RuleType)
 @pytest.mark.parametrize("operator", [*Operator, "equals", "IN", ""])
-def test_each_type_takes_its_operators_and_no_other(kind: RuleType, operator: str) -> None:
+def test_each_type_accepts_its_operators_and_no_other(kind: RuleType, operator: str) -> None:
     if operator in ALLOWED[kind]:
         assert operator in OPERATORS[kind]
         return
@@ -49,7 +49,7 @@ def test_each_type_takes_its_operators_and_no_other(kind: RuleType, operator: st
     assert f'"{operator}"' in refusal.detail
 
 
-def test_an_unknown_type_is_answered_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_type_lists_the_known_types() -> None:
     refusal = refusal_of("weather", "in", ["sun"])
 
     assert isinstance(refusal, ValidationFailedError)
@@ -76,7 +76,7 @@ def test_an_unknown_type_is_answered_with_the_known_ones() -> None:
         ("new_visitor", "is", False, False),
     ],
 )
-def test_values_get_their_normal_form(kind: str, operator: str, value: list[object], normal: object) -> None:
+def test_values_are_normalized(kind: str, operator: str, value: list[object], normal: object) -> None:
     assert parse_rule(kind, operator, value).json_value == (value if normal is None else normal)
 
 
@@ -142,7 +142,7 @@ BOOLEAN = "must be true or false"
         ("country", "in", object(), "object", LIST),
     ],
 )
-def test_a_bad_value_is_named_with_what_is_allowed(
+def test_the_error_for_a_bad_value_names_it_and_says_what_is_allowed(
     kind: str, operator: str, value: object, named: str, allowed: str
 ) -> None:
     refusal = refusal_of(kind, operator, value)
@@ -153,19 +153,19 @@ def test_a_bad_value_is_named_with_what_is_allowed(
     assert allowed in refusal.detail
 
 
-def test_a_list_has_a_bound() -> None:
+def test_a_list_has_at_most_1000_values() -> None:
     longest = [f"s{number}" for number in range(VALUES_MAX)]
 
     assert len(parse_rule("user_segment", "in", longest).values) == VALUES_MAX
     assert "at most 1000" in refusal_of("user_segment", "in", [*longest, "one more"]).detail
 
 
-def test_a_long_value_is_cut_in_the_message() -> None:
+def test_a_long_value_is_shortened_in_the_error() -> None:
     assert len(refusal_of("device", "in", ["x" * 10_000]).detail) < 200
 
 
 @given(rules())
-def test_a_rule_is_made_again_from_what_the_api_shows(rule: Rule) -> None:
+def test_a_rule_can_be_parsed_again_from_its_json_value(rule: Rule) -> None:
     assert parse_rule(rule.rule_type, rule.operator, rule.json_value) == rule
 
 
@@ -177,7 +177,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.sampled_from(RuleType), st.data(), ANYTHING | st.lists(ANYTHING, min_size=1, max_size=2))
-def test_whatever_is_written_makes_a_rule_in_normal_form_or_an_error_with_a_code(
+def test_any_value_gives_a_normalized_rule_or_a_validation_error(
     kind: RuleType, data: st.DataObject, value: object
 ) -> None:
     operator = data.draw(st.sampled_from(OPERATORS[kind]))
