@@ -1,4 +1,4 @@
-"""Explanations are asked of a control plane."""
+"""The control plane that answers with explanations."""
 
 from tests.support.control import admin, control
 

@@ -23,14 +23,14 @@ from tests.support.rows import a_placement_row, an_assignment_row, an_id
 HOUR = timedelta(hours=1)
 
 
-def judged(
+def explain(
     *rows: AssignmentRow,
     context: Context | None = None,
     counts: dict[int, LifetimeCounts] | None = None,
-    **place: Any,
+    **fields: Any,
 ) -> list[CandidateVerdict]:
-    asked = PlacementRows(a_placement_row(**place), list(rows))
-    return explain_placement(asked, context or a_context(), counts=counts or {}, now=NOON)
+    placement = PlacementRows(a_placement_row(**fields), list(rows))
+    return explain_placement(placement, context or a_context(), counts=counts or {}, now=NOON)
 
 
 def a_row(number: int = 3, **fields: Any) -> AssignmentRow:
@@ -84,7 +84,7 @@ def banner(status: ScheduleStatus, **fields: Any) -> AssignmentRow:
 def test_the_first_step_that_removed_a_candidate_is_named(
     row: AssignmentRow, removed_by: str, word: str
 ) -> None:
-    [verdict] = judged(row, counts={7: LifetimeCounts(5, 2)})
+    [verdict] = explain(row, counts={7: LifetimeCounts(5, 2)})
 
     assert verdict.outcome is CandidateOutcome.REMOVED
     assert verdict.removed_by == removed_by
@@ -92,16 +92,16 @@ def test_the_first_step_that_removed_a_candidate_is_named(
     assert verdict.change is not None
 
 
-def test_who_comes_after_the_last_slot_has_lost() -> None:
-    first, second = judged(a_row(3), a_row(4), max_banners=1)
+def test_a_candidate_after_the_last_slot_has_lost() -> None:
+    first, second = explain(a_row(3), a_row(4), max_banners=1)
 
     assert (first.outcome, first.removed_by, first.change) == (CandidateOutcome.WON, None, None)
     assert (second.outcome, second.removed_by) == (CandidateOutcome.LOST, None)
     assert "displayOrder" in (second.change or "")
 
 
-def test_an_evergreen_that_won_is_said_to_be_one() -> None:
-    [verdict] = judged(a_row(rules=(parse_rule("country", "in", ["DE"]),), is_evergreen_fallback=True))
+def test_the_reason_names_an_evergreen_fallback_that_won() -> None:
+    [verdict] = explain(a_row(rules=(parse_rule("country", "in", ["DE"]),), is_evergreen_fallback=True))
 
     assert verdict.outcome is CandidateOutcome.WON
     assert "evergreen" in verdict.reason
@@ -111,10 +111,10 @@ def test_an_evergreen_that_won_is_said_to_be_one() -> None:
     ("placement", "removed_by"),
     [({"is_active": False}, "placement_inactive"), ({"delivery": Delivery.AUCTION}, "placement_not_direct")],
 )
-def test_a_placement_that_is_not_served_here_removes_everybody(
+def test_a_placement_that_is_not_served_directly_removes_all_candidates(
     placement: dict[str, Any], removed_by: str
 ) -> None:
-    assert [one.removed_by for one in judged(a_row(3), a_row(4), **placement)] == [removed_by] * 2
+    assert [one.removed_by for one in explain(a_row(3), a_row(4), **placement)] == [removed_by] * 2
 
 
 @given(
@@ -130,7 +130,7 @@ def test_an_explanation_never_disagrees_with_what_is_served(
     counts = {key: LifetimeCounts(9, 0) for key in capped}
     excluded = frozenset(row.campaign_key for row in rows if row.caps and row.campaign_key in capped)
 
-    verdicts = judged(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)
+    verdicts = explain(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)
 
     won = [one.title for one in verdicts if one.outcome is CandidateOutcome.WON]
     assert sorted(won) == sorted(naive(rows, context, slots, excluded, partial=partial))

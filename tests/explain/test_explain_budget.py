@@ -1,4 +1,4 @@
-"""Which budget keeps a campaign from being offered, as whoever explains finds it out."""
+"""Which budget keeps a campaign from being offered, found from the states of the budget actors."""
 
 from datetime import datetime, timedelta
 from random import Random
@@ -35,7 +35,7 @@ INSERT_STATE = """
 
 
 def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
-    """A campaign of which a process has given some offers, and has nothing left."""
+    """Return a campaign's state after a process has made some offers and has used up its lease."""
     config = ConfigureCampaign(
         version=1,
         campaign_id=CAMPAIGN,
@@ -83,11 +83,11 @@ def a_campaign(*, offers: int = 0, now: datetime = NOON, **fields: Any) -> Any:
         ),
     ],
 )
-def test_the_budget_that_is_lacking_is_named(fields: dict[str, Any], reason: str | None) -> None:
+def test_the_missing_budget_is_named(fields: dict[str, Any], reason: str | None) -> None:
     assert find_missing_budget(a_campaign(**fields), None, cost=COST, now=NOON) == reason
 
 
-def test_it_is_there_again_on_the_next_day_and_when_holds_come_back() -> None:
+def test_a_budget_is_available_again_the_next_day_and_when_holds_expire() -> None:
     spent = a_campaign(offers=4)
 
     assert find_missing_budget(spent, None, cost=COST, now=NOON + timedelta(seconds=299)) == "daily_budget"
@@ -95,7 +95,7 @@ def test_it_is_there_again_on_the_next_day_and_when_holds_come_back() -> None:
     assert find_missing_budget(spent, None, cost=COST, now=NOON + timedelta(hours=12)) is None
 
 
-def test_what_a_process_can_still_give_is_not_lacking() -> None:
+def test_a_budget_that_a_process_still_has_in_a_lease_is_not_missing() -> None:
     kind = make_campaign_kind()
     usage = LeaseUsage(session=2, report=1, lease=0, want=Micros(9 * COST), cost=COST)
 
@@ -105,7 +105,7 @@ def test_what_a_process_can_still_give_is_not_lacking() -> None:
 
 
 @pytest.mark.parametrize(("allotted", "reason"), [(0, None), (5, "advertiser_budget")])
-def test_an_advertisers_budget_is_lacking_when_all_of_it_is_allotted(
+def test_an_advertisers_budget_is_missing_when_all_of_it_is_allotted(
     allotted: int, reason: str | None
 ) -> None:
     kind = make_advertiser_kind()
@@ -132,7 +132,7 @@ def test_an_advertisers_budget_is_lacking_when_all_of_it_is_allotted(
 
 
 @pytest.mark.parametrize("name", ["daily_budget", "total_budget", "advertiser_budget", "pacing"])
-def test_a_candidate_without_a_budget_is_removed_with_a_sentence_and_a_remedy(name: str) -> None:
+def test_a_candidate_without_a_budget_is_removed_with_a_reason_and_a_remedy(name: str) -> None:
     rows = PlacementRows(a_placement_row(), [an_assignment_row(campaign_key=7)])
 
     [verdict] = explain_placement(rows, a_context(), counts={}, budgets={7: name}, now=NOON)
@@ -142,7 +142,7 @@ def test_a_candidate_without_a_budget_is_removed_with_a_sentence_and_a_remedy(na
     assert verdict.change
 
 
-async def test_the_explanation_reads_what_brains_have_kept(
+async def test_the_explanation_reads_the_stored_states_of_budget_actors(
     admin: Client, control: ControlPlane, pool: Pool
 ) -> None:
     placement = await admin.make_placement(slug="home")

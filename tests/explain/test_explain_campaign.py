@@ -1,4 +1,4 @@
-"""`GET /admin/campaigns/{id}/delivery`: every step between a campaign and a reader, and the auctions of the last hour."""
+"""`GET /admin/campaigns/{id}/delivery`: every step between a campaign and a visitor, and the auctions of the last hour."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,7 +18,7 @@ from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem
 
 
-class Shown:
+class ShownCampaign:
     """A campaign with one banner on one placement."""
 
     def __init__(self, campaign: Json, placement: Json, banner: Json) -> None:
@@ -30,9 +30,9 @@ class Shown:
         return seen(self.banner, self.placement, self.campaign, **{"at": NOON, **fields})
 
 
-async def a_shown(
+async def make_shown_campaign(
     admin: Client, *, placement: Json | None = None, is_active: bool = True, **fields: Any
-) -> Shown:
+) -> ShownCampaign:
     placement = placement or await admin.make_placement()
     campaign = await admin.make_campaign(**fields)
     banner = await admin.make_banner()
@@ -40,7 +40,7 @@ async def a_shown(
     await admin.assign(campaign, placement, banner)
     if is_active:
         await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
-    return Shown(campaign, placement, banner)
+    return ShownCampaign(campaign, placement, banner)
 
 
 async def delivery(client: Client, campaign: Json) -> Json:
@@ -57,11 +57,13 @@ def check(found: Json, name: str) -> Json:
     return next(one for one in found["checks"] if one["name"] == name)
 
 
-async def test_a_campaign_that_is_seen_delivers(admin: Client, pool: Pool) -> None:
-    it = await a_shown(admin)
-    await Books(pool).fold(it.seen(), it.seen(), clicked(it.banner, it.placement, it.campaign, at=NOON))
+async def test_a_campaign_with_impressions_delivers(admin: Client, pool: Pool) -> None:
+    shown = await make_shown_campaign(admin)
+    await Books(pool).fold(
+        shown.seen(), shown.seen(), clicked(shown.banner, shown.placement, shown.campaign, at=NOON)
+    )
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert set(states(found).values()) == {"ok"}
     assert (found["verdict"], found["impressions"], found["clicks"]) == ("It delivers.", 2, 1)
@@ -69,17 +71,17 @@ async def test_a_campaign_that_is_seen_delivers(admin: Client, pool: Pool) -> No
     assert check(found, "requests")["of"] == 2
 
 
-async def test_a_draft_says_that_it_is_one_and_what_to_do(admin: Client) -> None:
-    it = await a_shown(admin, is_active=False)
+async def test_a_draft_gets_a_verdict_and_a_remedy(admin: Client) -> None:
+    shown = await make_shown_campaign(admin, is_active=False)
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert states(found)["status"] == "stops"
     assert found["verdict"] == "The campaign is still a draft."
     assert check(found, "status")["change"] == "Activate or schedule the campaign."
 
 
-async def test_a_campaign_without_a_placement_is_told_so(admin: Client) -> None:
+async def test_the_verdict_names_a_missing_placement(admin: Client) -> None:
     campaign = await admin.make_campaign()
     await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
 
@@ -98,44 +100,44 @@ async def test_a_campaign_without_a_placement_is_told_so(admin: Client) -> None:
     ],
 )
 async def test_dates_and_caps_stop_a_campaign(admin: Client, pool: Pool, fields: Json, name: str) -> None:
-    it = await a_shown(admin, **fields)
-    await Books(pool).fold(it.seen())
+    shown = await make_shown_campaign(admin, **fields)
+    await Books(pool).fold(shown.seen())
 
-    assert states(await delivery(admin, it.campaign))[name] == "stops"
+    assert states(await delivery(admin, shown.campaign))[name] == "stops"
 
 
-async def test_a_banner_that_is_off_and_one_that_has_expired_are_named(admin: Client) -> None:
-    it = await a_shown(admin)
+async def test_an_inactive_banner_and_an_expired_banner_are_named(admin: Client) -> None:
+    shown = await make_shown_campaign(admin)
     await admin.patch(
-        f"/admin/banners/{it.banner['id']}/schedule", json={"expiresAt": "2026-11-15T10:00:00Z"}
+        f"/admin/banners/{shown.banner['id']}/schedule", json={"expiresAt": "2026-11-15T10:00:00Z"}
     )
-    assert states(await delivery(admin, it.campaign))["schedule"] == "stops"
+    assert states(await delivery(admin, shown.campaign))["schedule"] == "stops"
 
-    await admin.patch(f"/admin/banners/{it.banner['id']}/deactivate")
+    await admin.patch(f"/admin/banners/{shown.banner['id']}/deactivate")
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
     assert check(found, "placements")["sentence"] == "The banner is switched off."
     assert (check(found, "placements")["passed"], check(found, "placements")["of"]) == (0, 1)
 
 
-async def test_rules_that_want_no_reader_who_was_there_stop_a_campaign(admin: Client, pool: Pool) -> None:
-    it = await a_shown(admin)
-    await admin.make_rule(it.campaign, ruleType="country", operator="in", value=["DE"])
-    other = await a_shown(admin, placement=it.placement)
+async def test_rules_that_match_no_visitor_stop_a_campaign(admin: Client, pool: Pool) -> None:
+    shown = await make_shown_campaign(admin)
+    await admin.make_rule(shown.campaign, ruleType="country", operator="in", value=["DE"])
+    other = await make_shown_campaign(admin, placement=shown.placement)
     await Books(pool).fold(other.seen(country="FR"), other.seen(country="FR"))
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert (check(found, "targeting")["state"], check(found, "targeting")["of"]) == ("stops", 2)
 
 
-async def test_rules_that_want_some_of_the_readers_hold_a_campaign_back(admin: Client, pool: Pool) -> None:
-    it = await a_shown(admin)
-    await admin.make_rule(it.campaign, ruleType="country", operator="in", value=["DE"])
-    other = await a_shown(admin, placement=it.placement)
+async def test_rules_that_match_some_visitors_limit_a_campaign(admin: Client, pool: Pool) -> None:
+    shown = await make_shown_campaign(admin)
+    await admin.make_rule(shown.campaign, ruleType="country", operator="in", value=["DE"])
+    other = await make_shown_campaign(admin, placement=shown.placement)
     await Books(pool).fold(other.seen(country="FR"), other.seen(country="DE"))
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert check(found, "targeting") | {"sentence": "", "change": ""} == {
         "name": "targeting", "state": "limits", "passed": 1, "of": 2, "sentence": "", "change": "",
@@ -143,22 +145,22 @@ async def test_rules_that_want_some_of_the_readers_hold_a_campaign_back(admin: C
     assert check(found, "rivals")["state"] == "limits"
 
 
-async def test_a_placement_that_nobody_looks_at_is_told_so(admin: Client, pool: Pool) -> None:
-    it = await a_shown(admin)
-    await Books(pool).fold(it.seen(at=NOON.replace(hour=10)))
+async def test_the_verdict_names_placements_without_impressions(admin: Client, pool: Pool) -> None:
+    shown = await make_shown_campaign(admin)
+    await Books(pool).fold(shown.seen(at=NOON.replace(hour=10)))
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert found["verdict"] == "Nobody has looked at its placements."
 
 
 def a_lost_auction(
-    it: Shown, *, outcome: int = LOST, removed: tuple[RemovedCandidates, ...] = ()
+    shown: ShownCampaign, *, outcome: int = LOST, removed: tuple[RemovedCandidates, ...] = ()
 ) -> Auctioned:
     winner = CampaignId(uuid4())
     bids = a_bid(campaign=winner) + a_bid(
-        banner=BannerId(UUID(it.banner["id"])),
-        campaign=CampaignId(UUID(it.campaign["id"])),
+        banner=BannerId(UUID(shown.banner["id"])),
+        campaign=CampaignId(UUID(shown.campaign["id"])),
         bid=7_000_000,
         ecpm=7_000_000,
         outcome=outcome,
@@ -166,18 +168,18 @@ def a_lost_auction(
     return an_auction(uuid4(), winner=a_win(campaign_id=winner), bids=bids, removed=removed)
 
 
-async def test_auctions_are_counted_by_how_they_ended(admin: Client, pool: Pool) -> None:
+async def test_auctions_are_counted_by_outcome(admin: Client, pool: Pool) -> None:
     placement = await admin.make_placement(delivery="auction", placementType="feed")
-    it = await a_shown(admin, placement=placement, bidAmount=7)
+    shown = await make_shown_campaign(admin, placement=placement, bidAmount=7)
     await fold_auctions(
         pool,
-        a_lost_auction(it),
-        a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates("floor", 1),)),
-        a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates("targeting:country", 1),)),
+        a_lost_auction(shown),
+        a_lost_auction(shown, outcome=REMOVED, removed=(RemovedCandidates("floor", 1),)),
+        a_lost_auction(shown, outcome=REMOVED, removed=(RemovedCandidates("targeting:country", 1),)),
         an_auction(uuid4(), winner=a_win(final_price=Micros(1))),
     )
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     assert found["auctions"] == {
         "held": 4,
@@ -205,34 +207,38 @@ async def test_auctions_are_counted_by_how_they_ended(admin: Client, pool: Pool)
         ),
     ],
 )
-async def test_a_budget_that_was_waited_for_holds_a_campaign_back(
+async def test_a_pending_budget_limits_a_campaign(
     admin: Client, pool: Pool, steps: tuple[str, ...], sentence: str
 ) -> None:
     placement = await admin.make_placement(delivery="auction", placementType="feed")
-    it = await a_shown(admin, placement=placement, bidAmount=7)
-    removed = [a_lost_auction(it, outcome=REMOVED, removed=(RemovedCandidates(step, 1),)) for step in steps]
-    await fold_auctions(pool, a_lost_auction(it), *removed)
+    shown = await make_shown_campaign(admin, placement=placement, bidAmount=7)
+    removed = [
+        a_lost_auction(shown, outcome=REMOVED, removed=(RemovedCandidates(step, 1),)) for step in steps
+    ]
+    await fold_auctions(pool, a_lost_auction(shown), *removed)
 
-    found = await delivery(admin, it.campaign)
+    found = await delivery(admin, shown.campaign)
 
     budget = check(found, "budget")
     assert (budget["state"], budget["passed"], budget["of"]) == ("limits", 1, 1 + len(steps))
     assert budget["sentence"] == sentence
 
 
-async def test_an_auctioned_campaign_without_a_bid_is_told_so(admin: Client) -> None:
+async def test_the_placement_check_names_a_missing_bid(admin: Client) -> None:
     placement = await admin.make_placement(delivery="auction")
-    it = await a_shown(admin, placement=placement)
+    shown = await make_shown_campaign(admin, placement=placement)
 
-    assert check(await delivery(admin, it.campaign), "placements")["sentence"] == "The campaign bids nothing."
+    assert (
+        check(await delivery(admin, shown.campaign), "placements")["sentence"] == "The campaign bids nothing."
+    )
 
 
-async def test_an_advertiser_asks_about_its_own_and_learns_nothing_of_others(
+async def test_an_advertiser_sees_its_own_campaigns_and_nothing_of_others(
     admin: Client, control: ControlPlane, pool: Pool
 ) -> None:
     advertiser = await admin.make_advertiser()
     own = await admin.make_campaign(advertiserId=advertiser["id"])
-    foreign = await a_shown(admin)
+    foreign = await make_shown_campaign(admin)
     await admin.link(own, foreign.placement)
     await admin.assign(own, foreign.placement, await admin.make_banner(advertiserId=advertiser["id"]))
     await Books(pool).fold(foreign.seen())
@@ -249,12 +255,12 @@ async def test_an_advertiser_asks_about_its_own_and_learns_nothing_of_others(
 
 
 async def test_a_decision_can_be_explained_for_another_moment(admin: Client) -> None:
-    it = await a_shown(admin, endsAt="2026-11-20T00:00:00Z")
-    path = f"/banners/explain/{it.placement['slug']}"
+    shown = await make_shown_campaign(admin, endsAt="2026-11-20T00:00:00Z")
+    path = f"/banners/explain/{shown.placement['slug']}"
 
     later = (await admin.get(path, params={"at": "2026-11-21T08:00:00Z"})).json()
 
-    assert (await admin.get(path)).json()["winner"] == it.banner["id"]
+    assert (await admin.get(path)).json()["winner"] == shown.banner["id"]
     assert later["candidates"][0]["removedBy"] == "campaign_dates"
     assert later["context"]["hour"] == 8
     problem(await admin.get(path, params={"at": "tomorrow"}), 400, "VALIDATION_FAILED")

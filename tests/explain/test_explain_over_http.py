@@ -1,4 +1,4 @@
-"""`GET /banners/explain/{slug}` on the control plane: for any reader, and to each what is theirs."""
+"""`GET /banners/explain/{slug}` on the control plane: for any visitor, limited to what an account may see."""
 
 from uuid import UUID
 
@@ -21,7 +21,7 @@ async def an_ad(admin: Client, placement: Json, **campaign_fields: object) -> tu
     return campaign, banner
 
 
-async def test_every_candidate_is_explained_for_the_reader_of_the_headers(admin: Client) -> None:
+async def test_every_candidate_is_explained_for_the_visitor_in_the_headers(admin: Client) -> None:
     placement = await admin.make_placement()
     campaign, banner = await an_ad(admin, placement)
     _, plain = await an_ad(admin, placement)
@@ -38,11 +38,11 @@ async def test_every_candidate_is_explained_for_the_reader_of_the_headers(admin:
     assert "DE" in found[banner["id"]]["reason"]
     assert answer.json()["winner"] == plain["id"]
     assert answer.json()["context"]["country"] == "FR"
-    # The token is the asker's, not the reader's.
+    # The token belongs to the caller, not to the visitor.
     assert answer.json()["context"]["loggedIn"] is False
 
 
-async def test_parameters_say_who_the_reader_is(admin: Client) -> None:
+async def test_parameters_describe_the_visitor(admin: Client) -> None:
     placement = await admin.make_placement()
     campaign, banner = await an_ad(admin, placement)
     await admin.make_rule(campaign, ruleType="country", operator="in", value=["DE"])
@@ -53,12 +53,12 @@ async def test_parameters_say_who_the_reader_is(admin: Client) -> None:
     assert error_fields(refused) == {"device"}
 
 
-async def test_an_unknown_placement_is_not_found_and_nobody_asks_without_a_token(
+async def test_an_unknown_placement_is_not_found_and_a_token_is_required(
     admin: Client, control: ControlPlane
 ) -> None:
     problem(await admin.get("/banners/explain/nowhere"), 404, "PLACEMENT_NOT_FOUND")
-    async with control.client() as nobody:
-        problem(await nobody.get("/banners/explain/nowhere"), 401, "UNAUTHENTICATED")
+    async with control.client() as anonymous:
+        problem(await anonymous.get("/banners/explain/nowhere"), 401, "UNAUTHENTICATED")
 
 
 async def test_an_advertiser_sees_its_own_candidates_only(admin: Client, control: ControlPlane) -> None:
@@ -86,7 +86,7 @@ async def test_a_publisher_sees_its_own_placements_only(admin: Client, control: 
 
 
 @pytest.mark.parametrize("domain", ["rival.example.com", "shop.rival.example.com"])
-async def test_what_an_advertiser_has_blocked_does_not_get_its_ads(admin: Client, domain: str) -> None:
+async def test_a_site_that_an_advertiser_blocks_does_not_get_its_ads(admin: Client, domain: str) -> None:
     blocked = {"name": "A", "blockedSites": ["rival.example.com"]}
     payer = (await admin.post("/admin/advertisers", json=blocked)).json()
     site = (await admin.post("/admin/sites", json={"domain": domain, "name": "Rival"})).json()
@@ -104,7 +104,7 @@ async def test_what_an_advertiser_has_blocked_does_not_get_its_ads(admin: Client
     assert (await admin.get(path)).json()["winner"] == banner["id"]
 
 
-async def test_all_who_are_removed_are_counted_by_step(admin: Client) -> None:
+async def test_removed_candidates_are_counted_by_step(admin: Client) -> None:
     placement = await admin.make_placement()
     campaign, _ = await an_ad(admin, placement)
     await an_ad(admin, placement)
@@ -115,18 +115,18 @@ async def test_all_who_are_removed_are_counted_by_step(admin: Client) -> None:
     assert answer["removed"] == {"targeting:country": 1}
 
 
-async def test_of_a_large_market_all_are_counted_although_not_all_are_sent(
+async def test_a_large_market_is_counted_in_full_although_only_1000_candidates_are_sent(
     admin: Client, control: ControlPlane
 ) -> None:
     await Importer(admin).imported(a_large_market(1_050))
     body = {"userId": str(NOBODY), "placement": "hero"}
 
     answer = (await admin.post("/api/v1/ads/explain", json=body)).json()
-    async with control.acting_as(Role.ADVERTISER) as stranger:
-        of_others = (await stranger.post("/api/v1/ads/explain", json=body)).json()
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        seen_by_advertiser = (await advertiser.post("/api/v1/ads/explain", json=body)).json()
 
     outcomes = [one["outcome"] for one in answer["candidates"]]
     assert (len(outcomes), outcomes[:3]) == (1_000, ["won", "lost", "removed"])
     assert (answer["candidateCount"], answer["removed"]) == (1_050, {"campaign_paused": 1_048})
-    # Who takes no part is nobody else's business, nor is how many they are.
-    assert (of_others["candidateCount"], of_others["removed"]) == (2, {})
+    # An advertiser sees neither the removed candidates of others nor how many there are.
+    assert (seen_by_advertiser["candidateCount"], seen_by_advertiser["removed"]) == (2, {})
