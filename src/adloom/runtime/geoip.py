@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import maxminddb
 
@@ -18,23 +18,11 @@ IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 CountrySource: TypeAlias = Callable[[IPAddress], str | None]
 
 
-class CountryLookup(Protocol):
-    """Tells the country of an address."""
-
-    def country_of(self, address: str) -> str | None:
-        """Return two letters of ISO 3166, or None if the country is unknown."""
-        ...
-
-
-class NoCountries:
-    """Knows of no address where it is."""
-
-    def country_of(self, address: str) -> str | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-
 class Countries:
-    """Asks a source about public addresses, and remembers what it said of the latest."""
+    """Asks a source about public addresses, and remembers what it said of the latest.
+
+    A country is two letters of ISO 3166, or None if it is unknown.
+    """
 
     def __init__(self, source: CountrySource) -> None:
         self._source = source
@@ -49,10 +37,10 @@ class Countries:
         return self._source(public) if public.is_global else None
 
 
-def open_countries(path: str | None) -> CountryLookup:
-    """Open the file of ADLOOM_GEOIP_FILE in MaxMind's format; without one every country is unknown."""
+def open_countries(path: str | None) -> Countries | None:
+    """Open the file of ADLOOM_GEOIP_FILE in MaxMind's format; None without one."""
     if path is None:
-        return NoCountries()
+        return None
     if not Path(path).is_file():
         raise SettingsError(f"ADLOOM_GEOIP_FILE is {path!r}: expected a file, and there is none.")
     try:

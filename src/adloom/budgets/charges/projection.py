@@ -9,9 +9,9 @@ started and that we have not confirmed.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from rbloom import Bloom
@@ -26,6 +26,7 @@ from adloom.budgets.charges.offers import (
     offer_key,
 )
 from adloom.budgets.charges.store import ChargeStore
+from adloom.budgets.config.entity_config import CatalogAddresses
 from adloom.budgets.messages import CheckClock, Confirm, Confirms
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
@@ -47,12 +48,6 @@ ByOffer: TypeAlias = dict[Offer, tuple[UUID, Confirm]]
 ByCampaign: TypeAlias = dict[int, tuple[UUID, list[Confirm]]]
 
 
-class AddressLookup(Protocol):
-    """Finds the addresses of campaigns."""
-
-    async def find(self, campaign_ids: Iterable[UUID]) -> Mapping[UUID, Address]: ...
-
-
 class NullHost:
     """Stands in where no budget actors run, so that the lag of charges can be read there too."""
 
@@ -72,7 +67,7 @@ class ChargesProjection:
         self,
         store: ChargeStore,
         lookup: CountedLookup,
-        addresses: AddressLookup,
+        addresses: CatalogAddresses,
         host: Host,
         clock: Clock,
         *,

@@ -6,7 +6,6 @@ start. An actor without a state gets its configuration with its first message.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -18,6 +17,7 @@ from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.loops import pass_on, pause
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
@@ -51,14 +51,12 @@ class CatalogFollower:
         self._version = None
         async with asyncio.TaskGroup() as group:
             group.create_task(self._subscription.run(stop))
-            group.create_task(self._wake_at(stop))
+            group.create_task(pass_on(stop, self._noticed))
             while not stop.is_set():
                 self._noticed.clear()
                 await self._try_to_look()
                 if not stop.is_set():
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(LOOK_SECONDS):
-                            await self._noticed.wait()
+                    await pause(LOOK_SECONDS, self._noticed)
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""
@@ -71,10 +69,6 @@ class CatalogFollower:
         if version != since or self._version is None:
             await self._valkey.set(VERSION_KEY, version)
         self._version = version
-
-    async def _wake_at(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._noticed.set()
 
     async def _try_to_look(self) -> None:
         try:

@@ -9,11 +9,10 @@ import msgspec
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
-from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.resource.changes import read_version
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, Record
+from adloom.runtime.postgres import Connection, Pool, Record, unavailable_when_away
 
 CAMPAIGNS: Final = """
     SELECT campaign.public_id AS id, campaign.status::text AS status,
@@ -114,14 +113,12 @@ class BudgetCatalog:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        try:
+        with unavailable_when_away("The catalog cannot be read"):
             async with (
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
                 yield connection
-        except POSTGRES_AWAY as error:
-            raise UnavailableError(f"The catalog cannot be read: {error!r}") from error
 
 
 async def load_rows(

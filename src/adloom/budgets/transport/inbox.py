@@ -34,6 +34,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.loops import pause
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 WAITING_MAX: Final = 100_000  # First leases that wait to be noted; beyond, they are asked for again.
@@ -213,16 +214,8 @@ class Inbox:
     async def _wait(self) -> None:
         # Before we listen no silence counts, so do not wait for it.
         next_at = self._sessions.next_silence_at() if self._is_listening else None
-        seconds = (
-            LOOK_SECONDS_MAX
-            if next_at is None
-            else min(LOOK_SECONDS_MAX, max(0.0, next_at - _loop_seconds()))
-        )
-        try:
-            async with asyncio.timeout(seconds):
-                await self._has_work.wait()
-        except TimeoutError:
-            return
+        seconds = LOOK_SECONDS_MAX if next_at is None else max(0.0, next_at - _loop_seconds())
+        await pause(min(LOOK_SECONDS_MAX, seconds), self._has_work)
 
     def _end_silent(self) -> None:
         if not self._is_listening:

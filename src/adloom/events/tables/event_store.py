@@ -79,11 +79,6 @@ class EventRows:
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
-        self._add_counts = _ADD_COUNTS.format(schema=schema)
-        self._make_valid = _MAKE_VALID.format(schema=schema)
-        self._correct_days = _CORRECT_DAYS.format(schema=schema)
-        self._unmark_clicks = _UNMARK_CLICKS.format(schema=schema)
-        self._add_days = _ADD_DAYS.format(schema=schema)
 
     async def insert(self, connection: Connection, table: str, rows: Sequence[EventRow]) -> None:
         if not rows:
@@ -98,7 +93,7 @@ class EventRows:
             return
         added = counts.values()
         await connection.execute(
-            self._add_counts,
+            _ADD_COUNTS.format(schema=self._schema),
             *zip(*counts, strict=True),
             [count.impressions for count in added],
             [count.clicks for count in added],
@@ -110,21 +105,27 @@ class EventRows:
         """Unmark clicks whose impression has come, and correct the counts and days of those that become valid."""
         if not clicks:
             return
-        unmarked = await connection.fetch(self._unmark_clicks, clicks, since, HARMLESS_MARKS, COUNTED_DEVICES)
+        unmarked = await connection.fetch(
+            _UNMARK_CLICKS.format(schema=self._schema), clicks, since, HARMLESS_MARKS, COUNTED_DEVICES
+        )
         now_valid = Counter(CountKey(*key) for *key, is_valid in unmarked if is_valid)
         if not now_valid:
             return
-        await connection.execute(self._make_valid, *zip(*now_valid, strict=True), list(now_valid.values()))
+        await connection.execute(
+            _MAKE_VALID.format(schema=self._schema), *zip(*now_valid, strict=True), list(now_valid.values())
+        )
         corrected = Counter[date]()
         for key, count in now_valid.items():
             corrected[key.hour.date()] += count
-        await connection.execute(self._correct_days, list(corrected), list(corrected.values()))
+        await connection.execute(
+            _CORRECT_DAYS.format(schema=self._schema), list(corrected), list(corrected.values())
+        )
 
     async def add_days(self, connection: Connection, days: Mapping[date, DayCount]) -> None:
         if not days:
             return
         await connection.execute(
-            self._add_days,
+            _ADD_DAYS.format(schema=self._schema),
             list(days),
             [count.events for count in days.values()],
             [count.last_entry_ms for count in days.values()],

@@ -84,11 +84,7 @@ class StateLookup:
     def __init__(self, schema: str, dedup: DedupFilter | None = None) -> None:
         self._schema = schema
         self._dedup = dedup
-        self._written_since = _WRITTEN_SINCE.format(schema=schema)
         self._known_ids = {kind: _KNOWN_IDS.format(schema=schema, kind=kind) for kind in KINDS}
-        self._days = _DAYS.format(schema=schema)
-        self._impressions_of_offers = _IMPRESSIONS_OF_OFFERS.format(schema=schema)
-        self._clicks_of_offers = _CLICKS_OF_OFFERS.format(schema=schema)
 
     async def find_start(self, connection: Connection, batch: EventBatch) -> datetime:
         """Return the time from which on the tables are searched for a batch."""
@@ -100,7 +96,9 @@ class StateLookup:
             *(event.occurred_at for event in events),
         )
         written = await connection.fetchval(
-            self._written_since, first_entry_ms - KNOWN_FOR // timedelta(milliseconds=1), WRITTEN_DAYS_MIN
+            _WRITTEN_SINCE.format(schema=self._schema),
+            first_entry_ms - KNOWN_FOR // timedelta(milliseconds=1),
+            WRITTEN_DAYS_MIN,
         )
         return oldest if written is None else min(oldest, day_start(written))
 
@@ -135,7 +133,9 @@ class StateLookup:
         """Return the days that have rows; none without a filter, which alone needs them."""
         if self._dedup is None:
             return frozenset()
-        row = await connection.fetchrow(self._days, f"{self._schema}.{IMPRESSIONS}", since.date())
+        row = await connection.fetchrow(
+            _DAYS.format(schema=self._schema), f"{self._schema}.{IMPRESSIONS}", since.date()
+        )
         assert row is not None
         table, days = row
         self._dedup.begin(cursor=cursor, table=table)
@@ -160,7 +160,9 @@ class StateLookup:
     async def _find_offers(self, connection: Connection, batch: EventBatch, since: datetime) -> StoredOffers:
         impressions: dict[Offer, bool] = {}
         clicks_alone: dict[Offer, list[str]] = {}
-        rows = await _fetch_of_offers(connection, self._impressions_of_offers, batch.events, since)
+        rows = await _fetch_of_offers(
+            connection, _IMPRESSIONS_OF_OFFERS.format(schema=self._schema), batch.events, since
+        )
         for request_id, slot, is_good, click_alone in rows:
             offer = (request_id.int, slot)
             if click_alone is None:
@@ -170,7 +172,7 @@ class StateLookup:
         clicks: dict[Offer, bool] = {}
         events = [click for _, click in batch.clicks]
         for request_id, slot, is_good in await _fetch_of_offers(
-            connection, self._clicks_of_offers, events, since
+            connection, _CLICKS_OF_OFFERS.format(schema=self._schema), events, since
         ):
             offer = (request_id.int, slot)
             clicks[offer] = is_good or clicks.get(offer, False)

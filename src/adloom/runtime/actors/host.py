@@ -23,10 +23,10 @@ from adloom.runtime.actors.actor import (
     FencedOutError,
     FirstMessages,
     StateStore,
-    Tell,
 )
 from adloom.runtime.actors.mailboxes import Envelope, Mailboxes
 from adloom.runtime.actors.runner import RETRY_AFTER, BatchRunner
+from adloom.runtime.loops import pass_on, pause
 
 BATCH_MAX: Final = 2_000  # Of messages, and as many alarms.
 IDLE_MAX: Final = timedelta(minutes=5)
@@ -74,7 +74,7 @@ class ActorHost:
             audience=audience,
             clock=clock,
             chance=chance,
-            send=self._send,
+            send=lambda tell: self.tell(tell.to, tell.message),
             counts=self.counts,
         )
 
@@ -125,7 +125,7 @@ class ActorHost:
         self._is_open = True
         try:
             async with asyncio.TaskGroup() as group:
-                waker = group.create_task(_wake_on_stop(stop, self._has_work))
+                waker = group.create_task(pass_on(stop, self._has_work))
                 while not stop.is_set():
                     await self._run_as_owner(stop)
                 waker.cancel()
@@ -182,11 +182,7 @@ class ActorHost:
         now = self._clock.now()
         due = [at for at in (self._runner.alarms.next_at(), self._idle_at()) if at is not None]
         until_look = self._look_at - asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(min([until_look, *((at - now).total_seconds() for at in due)])):
-                await self._has_work.wait()
-        except TimeoutError:
-            return
+        await pause(min([until_look, *((at - now).total_seconds() for at in due)]), self._has_work)
 
     def _idle_at(self) -> datetime | None:
         touched_at = self._runner.oldest_touch()
@@ -222,9 +218,6 @@ class ActorHost:
             envelope.fail(error)
         self._runner.forget_all(error)
 
-    def _send(self, tell: Tell) -> None:
-        self.tell(tell.to, tell.message)
-
     def _enqueue(self, envelope: Envelope) -> None:
         try:
             if not self._is_open or envelope.address.kind not in self._kinds:
@@ -234,8 +227,3 @@ class ActorHost:
             self.counts.refused += 1
             raise
         self._has_work.set()
-
-
-async def _wake_on_stop(stop: asyncio.Event, work: asyncio.Event) -> None:
-    await stop.wait()
-    work.set()

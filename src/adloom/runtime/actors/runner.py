@@ -55,7 +55,7 @@ class BatchRunner:
         audience: Broadcaster,
         clock: Clock,
         chance: Chance,
-        send: Callable[[Tell], None],
+        send: Callable[[Tell], object],
         counts: ActorCounts,
     ) -> None:
         self._kinds = kinds

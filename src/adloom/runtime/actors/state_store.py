@@ -11,7 +11,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
-from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
 
 LOAD: Final = """
     SELECT kind, key, version, format, state, wake_at
@@ -59,22 +59,13 @@ class PostgresStateStore:
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         kinds, keys = [address.kind for address in addresses], [address.key for address in addresses]
-        try:
+        with unavailable_when_away("The states cannot be read"):
             rows = await self._pool.fetch(LOAD, kinds, keys)
-        except POSTGRES_AWAY as error:
-            raise UnavailableError(f"The states cannot be read: {error!r}") from error
-        return {
-            Address(row["kind"], row["key"]): StoredState(
-                row["version"], row["format"], row["state"], row["wake_at"]
-            )
-            for row in rows
-        }
+        return {Address(kind, key): StoredState(*stored) for kind, key, *stored in rows}
 
     async def timers(self, *, until: datetime | None = None) -> Sequence[tuple[Address, datetime]]:
-        try:
+        with unavailable_when_away("The timers cannot be read"):
             rows = await self._pool.fetch(TIMERS, until)
-        except POSTGRES_AWAY as error:
-            raise UnavailableError(f"The timers cannot be read: {error!r}") from error
         return [(Address(row["kind"], row["key"]), row["wake_at"]) for row in rows]
 
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from adloom.events.ingest.accept import RequestInfo
-from adloom.runtime.geoip import CountryLookup, NoCountries
+from adloom.runtime.geoip import Countries
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 from adloom.runtime.settings import Network
@@ -38,12 +38,12 @@ _HeaderValues = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, byte
 class ContextParser:
     """Parses the contexts of a process's requests."""
 
-    def __init__(self, countries: CountryLookup | None = None, *, trusted: Sequence[Network] = ()) -> None:
+    def __init__(self, countries: Countries | None = None, *, trusted: Sequence[Network] = ()) -> None:
         devices = DeviceParser()
         self._device_of = devices.device_of
         self.is_crawler = devices.is_crawler
         self.local_time = LocalTimes().get
-        self._countries = None if isinstance(countries, NoCountries) else countries
+        self._countries = countries
         self._trusted = trusted
         self._known: dict[_HeaderValues, Context] = {}
         self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._client_of)
@@ -115,7 +115,7 @@ class ContextParser:
             return self._country_by_address(request, self._countries)
         return country
 
-    def _country_by_address(self, request: FastRequest, countries: CountryLookup) -> str | None:
+    def _country_by_address(self, request: FastRequest, countries: Countries) -> str | None:
         if not self._trusted:
             return countries.country_of(request.client or "")
         forwarded = tuple([value for name, value in request.headers if name == b"x-forwarded-for"])

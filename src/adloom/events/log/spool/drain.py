@@ -21,6 +21,7 @@ from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlo
 from adloom.events.log.spool.disk import LocalDisk, SpoolDisk, make_folder
 from adloom.events.log.spool.format import escape_owner
 from adloom.runtime.installation import DataDirectory
+from adloom.runtime.loops import pause
 from adloom.runtime.settings import DeliverySettings, SettingsError
 
 PROBE_SECONDS_MIN: Final = 0.05
@@ -158,7 +159,7 @@ class DiskSpool:
     async def _run(self) -> None:
         time = asyncio.get_running_loop().time
         look_at = time() + self._limits.look_seconds
-        pause = PROBE_SECONDS_MIN
+        probe_seconds = PROBE_SECONDS_MIN
         while True:
             try:
                 if time() >= look_at:
@@ -169,22 +170,15 @@ class DiskSpool:
             except (UnavailableError, OSError) as error:  # A time-out is an OSError, too.
                 log.debug("spool_waits", error=repr(error))
                 self._cool_down()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, PROBE_SECONDS_MAX)
+                await asyncio.sleep(probe_seconds)
+                probe_seconds = min(2 * probe_seconds, PROBE_SECONDS_MAX)
             except Exception:  # the task's outermost loop: spooled events must be drained
                 log.exception("spool_failed")
                 await asyncio.sleep(PROBE_SECONDS_MAX)
             else:
-                pause = PROBE_SECONDS_MIN
+                probe_seconds = PROBE_SECONDS_MIN
                 if not has_more:
-                    await self._wait_until_woken(look_at - time())
-
-    async def _wait_until_woken(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+                    await pause(max(0.0, look_at - time()), self._wake)
 
     async def _look(self) -> None:
         """Adopt what dead processes left, unless we have not even drained our own: another process may."""
