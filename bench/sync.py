@@ -126,7 +126,7 @@ async def _copy(pool: Pool) -> None:
 async def _fill(pool: Pool, sellers: int, *, campaigns: int) -> None:
     numbers = {"sync.campaigns (": campaigns, "advertisers (public_id": sellers}
     for statement in HIERARCHY:
-        given = [count for name, count in numbers.items() if f"INTO {name}" in statement]
-        await pool.execute(statement, *given)
+        values = [count for name, count in numbers.items() if f"INTO {name}" in statement]
+        await pool.execute(statement, *values)
     for level in Level:
         await pool.execute(f"ANALYZE sync.{level.value.lower()}s")

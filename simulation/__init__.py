@@ -1,1 +1,1 @@
-"""The product on virtual time, with readers, crashes and lost messages; the same seed gives the same run."""
+"""The product on virtual time, with visitors, crashes and lost messages; the same seed gives the same run."""

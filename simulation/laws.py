@@ -13,12 +13,12 @@ import msgspec
 from adloom.events.log.event import HARMLESS_MARKS, Mark
 
 KINDS: Final = ("impression", "click")
-SHOWN_MAX: Final = 5  # Of one kind of violation: a house on fire need not be described brick by brick.
+SHOWN_MAX: Final = 5  # Of one kind of violation.
 ENTRY_BYTES_SHOWN_MAX: Final = 40
 TRIES_MIN: Final = 5  # Before an entry is given up.
 _SECOND: Final = {"impression": Mark.SECOND_IMPRESSION, "click": Mark.SECOND_CLICK}
 # What a good event may be marked with, for what other events of its offer there are.
-_TOLD_BY_OTHERS: Final = HARMLESS_MARKS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
+_SET_BY_OTHERS: Final = HARMLESS_MARKS | {*_SECOND.values(), Mark.CLICK_WITHOUT_IMPRESSION}
 
 
 class EventKey(NamedTuple):
@@ -72,25 +72,34 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def violations(witness: Witness, books: Books) -> list[str]:
-    """Tell which laws are broken, and by what."""
+    """Return which laws are broken, and by what."""
     return [
         *_counting(witness, [row.key for row in books.rows]),
         *_dating(witness, books.rows),
         *_agreement(books),
-        *_telling(books),
+        *_publishing(books),
         *_marking(books.rows),
     ]
 
 
-def burial_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
+def quarantine_violations(spoiled: Collection[bytes], letters: Collection[Letter]) -> list[str]:
     """Entries that cannot be applied are quarantined, once, after retries; nothing else is."""
-    buried = Counter(letter.data for letter in letters)
+    quarantined = Counter(letter.data for letter in letters)
     return [
-        *_some(f"{_shown(entry)} was never buried" for entry in sorted(set(spoiled) - buried.keys())),
-        *_some(f"{_shown(entry)} was buried alive" for entry in sorted(buried.keys() - set(spoiled))),
-        *_some(f"{_shown(entry)} was buried {count} times" for entry, count in buried.items() if count > 1),
         *_some(
-            f"{_shown(letter.data)} was buried after {letter.tries} tries"
+            f"{_shown(entry)} was never quarantined" for entry in sorted(set(spoiled) - quarantined.keys())
+        ),
+        *_some(
+            f"{_shown(entry)} was quarantined, and is good"
+            for entry in sorted(quarantined.keys() - set(spoiled))
+        ),
+        *_some(
+            f"{_shown(entry)} was quarantined {count} times"
+            for entry, count in quarantined.items()
+            if count > 1
+        ),
+        *_some(
+            f"{_shown(letter.data)} was quarantined after {letter.tries} tries"
             for letter in letters
             if letter.tries < TRIES_MIN
         ),
@@ -133,13 +142,13 @@ def _difference(name: str, expected: Counts, said: Counts) -> list[str]:
     )
 
 
-def _telling(books: Books) -> list[str]:
+def _publishing(books: Books) -> list[str]:
     """Every counted event is published once."""
-    rows, told = Counter(row.key for row in books.rows), Counter(books.topic)
+    rows, published = Counter(row.key for row in books.rows), Counter(books.topic)
     return _some(
-        f"{key} is counted {rows[key]} times and told {told[key]} times"
-        for key in sorted(rows.keys() | told.keys())
-        if rows[key] != told[key]
+        f"{key} is counted {rows[key]} times and published {published[key]} times"
+        for key in sorted(rows.keys() | published.keys())
+        if rows[key] != published[key]
     )
 
 
@@ -153,7 +162,7 @@ def _marking(rows: Iterable[Row]) -> list[str]:
     for offer, events in of_offers.items():
         for kind in KINDS:
             of_kind = [row for row in events if row.key.kind == kind]
-            good = [row for row in of_kind if row.marks <= _TOLD_BY_OTHERS]
+            good = [row for row in of_kind if row.marks <= _SET_BY_OTHERS]
             firsts = sum(_SECOND[kind] not in row.marks for row in of_kind)
             good_firsts = sum(_SECOND[kind] not in row.marks for row in good)
             # A bad one before the first good one is no second one either.

@@ -17,7 +17,7 @@ from simulation.laws import EventKey, Witness
 from simulation.processes import ConnectionLostError
 
 CLICK_RATE: Final = 0.15
-CLICKS_BEFORE: Final = 0.3  # How often a click is told before what was clicked was seen.
+CLICKS_BEFORE: Final = 0.3  # How often a click is reported before its impression.
 TWICE: Final = 0.1  # How often an offer is reported under a second name, as two programs on one page do.
 LATE: Final = 0.05
 LATE_SECONDS_MAX: Final = 90.0
@@ -56,7 +56,7 @@ class Served(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A request that tells of events; a link that is followed promises nothing, it only leads on."""
+    """A request that reports events; a followed link promises nothing, it only redirects."""
 
     request: FastRequest
     keys: Sequence[EventKey]

@@ -240,15 +240,15 @@ class TopicServer:
         self.faults = faults
         self.outages = outages
         self.cursor = BEGINNING
-        self.told: list[EventKey] = []
+        self.published: list[EventKey] = []
 
     def publish(self, keys: Sequence[EventKey], *, after: str, cursor: str) -> None:
         """Compare, publish and move the cursor at once, as the script does."""
         if self.cursor != after:
             raise CursorMovedError
-        self.told += keys
+        self.published += keys
         self.cursor = cursor
-        self.faults.trace.note("told", cursor.encode())
+        self.faults.trace.note("published", cursor.encode())
 
 
 class TopicConnection(Connection):

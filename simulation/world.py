@@ -13,7 +13,7 @@ from simulation.base_world import BaseWorld, Outcome, Plan, run_world
 from simulation.campaigns import SLUG, SimulatedCampaigns
 from simulation.disk import Disk
 from simulation.faults import LATE_SECONDS_MAX
-from simulation.laws import Books, burial_violations, violations
+from simulation.laws import Books, quarantine_violations, violations
 from simulation.loop import seeded
 from simulation.processes import BRISK, ConnectionLostError, DeliveryProcess, Pace, Servers, WorkerProcess
 from simulation.readers import Readers
@@ -57,8 +57,8 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
 
     async def run(self) -> None:
         """Follow the plan, let everything settle, and check the laws."""
-        async with asyncio.TaskGroup() as house:
-            self._begin(house, self._servers.log.outages, self._servers.tables.outages)
+        async with asyncio.TaskGroup() as tasks:
+            self._begin(tasks, self._servers.log.outages, self._servers.tables.outages)
             await self._traffic()
             self._calm_down()
             await asyncio.sleep(LATE_SECONDS_MAX)
@@ -142,10 +142,10 @@ class World(BaseWorld[EventLogPlan, DeliveryProcess]):
                 "the statistics from the rollup": tables.statistics(),
             },
             invalid_counts=tables.invalid_counts,
-            topic=self._servers.topic.told,
+            topic=self._servers.topic.published,
         )
         self.violations += violations(self._readers.witness, books)
-        self.violations += burial_violations(self._spoiled, self._servers.log.dead.values())
+        self.violations += quarantine_violations(self._spoiled, self._servers.log.dead.values())
 
     def _count(self) -> dict[str, int]:
         readers, servers = self._readers, self._servers

@@ -66,10 +66,10 @@ class BenchLeaseClient:
         given: Mapping[CampaignId, tuple[int, int]] | None = None,
     ) -> dict[CampaignId, int]:
         """Report what was spent, and ask until all campaigns have leased enough; return the lease numbers."""
-        asking, told = dict(campaigns), given or {}
+        asking, spent = dict(campaigns), given or {}
         for _ in range(ATTEMPTS_MAX):
-            await self._send_reports(asking, want=want, cost=cost, given=told)
-            told = {}  # Spending is reported once.
+            await self._send_reports(asking, want=want, cost=cost, given=spent)
+            spent = {}  # Spending is reported once.
             asking = {
                 campaign: address
                 for campaign, address in asking.items()
@@ -78,7 +78,7 @@ class BenchLeaseClient:
             if not asking:
                 return {campaign: self._leases[campaign] for campaign in campaigns}
             await asyncio.sleep(AGAIN_SECONDS)  # The campaigns are asking their advertisers.
-        raise LoadError(f"{len(asking)} of {len(campaigns)} campaigns give no lease.")
+        raise LoadError(f"{len(asking)} of {len(campaigns)} campaigns grant no lease.")
 
     async def _send_reports(
         self,

@@ -28,7 +28,7 @@ from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
 from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns
 
-VIOLATIONS_MAX: Final = 20  # A house on fire need not be described brick by brick.
+VIOLATIONS_MAX: Final = 20
 
 
 class MadeOffer(NamedTuple):
@@ -303,10 +303,10 @@ class BudgetLaws:
         """Law: what is said of a day is the sum of its charges, of campaigns and of advertisers."""
         for (campaign_id, day), spent in self._spent_campaign_days.items():
             said = totals.get((CAMPAIGN, campaign_id, day), 0)
-            self.demand(said == spent, f"{campaign_id} was charged {spent} on {day}, and {said} is told")
+            self.demand(said == spent, f"{campaign_id} was charged {spent} on {day}, and {said} is stored")
         for (advertiser_id, day), spent in self._spent_days.items():
             said = totals.get((ADVERTISER, advertiser_id, day), 0)
-            self.demand(said == spent, f"{advertiser_id} was charged {spent} on {day}, and {said} is told")
+            self.demand(said == spent, f"{advertiser_id} was charged {spent} on {day}, and {said} is stored")
 
     def unspent(self, now: datetime) -> list[str]:
         """Return what could be spent and is not, with every campaign running and visitors for all."""

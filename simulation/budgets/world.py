@@ -86,9 +86,9 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
     async def _live(self) -> None:
         """Run traffic and changes under faults; then let what was begun finish."""
         plan, servers = self._plan, self._servers
-        async with asyncio.TaskGroup() as house:
-            self._begin(house, servers.valkey.outages, servers.database.outages, servers.log.outages)
-            house.create_task(self._people())
+        async with asyncio.TaskGroup() as tasks:
+            self._begin(tasks, servers.valkey.outages, servers.database.outages, servers.log.outages)
+            tasks.create_task(self._people())
             await self._traffic(plan.seconds, plan.views_per_second, auctioned=plan.auctioned)
             self._calm_down()
             self._catalog.open_all()  # So that there are leases when it gets dark.
@@ -123,10 +123,10 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     async def _sell_out(self) -> None:
         stop = asyncio.Event()
-        async with asyncio.TaskGroup() as house:
+        async with asyncio.TaskGroup() as tasks:
             for number in range(self._plan.delivery_processes):
                 process = self._start_delivery(number, self._clock)
-                house.create_task(process.run(stop))
+                tasks.create_task(process.run(stop))
             ends_at = asyncio.get_running_loop().time() + SPEND_SECONDS_MAX
             while asyncio.get_running_loop().time() < ends_at and self.laws.unspent(self._clock.now()):
                 await self._traffic(2.0, VIEWS_AT_THE_END * self._plan.delivery_processes)
@@ -137,8 +137,8 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
 
     async def _with_worker(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         stop = asyncio.Event()
-        async with asyncio.TaskGroup() as house:
-            house.create_task(self._start_worker("worker-at-last", self._clock).run(stop))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._start_worker("worker-at-last", self._clock).run(stop))
             await work()
             stop.set()
 

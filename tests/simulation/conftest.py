@@ -1,4 +1,4 @@
-"""The simulated house logs every fault that it gets over; that is not what these tests are about."""
+"""The simulated product logs every fault that it survives; these tests are not about that."""
 
 import logging
 from collections.abc import Iterator

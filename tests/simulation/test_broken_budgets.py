@@ -34,7 +34,7 @@ JUMPING = {
     "starts_at": MIDNIGHTS[0][1] - timedelta(seconds=10),
     "faults": msgspec.structs.replace(HARSH, clock_seconds_between=5, clock_hours_max=0.2),
 }
-# Nobody changes anything: who has no budget, or another one, on the same day may spend more.
+# No person changes anything: without a budget, or with another one, a campaign may spend more on the same day.
 UNCHANGED = {"faults": msgspec.structs.replace(HARSH, change_seconds_between=float("inf"))}
 
 _changed = msgspec.structs.replace
@@ -55,7 +55,7 @@ def harsh(seed: int) -> BudgetPlan:
 
 
 class DatabaseWithoutFence(BudgetDatabase):
-    """Lets anybody write what is somebody else's by now."""
+    """Lets a worker write a state that another one has written since."""
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
         assert writes is not None
@@ -105,7 +105,7 @@ class ProcessThatTakesTheFullBid(SellingProcess):
 
 
 class ProcessThatOverlooksTheHighest(SellingProcess):
-    """Auctions off as if somebody bid less than it does."""
+    """Holds auctions in which all other bids count for less than they are."""
 
     def auctioned(self) -> list[Sold]:
         return [

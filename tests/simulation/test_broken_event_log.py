@@ -40,7 +40,7 @@ class ForgetfulLog(EventLogServer):
 
 
 class LogThatHandsOutOnce(EventLogServer):
-    """Gives no entry a second time: what a dead worker had taken, nobody claims. It is acknowledged too early."""
+    """Returns no entry a second time: what a dead worker had read is lost, as if acknowledged too early."""
 
     _taken = (0, 0)
 
@@ -111,7 +111,7 @@ class RollupThatIsDoneOnce(TablesServer):
 
 
 class TopicInTwoSteps(TopicServer):
-    """Tells first and moves its cursor afterwards, unless something comes between."""
+    """Publishes first and moves its cursor afterwards, unless something comes between."""
 
     _commits = 0
 
@@ -122,8 +122,8 @@ class TopicInTwoSteps(TopicServer):
             self.cursor = after
 
 
-class TopicThatAnybodyWrites(TopicServer):
-    """Does not look where the cursor is, and tells again what somebody tells who was thought dead."""
+class TopicWithoutFence(TopicServer):
+    """Does not look where the cursor is, and publishes again what a worker publishes that was thought dead."""
 
     def publish(self, keys: Sequence[EventKey], *, after: str, cursor: str) -> None:
         assert after
@@ -160,12 +160,12 @@ class DiskThatTearsNeighbours(Disk):
         ({"log": LogThatHandsOutOnce}, "was accepted and is not counted"),
         ({"tables": TablesWithoutKey}, "are counted as"),
         ({"tables": TablesThatMoveOnAlone}, "was accepted and is not counted"),
-        ({"tables": TablesInABadMood}, "was buried alive"),
+        ({"tables": TablesInABadMood}, "was quarantined, and is good"),
         ({"tables": TablesThatBearGrudges}, "marked as a click without its impression"),
         ({"tables": RollupThatAdds}, "the rollup"),
         ({"tables": RollupThatIsDoneOnce}, "the rollup"),
-        ({"topic": TopicInTwoSteps}, "told 2 times"),
-        ({"topic": TopicThatAnybodyWrites}, "told 2 times"),
+        ({"topic": TopicInTwoSteps}, "published 2 times"),
+        ({"topic": TopicWithoutFence}, "published 2 times"),
         ({"disk": DiskThatLies}, "was accepted and is not counted"),
         ({"disk": DiskThatTearsNeighbours}, "was accepted and is not counted"),
     ],

@@ -115,7 +115,7 @@ def test_a_spool_that_is_full_refuses_and_keeps_what_it_has() -> None:
     ],
 )
 def test_an_event_counts_on_its_own_day_of_utc_in_whatever_zone_it_is_told(starts_at: datetime) -> None:
-    """The laws look at the day of every event whose reader told the time in a zone of its own."""
+    """The laws check the day of every event whose visitor reported the time, in any zone."""
     outcome = checked(
         EventLogPlan(seed=6, seconds=240, views_per_second=1, faults=NO_FAULTS, starts_at=starts_at)
     )
