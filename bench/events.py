@@ -56,7 +56,7 @@ def main(
         title = f"{seconds:g} s each, {workers} delivery processes, {connections} connections"
         return _tabulate(outcomes, title)
 
-    show(measure)
+    show(measure, width=110)
 
 
 def _build_targets(product: Product) -> list[tuple[Target, int]]:
