@@ -1,4 +1,4 @@
-"""Secrets that people and machines show."""
+"""Tokens, API keys and passwords."""
 
 import asyncio
 import base64
@@ -27,9 +27,9 @@ from adloom.runtime.auth import (
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET
 
-ADMIN = Actor(subject="somebody", role=Role.ADMIN)
+ADMIN = Actor(subject="a-user", role=Role.ADMIN)
 LIFETIME = timedelta(minutes=15)
-CLAIMS = {"iss": "adloom", "sub": "somebody", "role": "admin", "iat": 0, "exp": 4_000_000_000}
+CLAIMS = {"iss": "adloom", "sub": "a-user", "role": "admin", "iat": 0, "exp": 4_000_000_000}
 
 
 def a_token(secret: str = SECRET, algorithm: str = "HS256", **claims: object) -> str:
@@ -47,7 +47,7 @@ def unsigned_token() -> str:
 @pytest.mark.parametrize("role", list(Role))
 def test_a_token_names_the_actor_it_was_signed_for(role: Role) -> None:
     account_id = uuid4() if role in {Role.ADVERTISER, Role.PUBLISHER} else None
-    actor = Actor(subject="somebody", role=role, account_id=account_id)
+    actor = Actor(subject="a-user", role=role, account_id=account_id)
 
     token = issue_access_token(SECRET, actor, now=NOON, lifetime=LIFETIME)
 
@@ -71,7 +71,7 @@ def test_a_token_expires_at_the_end_of_its_lifetime() -> None:
         unsigned_token(),
         a_token(secret="another-secret-that-is-also-long-enough"),
         a_token(algorithm="HS384", secret=SECRET + SECRET),
-        a_token(iss="somebody else"),
+        a_token(iss="another issuer"),
         a_token(role="owner"),
         a_token(role="advertiser"),
         a_token(role="advertiser", account="not a uuid"),
@@ -117,7 +117,7 @@ def test_a_token_that_was_changed_anywhere_is_refused(text: str, place: int) -> 
     assert actor == ADMIN
 
 
-def test_an_api_key_is_known_by_its_beginning_and_stored_as_a_hash() -> None:
+def test_an_api_key_is_identified_by_its_prefix_and_stored_as_a_hash() -> None:
     key = new_api_key()
 
     assert key.startswith("adk_")
@@ -130,7 +130,7 @@ def test_tokens_never_repeat() -> None:
     assert len({new_opaque_token() for _ in range(1000)}) == 1000
 
 
-async def test_a_password_matches_its_own_hash_only() -> None:
+async def test_a_password_matches_only_its_own_hash() -> None:
     passwords = Passwords(FAST_PASSWORDS)
     password_hash = await passwords.hash("correct horse")
 
@@ -140,7 +140,7 @@ async def test_a_password_matches_its_own_hash_only() -> None:
     assert not await passwords.matches("correct horse", "not a hash")
 
 
-async def test_a_flood_of_log_ins_is_turned_away_and_leaves_nothing_behind() -> None:
+async def test_log_ins_beyond_the_queue_limit_are_refused() -> None:
     passwords = Passwords(FAST_PASSWORDS)
     password_hash = await passwords.hash("correct horse")
 
@@ -161,7 +161,7 @@ async def outcome_of(matching: Awaitable[bool]) -> str:
         return "unavailable"
 
 
-async def test_without_a_user_the_same_work_is_done_and_nothing_matches() -> None:
+async def test_no_password_matches_an_unknown_user() -> None:
     passwords = Passwords(FAST_PASSWORDS)
 
     assert not await passwords.matches("", None)

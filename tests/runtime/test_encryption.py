@@ -1,4 +1,4 @@
-"""Secrets of others, sealed: readable with the same secret for the same owner, and in no other way."""
+"""Sealed texts: readable only with the same secret, for the same owner."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ OTHER = "another-secret-of-the-tests-long-enough"
 
 
 @given(st.text(max_size=300), st.text(max_size=40))
-def test_what_was_sealed_can_be_read_again(text: str, owner: str) -> None:
+def test_a_sealed_text_can_be_opened(text: str, owner: str) -> None:
     cipher = SecretCipher([SECRET])
 
     assert cipher.decrypt(cipher.encrypt(text, belongs_to=owner), belongs_to=owner) == text
@@ -29,7 +29,7 @@ def test_a_changed_byte_breaks_the_seal(text: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 12, 13, 28, 29])
-def test_what_is_cut_short_breaks_the_seal(length: int) -> None:
+def test_truncated_data_breaks_the_seal(length: int) -> None:
     cipher = SecretCipher([SECRET])
 
     with pytest.raises(DecryptionError):
@@ -43,20 +43,20 @@ def test_a_seal_cannot_be_moved_to_another_owner() -> None:
         cipher.decrypt(cipher.encrypt("a token", belongs_to="one"), belongs_to="other")
 
 
-def test_another_secret_reads_nothing_and_says_what_to_do() -> None:
+def test_opening_with_another_secret_fails_and_says_what_to_do() -> None:
     sealed = SecretCipher([SECRET]).encrypt("a token", belongs_to="one")
 
     with pytest.raises(DecryptionError, match="ADLOOM_SECRET"):
         SecretCipher([OTHER]).decrypt(sealed, belongs_to="one")
 
 
-def test_a_secret_that_was_replaced_still_reads_what_it_sealed() -> None:
+def test_a_replaced_secret_still_opens_what_it_sealed() -> None:
     sealed = SecretCipher([SECRET]).encrypt("a token", belongs_to="one")
 
     assert SecretCipher([OTHER, SECRET]).decrypt(sealed, belongs_to="one") == "a token"
 
 
-def test_the_same_text_is_sealed_differently_each_time_and_never_shown() -> None:
+def test_a_text_is_sealed_differently_each_time_and_never_shown() -> None:
     cipher = SecretCipher([SECRET])
     first, second = (cipher.encrypt("a token", belongs_to="one") for _ in range(2))
 

@@ -54,7 +54,7 @@ def test_the_file_has_the_country_of_public_addresses(
     assert countries.country_of(address) == country
 
 
-def test_a_file_of_ipv4_knows_no_address_of_ipv6(tmp_path: Path) -> None:
+def test_an_ipv4_file_has_no_ipv6_address(tmp_path: Path) -> None:
     content = database({"93.184.216.0/24": {"country": {"iso_code": "US"}}}, ip_version=4)
 
     countries = open_countries(written(tmp_path / "four.mmdb", content))
@@ -64,18 +64,18 @@ def test_a_file_of_ipv4_knows_no_address_of_ipv6(tmp_path: Path) -> None:
     assert countries.country_of("2a00:1450:4001::1") is None
 
 
-def test_without_a_file_no_country_is_known() -> None:
+def test_no_country_is_known_without_a_file() -> None:
     assert open_countries(None) is None
 
 
-def test_a_file_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+def test_a_missing_file_prevents_the_start(tmp_path: Path) -> None:
     path = str(tmp_path / "missing.mmdb")
 
     with pytest.raises(SettingsError, match=r"ADLOOM_GEOIP_FILE is '.*missing\.mmdb': expected a file"):
         open_countries(path)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_prevents_the_start(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="ADLOOM_GEOIP_FILE"):
         open_countries(str(tmp_path))
 
@@ -91,12 +91,12 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     ],
     ids=["empty", "text", "only its beginning", "without its end", "damaged tree"],
 )
-def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_file_prevents_the_start(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SettingsError, match=r"expected a database of countries in MaxMind's format"):
         open_countries(written(tmp_path / "broken.mmdb", content))
 
 
-def test_a_source_is_asked_once_for_an_address() -> None:
+def test_an_address_is_looked_up_once() -> None:
     asked: list[str] = []
     countries = Countries(lambda address: asked.append(str(address)))
 

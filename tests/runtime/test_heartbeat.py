@@ -1,4 +1,4 @@
-"""What processes tell of themselves over Valkey."""
+"""Heartbeats that processes publish over Valkey."""
 
 import asyncio
 from datetime import timedelta
@@ -25,7 +25,7 @@ SECRET = "a-secret-that-is-long-enough-for-this"
 
 
 class Counter:
-    """What a process has served so far."""
+    """Requests that a process has served."""
 
     def __init__(self) -> None:
         self.requests = self.filled = 0
@@ -38,7 +38,7 @@ class Counter:
         return Reading(requests=self.requests, filled=self.filled, index_version=7)
 
 
-def a_teller(
+def a_publisher(
     valkey: Valkey, clock: ManualClock, counter: Counter, process: str = "delivery-1"
 ) -> HeartbeatPublisher:
     telemetry = Telemetry(
@@ -52,7 +52,7 @@ def a_teller(
 async def test_a_process_is_listed_while_it_sends_heartbeats(valkey: Valkey) -> None:
     clock, counter = ManualClock(NOON), Counter()
     reader = HeartbeatReader(valkey)
-    await a_teller(valkey, clock, counter).publish()
+    await a_publisher(valkey, clock, counter).publish()
 
     [known] = await reader.processes(now=NOON)
 
@@ -61,35 +61,35 @@ async def test_a_process_is_listed_while_it_sends_heartbeats(valkey: Valkey) -> 
     assert await reader.processes(now=NOON + GONE_AFTER) == []
 
 
-async def test_a_process_that_is_long_gone_is_deleted(valkey: Valkey) -> None:
-    await a_teller(valkey, ManualClock(NOON), Counter()).publish()
+async def test_a_process_without_heartbeats_is_deleted_after_a_while(valkey: Valkey) -> None:
+    await a_publisher(valkey, ManualClock(NOON), Counter()).publish()
 
     await HeartbeatReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
 
     assert await valkey.hlen(PROCESSES) == 0  # pyright: ignore[reportGeneralTypeIssues]  the stubs know both kinds of client
 
 
-async def test_a_process_that_stops_takes_its_name_off_the_list(valkey: Valkey) -> None:
+async def test_a_stopping_process_removes_itself_from_the_list(valkey: Valkey) -> None:
     clock, stop = ManualClock(NOON), asyncio.Event()
     reader = HeartbeatReader(valkey)
     async with asyncio.TaskGroup() as group:
-        group.create_task(a_teller(valkey, clock, Counter()).run(stop))
+        group.create_task(a_publisher(valkey, clock, Counter()).run(stop))
         async with asyncio.timeout(30):
-            while not await reader.processes(now=NOON):  # noqa: ASYNC110 - it is told by another task, over Valkey
+            while not await reader.processes(now=NOON):  # noqa: ASYNC110 - another task publishes it, over Valkey
                 await asyncio.sleep(0.01)
         stop.set()
 
     assert await reader.processes(now=NOON) == []
 
 
-async def test_what_all_processes_serve_is_counted_by_minute_and_hour(valkey: Valkey) -> None:
+async def test_the_traffic_of_all_processes_is_counted_by_minute_and_hour(valkey: Valkey) -> None:
     clock, one, other = ManualClock(NOON), Counter(), Counter()
-    tellers = [a_teller(valkey, clock, one), a_teller(valkey, clock, other, "delivery-2")]
+    publishers = [a_publisher(valkey, clock, one), a_publisher(valkey, clock, other, "delivery-2")]
     for requests in (10, 5):
         one.serve(requests, filled=requests)
         other.serve(requests, filled=0)
-        for teller in tellers:
-            await teller.publish()
+        for publisher in publishers:
+            await publisher.publish()
         clock.advance(timedelta(minutes=1))
 
     reader, now = HeartbeatReader(valkey), NOON + timedelta(minutes=1)
@@ -100,13 +100,13 @@ async def test_what_all_processes_serve_is_counted_by_minute_and_hour(valkey: Va
     assert (hour.begins_at, hour.requests, hour.filled) == (NOON, 30, 15)
 
 
-async def test_the_rate_is_that_of_the_last_seconds(valkey: Valkey) -> None:
+async def test_the_request_rate_is_that_of_the_last_seconds(valkey: Valkey) -> None:
     clock, counter = ManualClock(NOON), Counter()
-    teller = a_teller(valkey, clock, counter)
-    await teller.publish()
+    publisher = a_publisher(valkey, clock, counter)
+    await publisher.publish()
     counter.serve(30, filled=30)
     clock.advance(timedelta(seconds=2))
-    await teller.publish()
+    await publisher.publish()
 
     [known] = await HeartbeatReader(valkey).processes(now=clock.now())
 

@@ -1,4 +1,4 @@
-"""A data directory: who holds it, its secrets, where it listens."""
+"""A data directory: its lock, its secrets, and its ports."""
 
 import os
 import subprocess
@@ -55,31 +55,31 @@ def an_installation() -> Installation:
     )
 
 
-def test_root_keeps_its_data_where_other_users_can_be_let_in() -> None:
+def test_the_data_of_root_is_in_var_lib() -> None:
     assert default_data_directory({"HOME": "/root"}, is_root=True) == Path("/var/lib/adloom")
 
 
-def test_users_keep_their_data_in_their_data_home() -> None:
+def test_the_data_of_a_user_is_in_its_data_home() -> None:
     assert default_data_directory({"HOME": "/home/ada"}, is_root=False) == Path(
         "/home/ada/.local/share/adloom"
     )
     assert default_data_directory({"XDG_DATA_HOME": "/data"}, is_root=False) == Path("/data/adloom")
 
 
-def test_a_folder_is_made_with_those_above_it_and_others_may_walk_through_it(tmp_path: Path) -> None:
+def test_a_data_directory_is_created_with_its_parents_and_readable_by_others(tmp_path: Path) -> None:
     DataDirectory(tmp_path / "a" / "b").make()
 
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(InstallationError, match="--data-dir"):
         DataDirectory(tmp_path / "file" / "data").make()
 
 
-def test_a_folder_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
+def test_a_data_directory_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDS_IT, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -102,7 +102,7 @@ def test_a_folder_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
         assert DataDirectory(tmp_path).holder_pid() == os.getpid()
 
 
-def test_letting_go_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
+def test_unlocking_a_data_directory_removes_the_lock_file(tmp_path: Path) -> None:
     with DataDirectory(tmp_path).lock():
         assert (tmp_path / "lock").exists()
 
@@ -110,7 +110,7 @@ def test_letting_go_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
     assert DataDirectory(tmp_path).holder_pid() is None
 
 
-def test_secrets_are_found_again_and_are_their_owners_alone(tmp_path: Path) -> None:
+def test_written_secrets_can_be_read_only_by_their_owner(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     secrets = make_secrets()
 
@@ -120,7 +120,7 @@ def test_secrets_are_found_again_and_are_their_owners_alone(tmp_path: Path) -> N
     assert directory.secrets_path.stat().st_mode & 0o777 == 0o600
 
 
-def test_secrets_of_an_older_installation_are_read_without_what_it_had_not(tmp_path: Path) -> None:
+def test_secrets_of_an_older_installation_are_read_with_defaults(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     secrets = msgspec.to_builtins(make_secrets())
     del secrets["sealing_secret"]
@@ -140,13 +140,13 @@ def test_secrets_differ_and_are_long_enough_to_sign_with() -> None:
     assert len(first.jwt_secret) >= SECRET_CHARACTERS_MIN
 
 
-def test_where_it_runs_is_found_again(tmp_path: Path) -> None:
+def test_a_written_installation_can_be_read(tmp_path: Path) -> None:
     DataDirectory(tmp_path).write_installation(an_installation())
 
     assert DataDirectory(tmp_path).read_installation() == an_installation()
 
 
-def test_a_folder_that_was_never_started_on_has_neither(tmp_path: Path) -> None:
+def test_an_unused_data_directory_has_no_secrets_and_no_installation(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "nowhere")
 
     assert directory.read_secrets() is None
@@ -154,7 +154,7 @@ def test_a_folder_that_was_never_started_on_has_neither(tmp_path: Path) -> None:
     assert directory.holder_pid() is None
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_file_names_it(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     directory.secrets_path.write_text("{")
 
@@ -163,13 +163,13 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lock", "secrets.json"])
-def test_a_full_disk_is_reported_in_a_line_and_leaves_nothing_half_written(tmp_path: Path, name: str) -> None:
-    said = subprocess.run(
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(tmp_path: Path, name: str) -> None:
+    result = subprocess.run(
         [sys.executable, "-c", WRITES_WITHOUT_ROOM, tmp_path, name],
         capture_output=True,
         text=True,
         check=True,
     )
 
-    assert said.stdout.startswith(f"Cannot write {tmp_path / name}: ")
+    assert result.stdout.startswith(f"Cannot write {tmp_path / name}: ")
     assert [path.name for path in tmp_path.iterdir()] == (["lock"] if name == "lock" else [])

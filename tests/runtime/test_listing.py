@@ -30,13 +30,13 @@ def test_conditions_are_joined_and_their_values_numbered() -> None:
     assert filters.values == [1, False, "%50\\%%"]
 
 
-def test_without_conditions_everything_is_asked_for() -> None:
+def test_a_query_without_conditions_selects_everything() -> None:
     assert Filters().sql == "true"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(texts, max_size=5), search=texts)
-async def test_a_search_finds_the_text_as_it_is(words: list[str], search: str, pool: Pool) -> None:
+async def test_a_search_matches_the_text_literally(words: list[str], search: str, pool: Pool) -> None:
     filters = filters_on([*words, f"before {search} after"])
     filters.add_search(("it.word",), search)
 
@@ -48,7 +48,7 @@ async def test_a_search_finds_the_text_as_it_is(words: list[str], search: str, p
         assert all(search in row["word"] for row in found.items)
 
 
-async def test_pages_do_not_overlap_even_where_all_rows_are_alike(pool: Pool) -> None:
+async def test_pages_do_not_overlap_even_when_all_rows_are_equal(pool: Pool) -> None:
     seen: list[int] = []
     source = RowSource(columns="it.place", tables=WORDS.tables, tiebreak="it.place")
 

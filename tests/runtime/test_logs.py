@@ -69,7 +69,7 @@ def test_an_event_is_one_json_line_with_process_time_and_level() -> None:
     }
 
 
-def test_what_is_below_the_level_is_not_written() -> None:
+def test_events_below_the_level_are_not_written() -> None:
     output = Output()
     configure_logs(a_telemetry(log_level="warning"), output)
 
@@ -101,7 +101,7 @@ def test_the_console_format_can_be_forced_without_colours() -> None:
     assert "\x1b[" not in output.getvalue()
 
 
-def test_a_pipe_gets_json_by_itself() -> None:
+def test_a_pipe_gets_json_by_default() -> None:
     output = Output()
     configure_logs(a_telemetry(log_format="auto"), output)
 
@@ -202,7 +202,7 @@ def test_an_exception_of_a_library_is_the_same_field() -> None:
     assert output.lines()[0]["exception"][0]["exc_value"] == "wrong"
 
 
-def test_a_line_can_be_written_of_anything() -> None:
+def test_any_value_can_be_logged() -> None:
     output = Output()
     configure_logs(a_telemetry(), output)
     endless: list[object] = []
@@ -215,7 +215,7 @@ def test_a_line_can_be_written_of_anything() -> None:
     assert line["half"] == "\ud800"
 
 
-def test_what_is_bound_to_the_context_is_in_the_line() -> None:
+def test_context_variables_are_in_the_line() -> None:
     output = Output()
     configure_logs(a_telemetry(), output)
 
@@ -225,7 +225,7 @@ def test_what_is_bound_to_the_context_is_in_the_line() -> None:
     assert output.lines()[0]["request_id"] == "r1"
 
 
-def test_the_end_of_a_process_by_an_exception_is_a_line_too() -> None:
+def test_an_uncaught_exception_is_logged_too() -> None:
     telemetry = msgspec.json.encode(a_telemetry()).decode()
     program = f"""
 import msgspec

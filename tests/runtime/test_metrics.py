@@ -52,7 +52,7 @@ def test_nothing_is_read_before_a_scrape(port: int) -> None:
         assert reads == []
 
 
-def test_figures_can_have_a_label(port: int) -> None:
+def test_metrics_can_have_a_label(port: int) -> None:
     with serve_metrics(a_telemetry(port)) as metrics:
         metrics.counters("adloom_events", "Events.", "outcome", lambda: {"accepted": 2, "repeated": 1})
         metrics.gauges("adloom_queue", "Jobs.", "state", lambda: {"waiting": 0.5})
@@ -74,7 +74,7 @@ def test_the_build_and_the_start_of_the_process_are_shown(port: int) -> None:
     assert "process_resident_memory_bytes " in text
 
 
-def test_each_opening_has_a_registry_of_its_own() -> None:
+def test_each_metrics_server_has_its_own_registry() -> None:
     with serve_metrics(a_telemetry(None)) as first, serve_metrics(a_telemetry(None)) as second:
         first.gauge("adloom_lag", "Entries.", lambda: 1)
         second.gauge("adloom_lag", "Entries.", lambda: 2)

@@ -1,4 +1,4 @@
-"""Files of networks: what is in one, and what is wrong with one, named with its line."""
+"""Files of networks: their content, and errors that name the line."""
 
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,21 +23,21 @@ def a_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_networks_and_addresses_are_read_and_comments_are_not(tmp_path: Path) -> None:
+def test_networks_and_addresses_are_read_and_comments_are_ignored(tmp_path: Path) -> None:
     assert read_networks(a_file(tmp_path, A_LIST)) == tuple(
         ip_network(network)
         for network in ("203.0.113.0/24", "198.51.100.7/32", "2001:db8:f00::/40", "10.0.0.0/8")
     )
 
 
-def test_a_line_that_is_no_network_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_bad_line_names_it(tmp_path: Path) -> None:
     path = a_file(tmp_path, "# clouds\n203.0.113.0/24\n203.0.113.0/33 # too long\n")
 
     with pytest.raises(NetworkFileError, match=r"^line 3 is '203\.0\.113\.0/33'$"):
         read_networks(path)
 
 
-def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_the_error_for_an_unreadable_file_says_why(tmp_path: Path) -> None:
     binary = tmp_path / "clouds.bin"
     binary.write_bytes(b"\xff\xfe\x00")
 
@@ -49,7 +49,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
             read_networks(path)
 
 
-def test_the_setting_that_names_a_bad_file_is_named_with_its_value_and_line(tmp_path: Path) -> None:
+def test_the_error_for_a_bad_network_file_names_the_setting_and_the_line(tmp_path: Path) -> None:
     path = a_file(tmp_path, "nonsense")
 
     with pytest.raises(SettingsError) as refused:
@@ -61,7 +61,7 @@ def test_the_setting_that_names_a_bad_file_is_named_with_its_value_and_line(tmp_
     )
 
 
-def test_the_setting_gives_the_networks_of_its_file(tmp_path: Path) -> None:
+def test_the_setting_returns_the_networks_of_its_file(tmp_path: Path) -> None:
     path = a_file(tmp_path, "203.0.113.0/24")
 
     settings = delivery_settings({**GOOD, "ADLOOM_DATA_CENTERS_FILE": str(path)})

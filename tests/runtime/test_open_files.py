@@ -1,4 +1,4 @@
-"""The bound on open files is raised as far as the system allows."""
+"""The limit of open files is raised as far as the system allows."""
 
 import subprocess
 import sys
@@ -14,9 +14,9 @@ print(raise_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE), raise_ope
 
 
 @pytest.mark.parametrize("hard", [64, 512])
-def test_a_process_takes_as_many_files_as_it_may(hard: int) -> None:
-    said = subprocess.run(
+def test_a_process_raises_its_limit_of_open_files_to_the_maximum(hard: int) -> None:
+    result = subprocess.run(
         [sys.executable, "-c", RAISES_IT, str(hard)], capture_output=True, text=True, check=True
     )
 
-    assert said.stdout.split() == [str(hard)] * 4
+    assert result.stdout.split() == [str(hard)] * 4

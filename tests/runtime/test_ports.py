@@ -1,4 +1,4 @@
-"""Ports that are found free, and found again."""
+"""Free ports, and remembered ones."""
 
 from adloom.runtime.ports import choose_ports, free_port, is_taken
 
@@ -7,7 +7,7 @@ def test_a_remembered_port_is_kept_while_it_is_free() -> None:
     assert choose_ports([500, None], first=100, is_taken=lambda _: False) == [500, 100]
 
 
-def test_a_port_that_was_taken_meanwhile_is_replaced_by_the_next_that_is_free() -> None:
+def test_a_taken_port_is_replaced_by_the_next_free_one() -> None:
     assert choose_ports([500], first=100, is_taken=lambda port: port in {500, 100, 101}) == [102]
 
 

@@ -12,7 +12,7 @@ from adloom.runtime.postgres import (
 )
 
 
-async def test_json_comes_back_as_it_went_in(pool: Pool) -> None:
+async def test_json_is_read_as_it_was_written(pool: Pool) -> None:
     assert await pool.fetchval("SELECT $1::jsonb", {"a": [1, None, "ä"]}) == {"a": [1, None, "ä"]}
 
 

@@ -1,4 +1,4 @@
-"""How often one client may ask, and who counts as one."""
+"""How many requests one client may send, and what counts as one client."""
 
 from datetime import timedelta
 from ipaddress import ip_network
@@ -19,7 +19,7 @@ PROXIES = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1"))
     st.integers(min_value=1, max_value=1_000),
     st.lists(st.floats(min_value=0, max_value=120), max_size=200),
 )
-def test_never_more_pass_than_a_bucket_and_what_flows_in(permits: int, gaps: list[float]) -> None:
+def test_no_more_requests_pass_than_the_bucket_and_its_refill_allow(permits: int, gaps: list[float]) -> None:
     now, bucket, passed = NOON, None, 0
 
     for gap in gaps:
@@ -33,7 +33,7 @@ def test_never_more_pass_than_a_bucket_and_what_flows_in(permits: int, gaps: lis
 
 
 @given(st.integers(min_value=1, max_value=1_000))
-def test_a_client_that_waits_as_long_as_asked_may_pass(permits: int) -> None:
+def test_a_client_that_waits_for_retry_after_may_pass(permits: int) -> None:
     limiter, now = RateLimiter(permits), NOON
     for _ in range(permits):
         limiter.check("a", now=now)
@@ -44,7 +44,7 @@ def test_a_client_that_waits_as_long_as_asked_may_pass(permits: int) -> None:
     limiter.check("a", now=now + timedelta(seconds=refused.value.retry_after_seconds))
 
 
-def test_a_clock_that_runs_back_gives_nothing_away() -> None:
+def test_a_clock_that_goes_back_refills_nothing() -> None:
     limiter = RateLimiter(1)
     limiter.check("a", now=NOON)
 
@@ -52,13 +52,13 @@ def test_a_clock_that_runs_back_gives_nothing_away() -> None:
         limiter.check("a", now=NOON - timedelta(hours=1))
 
 
-def test_the_buckets_are_bounded() -> None:
+def test_the_number_of_buckets_is_bounded() -> None:
     limiter = RateLimiter(1)
 
     for number in range(CLIENTS_MAX + 1):
         limiter.check(str(number), now=NOON)
 
-    limiter.check("0", now=NOON)  # The first one was forgotten, so it starts afresh.
+    limiter.check("0", now=NOON)  # The first one was evicted, so it starts with a full bucket.
     with pytest.raises(RateLimitedError):
         limiter.check(str(CLIENTS_MAX), now=NOON)
 
@@ -79,7 +79,7 @@ def test_the_buckets_are_bounded() -> None:
         (None, ["203.0.113.9"], "unknown"),
     ],
 )
-def test_the_address_is_the_nearest_that_is_no_trusted_proxy(
+def test_the_client_is_the_nearest_address_that_is_not_a_trusted_proxy(
     peer: str | None, forwarded_for: list[str], expected: str
 ) -> None:
     assert find_client_address(peer, forwarded_for, PROXIES) == expected

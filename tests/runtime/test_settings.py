@@ -1,4 +1,4 @@
-"""Settings: every variable that is wrong is named, with its value and what was expected, and no secret shows."""
+"""Settings: an error names every wrong variable, its value and what was expected, and shows no secret."""
 
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def test_a_wrong_value_is_named_with_what_was_expected(name: str, value: str, ex
     assert str(raised.value).startswith(expected)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_wrong_settings_are_reported_together() -> None:
     with pytest.raises(SettingsError) as raised:
         control_settings({"ADLOOM_CONTROL_PORT": "x"})
 
@@ -89,7 +89,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert named == {"DATABASE_URL", "REDIS_URL", "JWT_SECRET", "ADLOOM_CONTROL_PORT"}
 
 
-def test_no_secret_is_in_what_is_printed_of_the_settings() -> None:
+def test_printed_settings_contain_no_secret() -> None:
     printed = repr(control_settings(GOOD)) + repr(delivery_settings(GOOD))
 
     assert "hunter2" not in printed
@@ -104,7 +104,7 @@ def test_a_secret_that_is_too_short_is_not_repeated() -> None:
     assert "hunter2" not in str(raised.value)
 
 
-def test_older_secrets_are_read_one_by_one_and_none_shows() -> None:
+def test_older_secrets_are_read_and_not_shown() -> None:
     settings = delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": f"{'o' * 40}, {'p' * 40}"})
 
     assert settings.older_token_secrets == ("o" * 40, "p" * 40)
@@ -113,7 +113,7 @@ def test_older_secrets_are_read_one_by_one_and_none_shows() -> None:
         delivery_settings({**GOOD, "ADLOOM_OLDER_TOKEN_SECRETS": "hunter2"})
 
 
-def test_a_dotenv_file_fills_what_the_environment_leaves_open(tmp_path: Path) -> None:
+def test_a_dotenv_file_supplies_variables_missing_from_the_environment(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text("# a comment\nexport A=one\nB='two words'\nC=file\n\nnonsense\n", encoding="utf-8")
 
@@ -122,5 +122,5 @@ def test_a_dotenv_file_fills_what_the_environment_leaves_open(tmp_path: Path) ->
     assert variables == {"A": "one", "B": "two words", "C": "environment"}
 
 
-def test_without_a_dotenv_file_the_environment_stands_alone(tmp_path: Path) -> None:
+def test_only_the_environment_counts_without_a_dotenv_file(tmp_path: Path) -> None:
     assert with_dotenv({"A": "1"}, tmp_path / ".env") == {"A": "1"}

@@ -27,7 +27,7 @@ def a_telemetry(endpoint: str | None) -> Telemetry:
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """An OTLP/HTTP collector on loopback that keeps what it gets."""
+    """An OTLP/HTTP collector on loopback that keeps what it receives."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), ReceivingHandler)
@@ -107,7 +107,7 @@ def test_a_span_continues_the_trace_of_the_caller(receiver: Receiver) -> None:
     assert arrived.parent_span_id.hex() == "b7ad6b7169203331"
 
 
-def test_a_broken_traceparent_starts_a_trace_of_its_own(receiver: Receiver) -> None:
+def test_a_broken_traceparent_starts_a_new_trace(receiver: Receiver) -> None:
     with configure_tracing(a_telemetry(receiver.endpoint)), request_span("work", "00-nonsense"):
         pass
 
@@ -115,7 +115,7 @@ def test_a_broken_traceparent_starts_a_trace_of_its_own(receiver: Receiver) -> N
     assert arrived.parent_span_id == b""
 
 
-def test_an_exception_marks_the_span_and_goes_on(receiver: Receiver) -> None:
+def test_an_exception_marks_the_span_and_is_raised(receiver: Receiver) -> None:
     with (
         configure_tracing(a_telemetry(receiver.endpoint)),
         pytest.raises(ValueError, match="wrong"),
@@ -127,7 +127,7 @@ def test_an_exception_marks_the_span_and_goes_on(receiver: Receiver) -> None:
     assert arrived.status.code == arrived.status.STATUS_CODE_ERROR
 
 
-def test_one_call_in_so_many_is_sampled(receiver: Receiver) -> None:
+def test_one_call_in_n_is_sampled(receiver: Receiver) -> None:
     with configure_tracing(a_telemetry(receiver.endpoint)):
         written = sample_calls(str, "write", one_in=10)
 
@@ -137,7 +137,7 @@ def test_one_call_in_so_many_is_sampled(receiver: Receiver) -> None:
     assert [arrived.name for arrived in receiver.spans()] == ["write", "write"]
 
 
-def test_without_an_endpoint_a_span_is_always_the_same_nothing() -> None:
+def test_all_spans_are_one_null_object_without_an_endpoint() -> None:
     with configure_tracing(a_telemetry(None)), span("work") as work:
         work.set_attribute("rows", 3)
 
@@ -146,13 +146,13 @@ def test_without_an_endpoint_a_span_is_always_the_same_nothing() -> None:
         assert not is_tracing()
 
 
-def test_without_an_endpoint_sampling_gives_the_function_itself() -> None:
+def test_sampling_returns_the_function_itself_without_an_endpoint() -> None:
     def handler() -> None: ...
 
     assert sample_calls(handler, "work", one_in=100) is handler
 
 
-def test_tracing_is_off_again_after_it_was_closed(receiver: Receiver) -> None:
+def test_tracing_is_off_after_it_is_closed(receiver: Receiver) -> None:
     with configure_tracing(a_telemetry(receiver.endpoint)):
         assert is_tracing()
 
@@ -160,7 +160,7 @@ def test_tracing_is_off_again_after_it_was_closed(receiver: Receiver) -> None:
     assert span("work") is NO_SPAN
 
 
-def test_a_silent_collector_does_not_hold_up_the_end() -> None:
+def test_a_silent_collector_does_not_delay_the_exit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         tracing = configure_tracing(a_telemetry(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         with span("work"):
@@ -168,10 +168,12 @@ def test_a_silent_collector_does_not_hold_up_the_end() -> None:
 
         tracing.close()
 
-        assert "tracing-close" in {thread.name for thread in threading.enumerate()}, "it is still being told"
+        assert "tracing-close" in {thread.name for thread in threading.enumerate()}, (
+            "the spans are still being sent"
+        )
 
 
-def test_without_an_endpoint_nothing_of_opentelemetry_is_imported() -> None:
+def test_opentelemetry_is_not_imported_without_an_endpoint() -> None:
     program = """
 import sys
 from adloom.runtime.settings import Telemetry

@@ -1,4 +1,4 @@
-"""Entities to try their runtime on: a tally that does as it is told, and states kept in memory."""
+"""Actors for tests of their runtime: a tally that does what its messages ask, and states in memory."""
 
 import asyncio
 import functools
@@ -58,9 +58,9 @@ class Add(msgspec.Struct, frozen=True, kw_only=True):
 
     amount: int = 1
     is_kept: bool = True
-    says: str | None = None
+    publishes: str | None = None
     wakes_at: datetime | None = None
-    tells: tuple[tuple[Address, "Add"], ...] = ()
+    messages: tuple[tuple[Address, "Add"], ...] = ()
     records: tuple[int, ...] = ()
     replies: bool = True
     fails: bool = False
@@ -80,7 +80,7 @@ class Tally(msgspec.Struct, frozen=True):
     key: str
     count: int = 0
     woken_at: tuple[datetime, ...] = ()
-    heard: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -97,14 +97,14 @@ def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: 
     if message.fails:
         raise RuntimeError("as asked")
     after = msgspec.structs.replace(
-        state, count=state.count + message.amount, heard=(*state.heard, message.amount)
+        state, count=state.count + message.amount, received=(*state.received, message.amount)
     )
     effects: list[Effect] = [RecordRow(Row(state.key, number)) for number in message.records]
-    effects += [Tell(to, told) for to, told in message.tells]
+    effects += [Tell(to, sent) for to, sent in message.messages]
     if message.is_kept:
         effects.append(Persist())
-    if message.says is not None:
-        effects.append(Publish(message.says, Count(after.count)))
+    if message.publishes is not None:
+        effects.append(Publish(message.publishes, Count(after.count)))
     if message.wakes_at is not None:
         effects.append(Wake(message.wakes_at))
     if message.replies:
@@ -120,16 +120,16 @@ def a_tally(key: str = "a") -> Address:
 
 
 class MemoryStates:
-    """States in memory, which are away or refuse something when a test says so."""
+    """States in memory, which are away or refuse something when a test asks for it."""
 
     def __init__(self) -> None:
         self.states: dict[Address, StoredState] = {}
         self.records: list[msgspec.Struct] = []
         self.commits: list[list[Address]] = []
         self.loads: list[list[Address]] = []
-        self.refused: set[msgspec.Struct] = set()  # Records that no table takes.
+        self.refused: set[msgspec.Struct] = set()  # Records that no table accepts.
         self.is_away = False
-        self.is_kept_unheard = False  # The commit is done, and the answer gets lost.
+        self.is_commit_answer_lost = False  # The commit is done, and its answer is lost.
 
     async def load(self, addresses: Sequence[Address]) -> Mapping[Address, StoredState]:
         await self._answer()
@@ -144,12 +144,12 @@ class MemoryStates:
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         await self._answer()
         self.apply(writes, records)
-        if self.is_kept_unheard:
-            raise UnavailableError("It broke off.")
+        if self.is_commit_answer_lost:
+            raise UnavailableError("The connection broke.")
 
     def apply(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         if self.refused.intersection(records):
-            raise StateRejectedError("No table takes this.")
+            raise StateRejectedError("No table accepts this.")
         self.fence(writes)
         for write in writes:
             self.states[write.address] = StoredState(
@@ -160,7 +160,7 @@ class MemoryStates:
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
         if any(self.version(write.address) != write.was_version for write in writes):
-            raise FencedOutError("Somebody else's.")
+            raise FencedOutError("Another owner has written.")
 
     def version(self, address: Address) -> int:
         return self.states[address].version if address in self.states else 0
@@ -170,7 +170,7 @@ class MemoryStates:
         return None if stored is None else TALLY.decode(stored.state, format_number=stored.format)
 
     def keep(self, tally: Tally, *, wake_at: datetime | None = None, format_number: int = 1) -> None:
-        """Put a state there, as another owner would."""
+        """Store a state, as another owner would."""
         address = a_tally(tally.key)
         version = self.version(address) + 1
         self.states[address] = StoredState(version, format_number, TALLY.encode(tally), wake_at)
@@ -182,7 +182,7 @@ class MemoryStates:
 
 
 class Catalog:
-    """What entities are told before anything else."""
+    """The first messages of actors."""
 
     def __init__(self) -> None:
         self.introductions: dict[Address, list[msgspec.Struct]] = {}
@@ -193,25 +193,27 @@ class Catalog:
     ) -> Mapping[Address, Sequence[msgspec.Struct]]:
         if self.is_away:
             raise UnavailableError("Away.")
-        return {whose: self.introductions[whose] for whose in addresses if whose in self.introductions}
+        return {
+            address: self.introductions[address] for address in addresses if address in self.introductions
+        }
 
 
 class Listeners:
-    """Hear everything, unless they cannot."""
+    """Receive every published message, or fail."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, msgspec.Struct]] = []
+        self.received: list[tuple[str, msgspec.Struct]] = []
         self.failure: Exception | None = None
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
         await asyncio.sleep(0.001)
         if self.failure is not None:
             raise self.failure
-        self.heard += said
+        self.received += messages
 
 
-class Stage:
-    """A host and the world around it."""
+class HostSystem:
+    """An actor host and everything around it."""
 
     def __init__(
         self,
@@ -250,7 +252,7 @@ class Stage:
         while not self.host.is_open:  # noqa: ASYNC110 - it opens when its task has begun, whenever that is
             await asyncio.sleep(0)
 
-    async def told(self, message: Add, key: str = "a") -> int:
-        """Ask a tally, and give its count."""
+    async def ask(self, message: Add, key: str = "a") -> int:
+        """Ask a tally, and return its count."""
         answer: Count = await self.host.ask(a_tally(key), message, seconds_max=60)
         return answer.count

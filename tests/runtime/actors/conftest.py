@@ -1,4 +1,4 @@
-"""Entities log every fault that they get over; that is not what these tests are about."""
+"""Actors log every fault that they survive; these tests are not about that."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What has to be in the transaction whenever an entity is kept, for whatever reason."""
+"""Everything that must be in the transaction whenever an actor is stored."""
 
 import asyncio
 from datetime import datetime
@@ -13,7 +13,7 @@ from simulation.loop import seeded
 from tests.support.actors import START, Catalog, Listeners, MemoryStates, Row, on_virtual_time
 
 
-class Purse(msgspec.Struct, frozen=True):
+class Balance(msgspec.Struct, frozen=True):
     coins: int = 0
     unwritten: tuple[int, ...] = ()
 
@@ -27,34 +27,34 @@ class Woken(msgspec.Struct, frozen=True):
     pass
 
 
-def step(purse: Purse, message: Put | Woken, now: datetime, chance: Chance) -> StepResult[Purse]:
+def step(balance: Balance, message: Put | Woken, now: datetime, chance: Chance) -> StepResult[Balance]:
     del now, chance
     if isinstance(message, Woken):
-        return StepResult(purse)
-    after = Purse(purse.coins + message.coins, (*purse.unwritten, message.coins))
+        return StepResult(balance)
+    after = Balance(balance.coins + message.coins, (*balance.unwritten, message.coins))
     return StepResult(after, (Persist(),) if message.is_kept else ())
 
 
-def before_keeping(purse: Purse, now: datetime) -> StepResult[Purse]:
+def before_keeping(balance: Balance, now: datetime) -> StepResult[Balance]:
     del now
-    rows = [RecordRow(Row("purse", coins)) for coins in purse.unwritten]
-    return StepResult(Purse(purse.coins), (*rows, Publish("coins", Put(purse.coins)), Wake(None)))
+    rows = [RecordRow(Row("balance", coins)) for coins in balance.unwritten]
+    return StepResult(Balance(balance.coins), (*rows, Publish("coins", Put(balance.coins)), Wake(None)))
 
 
-PURSES = ActorKind(
-    "purse", Purse, step, lambda _, __: Purse(), on_waking=Woken(), before_keeping=before_keeping
+BALANCES = ActorKind(
+    "balance", Balance, step, lambda _, __: Balance(), on_waking=Woken(), before_keeping=before_keeping
 )
-MINE = Address("purse", "mine")
+MINE = Address("balance", "mine")
 
 
-class Till:
-    """A host of purses."""
+class BalanceSystem:
+    """A host of balances."""
 
     def __init__(self) -> None:
         self.states = MemoryStates()
         self.listeners = Listeners()
         self.host = ActorHost(
-            [PURSES],
+            [BALANCES],
             self.states,
             introduction=Catalog(),
             audience=self.listeners,
@@ -67,9 +67,9 @@ class Till:
             await asyncio.sleep(0)
 
     @property
-    def kept(self) -> Purse:
+    def kept(self) -> Balance:
         stored = self.states.states[MINE]
-        return PURSES.decode(stored.state, format_number=stored.format)
+        return BALANCES.decode(stored.state, format_number=stored.format)
 
     @property
     def rows(self) -> list[msgspec.Struct]:
@@ -78,30 +78,30 @@ class Till:
 
 @on_virtual_time
 async def test_messages_before_and_after_a_persisting_one_are_stored_with_it() -> None:
-    till, stop = Till(), asyncio.Event()
+    system, stop = BalanceSystem(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(till.host.run(stop))
-        await till.opened()
-        durable = [till.host.send_durably(MINE, Put(coins, is_kept=coins == 2)) for coins in (1, 2, 3)]
+        group.create_task(system.host.run(stop))
+        await system.opened()
+        durable = [system.host.send_durably(MINE, Put(coins, is_kept=coins == 2)) for coins in (1, 2, 3)]
         await asyncio.wait(durable)
         await asyncio.sleep(1)
 
-        assert till.kept == Purse(6)
-        assert till.rows == [Row("purse", 1), Row("purse", 2), Row("purse", 3)]
-        assert till.listeners.heard == [("coins", Put(6))]
+        assert system.kept == Balance(6)
+        assert system.rows == [Row("balance", 1), Row("balance", 2), Row("balance", 3)]
+        assert system.listeners.received == [("coins", Put(6))]
         stop.set()
 
 
 @on_virtual_time
 async def test_an_actor_persisted_at_the_stop_has_stored_everything() -> None:
-    till, stop = Till(), asyncio.Event()
+    system, stop = BalanceSystem(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(till.host.run(stop))
-        await till.opened()
-        durable = till.host.send_durably(MINE, Put(7))
+        group.create_task(system.host.run(stop))
+        await system.opened()
+        durable = system.host.send_durably(MINE, Put(7))
         await asyncio.sleep(1)
         assert not durable.done()
         stop.set()
 
-    assert (till.kept, till.rows) == (Purse(7), [Row("purse", 7)])
+    assert (system.kept, system.rows) == (Balance(7), [Row("balance", 7)])
     assert durable.done()

@@ -1,4 +1,4 @@
-"""Hosts that die between any two effects, stores that answer late or never, and two owners at once."""
+"""Hosts that die between any two effects, stores that answer late or never, and two owners at the same time."""
 
 import asyncio
 from collections import Counter
@@ -26,14 +26,16 @@ SECONDS = 40
 
 
 class FaultyStates(MemoryStates):
-    """States whose server is as bad as it may be; it knows the laws, and looks after every commit."""
+    """States with a faulty server, which checks the laws after every commit."""
 
     def __init__(self, chance: Random) -> None:
         super().__init__()
         self.chance = chance
         self.faults = Counter[str]()
         self.is_calm = False
-        self.violations: list[str] = []  # Collected: whoever is told of a failure here would get over it.
+        self.violations: list[
+            str
+        ] = []  # Collected, because an error raised here would be handled by the host.
 
     def strikes(self, name: str, rate: float) -> bool:
         is_struck = not self.is_calm and self.chance.random() < rate
@@ -51,7 +53,7 @@ class FaultyStates(MemoryStates):
         self.check()
 
     def apply_late(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
-        """Finish what its client has given up long ago."""
+        """Finish a commit whose client has given up."""
         try:
             self.apply(writes, records)
         except FencedOutError:
@@ -66,16 +68,16 @@ class FaultyStates(MemoryStates):
             if name not in accounts[owed.to].received
         )
         there = sum(account.balance for account in accounts.values())
-        self.demand(there + on_their_way == 100 * len(KEYS), "money was made or lost")
+        self.demand(there + on_their_way == 100 * len(KEYS), "money was created or lost")
         for key, account in accounts.items():
             serials = [row.serial for row in self.records if isinstance(row, Changed) and row.key == key]
             self.demand(serials == list(range(1, account.serial + 1)), "records and states disagree")
 
-    def check_said(self, said: msgspec.Struct) -> None:
-        assert isinstance(said, Changed)
-        self.demand(self.account(said.key).serial >= said.serial, "seen before it was durable")
+    def check_message(self, message: msgspec.Struct) -> None:
+        assert isinstance(message, Changed)
+        self.demand(self.account(message.key).serial >= message.serial, "seen before it was durable")
 
-    def demand(self, is_so: bool, otherwise: str) -> None:  # noqa: FBT001 - a sentence about it
+    def demand(self, is_so: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence
         if not is_so:
             self.violations.append(otherwise)
 
@@ -106,8 +108,8 @@ class Process:
     def is_alive(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def start(self, house: asyncio.TaskGroup) -> None:
-        self._task = house.create_task(self.host.run(self._stop))
+    def start(self, group: asyncio.TaskGroup) -> None:
+        self._task = group.create_task(self.host.run(self._stop))
 
     async def stop(self) -> None:
         assert self._task is not None
@@ -136,15 +138,15 @@ class Process:
             asyncio.get_running_loop().call_later(seconds, states.apply_late, writes, records)
             raise UnavailableError("It takes too long.")
         states.apply(writes, records)
-        await self._may_fail("commit unheard")
+        await self._may_fail("commit answer lost")
         await self._may_die("after a commit")
 
-    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
-        await self._may_die("before news")
-        for _, message in said:
-            self._states.check_said(message)
-        await self._may_fail("news unheard")
-        await self._may_die("after news")
+    async def publish(self, messages: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        await self._may_die("before a publish")
+        for _, message in messages:
+            self._states.check_message(message)
+        await self._may_fail("publish answer lost")
+        await self._may_die("after a publish")
 
     async def _may_fail(self, name: str) -> None:
         await asyncio.sleep(self._states.chance.expovariate(100))
@@ -160,7 +162,7 @@ class Process:
 
 
 class World:
-    """Clients who repeat what they want until they are told that it is so."""
+    """Clients that repeat their requests until they are confirmed."""
 
     def __init__(self, seed: int, states: type[FaultyStates] = FaultyStates) -> None:
         self._chance = seeded(seed, "accounts")
@@ -171,9 +173,9 @@ class World:
         self._is_over = asyncio.Event()
 
     async def run(self) -> FaultyStates:
-        async with asyncio.TaskGroup() as house:
+        async with asyncio.TaskGroup() as group:
             for number in range(2):
-                house.create_task(self._keep_alive(house, is_second=bool(number)))
+                group.create_task(self._keep_alive(group, is_second=bool(number)))
             async with asyncio.TaskGroup() as clients:
                 for number in range(60):
                     clients.create_task(self._pay(f"p{number}"))
@@ -185,13 +187,13 @@ class World:
         self._judge()
         return self._states
 
-    async def _keep_alive(self, house: asyncio.TaskGroup, *, is_second: bool) -> None:
-        """Start a process whenever one has ended; the second lives for moments only: nobody should own twice."""
+    async def _keep_alive(self, group: asyncio.TaskGroup, *, is_second: bool) -> None:
+        """Start a process whenever one has ended; the second one is short-run_world, and a rival owner."""
         while not self._states.is_calm or not is_second:
             if is_second:
                 await asyncio.sleep(self._chance.expovariate(1 / 10))
             process = Process(self._states, self._clock)
-            process.start(house)
+            process.start(group)
             self._processes.append(process)
             await self._live(process, seconds=self._chance.expovariate(1 / (2 if is_second else 8)))
             self._processes.remove(process)
@@ -221,13 +223,13 @@ class World:
         await asyncio.sleep(self._chance.uniform(0, SECONDS))
         while True:
             try:
-                said = await (await self._host()).ask(
+                message = await (await self._host()).ask(
                     an_account(payer), Pay(name, to, amount), seconds_max=self._chance.choice([0.05, 5])
                 )
             except (UnavailableError, TimeoutError):
                 await asyncio.sleep(self._chance.expovariate(2))
             else:
-                self._states.check_said(said)
+                self._states.check_message(message)
                 return
 
     async def _note(self, name: str) -> None:
@@ -240,7 +242,7 @@ class World:
                 await asyncio.sleep(self._chance.expovariate(2))
             else:
                 self._states.demand(
-                    name in self._states.account(key).noted, "not durable when it was said to be"
+                    name in self._states.account(key).noted, "not durable when it was reported durable"
                 )
                 return
 
@@ -252,7 +254,7 @@ class World:
             self._states.demand(not account.owed and account.note_at is None, "an alarm was lost")
 
 
-def lived(seed: int, states: type[FaultyStates] = FaultyStates) -> FaultyStates:
+def run_world(seed: int, states: type[FaultyStates] = FaultyStates) -> FaultyStates:
     async def run() -> FaultyStates:
         return await World(seed, states).run()
 
@@ -261,37 +263,43 @@ def lived(seed: int, states: type[FaultyStates] = FaultyStates) -> FaultyStates:
 
 @pytest.mark.slow
 @given(st.integers(0, 2**32))
-def test_money_is_neither_made_nor_lost_and_nothing_is_seen_before_it_is_durable(seed: int) -> None:
-    assert lived(seed).violations == []
+def test_money_is_conserved_and_nothing_is_visible_before_it_is_durable(seed: int) -> None:
+    assert run_world(seed).violations == []
 
 
-def test_the_faults_do_happen() -> None:
+def test_all_faults_occur() -> None:
     struck = Counter[str]()
     for seed in range(15):
-        struck += lived(seed).faults
+        struck += run_world(seed).faults
 
     assert {name for name in struck if name.startswith("died")} == {
         f"died {when}"
-        for when in ("before a load", "before a commit", "after a commit", "before news", "after news")
+        for when in (
+            "before a load",
+            "before a commit",
+            "after a commit",
+            "before a publish",
+            "after a publish",
+        )
     }
     assert struck["late commit fenced out"]
-    assert struck["commit unheard"]
+    assert struck["commit answer lost"]
     assert struck["process killed"]
     assert struck["process stopped"]
 
 
 class Fenceless(FaultyStates):
-    """Lets anybody write what is not theirs any more."""
+    """Lets a former owner write."""
 
     def fence(self, writes: Sequence[StateWrite]) -> None:
         pass
 
 
-def test_without_a_fence_two_owners_would_undo_each_other() -> None:
-    assert any(lived(seed, Fenceless).violations for seed in range(10))
+def test_two_owners_without_fencing_violate_the_laws() -> None:
+    assert any(run_world(seed, Fenceless).violations for seed in range(10))
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    first, second = lived(7), lived(7)
+    first, second = run_world(7), run_world(7)
 
     assert (first.states, first.records, first.faults) == (second.states, second.records, second.faults)

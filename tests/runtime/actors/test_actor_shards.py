@@ -21,12 +21,12 @@ from adloom.runtime.actors.state_store import SHARDS, shard_of
         ("größe", 53),
     ],
 )
-def test_a_key_is_on_the_same_shard_for_ever(key: str, shard: int) -> None:
+def test_a_key_is_always_on_the_same_shard(key: str, shard: int) -> None:
     assert shard_of(Address("campaign", key)) == shard
 
 
 @given(st.text(max_size=200))
-def test_every_key_is_on_one_of_a_hundred_shards_whatever_its_kind(key: str) -> None:
+def test_every_key_of_any_kind_is_on_one_of_a_hundred_shards(key: str) -> None:
     shard = shard_of(Address("campaign", key))
 
     assert shard == zlib.crc32(key.encode()) % SHARDS == shard_of(Address("advertiser", key))

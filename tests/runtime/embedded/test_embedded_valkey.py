@@ -1,4 +1,4 @@
-"""The embedded Valkey: everything it has accepted is found again."""
+"""The embedded Valkey: everything that it has accepted survives."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from adloom.runtime.supervisor.program import start
 from adloom.runtime.valkey import open_valkey
 
 
-async def test_what_was_accepted_is_found_again_after_a_sudden_death(tmp_path: Path) -> None:
+async def test_accepted_writes_survive_a_sudden_death(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)
@@ -32,7 +32,7 @@ async def test_what_was_accepted_is_found_again_after_a_sudden_death(tmp_path: P
     assert kept == 1
 
 
-async def test_a_server_that_an_earlier_run_left_is_ended_first(tmp_path: Path) -> None:
+async def test_a_server_left_by_an_earlier_run_is_stopped_first(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
     await valkey.prepare()
     left = await start(valkey.program)
@@ -74,7 +74,7 @@ async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert (folder / "appendonlydir").is_dir()
 
 
-async def test_it_refuses_writes_rather_than_to_fill_the_machine(tmp_path: Path) -> None:
+async def test_a_full_valkey_refuses_writes(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path, port=free_port(), password="p" * 20)
     await valkey.prepare()
     process = await start(valkey.program)

@@ -11,7 +11,7 @@ from tests.support.http_wire import Wire
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    """A server shared by a file's tests, with the default limits but for answers that never come."""
+    """A server shared by a file's tests, with the default limits except for the answer timeout."""
     running = RunningServer(Limits(answer_seconds_max=1))
     running.start()
     yield running
@@ -27,7 +27,7 @@ def wire(server: RunningServer) -> Iterator[Wire]:
 
 @pytest.fixture
 def start_server() -> Iterator[Callable[[Limits], RunningServer]]:
-    """Start servers with limits of a test's own."""
+    """Start servers with a test's own limits."""
     running: list[RunningServer] = []
 
     def start(limits: Limits) -> RunningServer:

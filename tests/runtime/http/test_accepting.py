@@ -1,4 +1,4 @@
-"""New connections to a process whose turns of the loop are long."""
+"""New connections to a process with long event-loop iterations."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import CONNECTIONS_PER_TICK, serve
 
 
-class Counting(asyncio.Protocol):
-    """Takes connections, and does nothing with them."""
+class CountingProtocol(asyncio.Protocol):
+    """Accepts connections, and does nothing with them."""
 
     made: ClassVar[list[asyncio.BaseTransport]] = []
 
@@ -25,37 +25,35 @@ class Counting(asyncio.Protocol):
         self.made.append(transport)
 
 
-async def made_a_tick(connections: int) -> list[int]:
-    """Have so many clients connect at once, and tell how many of them each turn of the loop has taken."""
+async def count_accepted(connections: int) -> list[int]:
+    """Connect this many clients, and return how many each event-loop iteration has accepted."""
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
         address = listener.getsockname()
         serving = asyncio.create_task(
-            serve(PlainApp({}), listener, drain_seconds_max=1, protocol=Counting), name="serving"
+            serve(PlainApp({}), listener, drain_seconds_max=1, protocol=CountingProtocol), name="serving"
         )
         async with asyncio.timeout(10):
             stack.enter_context(socket.create_connection(address))
-            while not Counting.made:  # noqa: ASYNC110 - somebody else's task
+            while not CountingProtocol.made:  # noqa: ASYNC110 - another task's work
                 await asyncio.sleep(0.01)
-            for _ in range(connections):  # They wait in the backlog: nobody turns the loop meanwhile.
+            for _ in range(connections):  # They wait in the backlog: the loop does not run meanwhile.
                 stack.enter_context(socket.create_connection(address))
             taken: list[int] = []
             while sum(taken) < connections:
-                before = len(Counting.made)
+                before = len(CountingProtocol.made)
                 await asyncio.sleep(0)
-                taken.append(len(Counting.made) - before)
-            for transport in Counting.made:
+                taken.append(len(CountingProtocol.made) - before)
+            for transport in CountingProtocol.made:
                 transport.close()
             os.kill(
                 os.getpid(), signal.SIGTERM
-            )  # Which it takes for itself, as a process of the product does.
+            )  # The server handles the signal, as in a process of the product.
             await serving
     return taken
 
 
-def test_a_turn_of_the_loop_takes_several_connections() -> None:
-    with asyncio.Runner(
-        loop_factory=uvloop.new_event_loop
-    ) as runner:  # As every process of the product has it.
-        taken = runner.run(made_a_tick(3 * CONNECTIONS_PER_TICK))
+def test_one_event_loop_iteration_accepts_several_connections() -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As in every process of the product.
+        taken = runner.run(count_accepted(3 * CONNECTIONS_PER_TICK))
 
     assert max(taken) == CONNECTIONS_PER_TICK

@@ -1,4 +1,4 @@
-"""What is wrong with a body is told by the field, if it has one."""
+"""An error in a body is reported by its field, if it has one."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from adloom.core.errors import ValidationFailedError
 from adloom.runtime.http.body import BodyDecoder
 
 
-class Said(msgspec.Struct):
+class Example(msgspec.Struct):
     name: str
     known: dict[str, Any] = {}
 
 
-decode = BodyDecoder(Said).decode
+decode = BodyDecoder(Example).decode
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ decode = BodyDecoder(Said).decode
         (b'{"other": 1e400}', "body"),
     ],
 )
-def test_a_number_beyond_all_bounds_is_where_it_is(body: bytes, field: str) -> None:
+def test_an_infinite_number_is_reported_by_its_field(body: bytes, field: str) -> None:
     with pytest.raises(ValidationFailedError) as failed:
         decode(body)
 
@@ -35,7 +35,7 @@ def test_a_number_beyond_all_bounds_is_where_it_is(body: bytes, field: str) -> N
 
 
 @pytest.mark.parametrize("body", [b"[]", b"7", b"null", b'"{}"', b"1e400", b"[1e400]", b'[{"name": 7}]'])
-def test_a_body_that_is_no_object_is_rejected(body: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_rejected(body: bytes) -> None:
     with pytest.raises(ValidationFailedError, match="must be a JSON object") as failed:
         decode(body)
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the control plane becomes a problem, whoever overlooked it."""
+"""Errors of the control plane become problem details, even unexpected ones."""
 
 import asyncpg
 import httpx
@@ -18,16 +18,14 @@ from adloom.runtime.postgres import Pool
     ],
     ids=["NUL", "NUL in JSON", "half a surrogate"],
 )
-async def test_a_text_that_the_database_does_not_store_is_the_clients_mistake(
-    query: str, value: str, pool: Pool
-) -> None:
+async def test_a_text_that_the_database_cannot_store_gets_400(query: str, value: str, pool: Pool) -> None:
     async with asking(pool, query, value) as client:
         answer = await client.get("/")
 
     assert (answer.status_code, answer.json()["errorCode"]) == (400, "BAD_REQUEST")
 
 
-async def test_whatever_else_the_database_cannot_read_is_ours(pool: Pool) -> None:
+async def test_other_data_errors_of_the_database_are_not_the_clients(pool: Pool) -> None:
     async with asking(pool, "SELECT $1::text::integer", "many") as client:
         with pytest.raises(asyncpg.DataError):
             await client.get("/")

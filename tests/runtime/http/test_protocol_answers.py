@@ -1,4 +1,4 @@
-"""What one request gets: the right route, the right head, and errors as problems."""
+"""The answer to one request: the right route, the right headers, and errors as problem details."""
 
 import email.utils
 import json
@@ -12,7 +12,7 @@ from tests.support.for_each import for_each
 from tests.support.http_wire import Wire
 
 
-def test_a_hot_route_answers_with_date_length_and_an_open_origin(wire: Wire) -> None:
+def test_a_fast_route_answers_with_date_length_and_an_open_origin(wire: Wire) -> None:
     answer = wire.send(b"GET /echo/a?b=c HTTP/1.1\r\nHost: x\r\n\r\n").answer()
 
     assert answer.status == 200
@@ -23,7 +23,7 @@ def test_a_hot_route_answers_with_date_length_and_an_open_origin(wire: Wire) -> 
     assert age < timedelta(seconds=3)
 
 
-def test_what_is_not_hot_is_answered_by_the_app(wire: Wire) -> None:
+def test_a_path_without_a_fast_route_is_answered_by_the_app(wire: Wire) -> None:
     answer = wire.send(b"PUT /app/x%20y?q HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi").answer()
 
     assert answer.body == b"app PUT /app/x%20y?q hi"
@@ -31,7 +31,7 @@ def test_what_is_not_hot_is_answered_by_the_app(wire: Wire) -> None:
     assert "server" not in answer.headers
 
 
-def test_a_hot_route_may_hand_its_request_on_to_the_app(wire: Wire) -> None:
+def test_a_fast_route_may_pass_its_request_to_the_app(wire: Wire) -> None:
     wire.send(b"GET /handed-on?x HTTP/1.1\r\n\r\n")
     wire.send(b"POST /handed-on HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /echo/ HTTP/1.1\r\n\r\n")
 
@@ -40,7 +40,7 @@ def test_a_hot_route_may_hand_its_request_on_to_the_app(wire: Wire) -> None:
     assert wire.answer().body == b"GET /echo/? "
 
 
-def test_an_app_that_streams_is_answered_in_chunks(wire: Wire) -> None:
+def test_a_streamed_answer_of_the_app_is_sent_in_chunks(wire: Wire) -> None:
     wire.send(b"GET /app/chunked HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n")
 
     assert wire.answer().body == b"app GET /app/chunked? "
@@ -53,7 +53,7 @@ def test_the_handler_sees_all_headers_in_order_with_names_in_lower_case(wire: Wi
     assert answer.body == b"b=1|a=|x-two=p|b=2"
 
 
-def test_trailers_are_no_headers(wire: Wire) -> None:
+def test_trailers_are_not_headers(wire: Wire) -> None:
     head = b"GET /headers HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     answer = wire.send(head + b"0\r\nAuthorization: mine\r\n\r\n").answer()
@@ -64,7 +64,7 @@ def test_trailers_are_no_headers(wire: Wire) -> None:
 @pytest.mark.parametrize(
     "name", [b"X-Content-Length", b"Content-Length-X", b"Xtransfer-Encoding", b"X-Expect"]
 )
-def test_a_header_counts_only_by_its_whole_name(wire: Wire, name: bytes) -> None:
+def test_a_header_is_recognised_only_by_its_full_name(wire: Wire, name: bytes) -> None:
     wire.send(b"GET /echo/1 HTTP/1.1\r\n" + name + b": 5\r\n\r\nGET /echo/2 HTTP/1.1\r\n\r\n")
 
     assert wire.answer().body == b"GET /echo/1? "
@@ -78,7 +78,7 @@ def test_a_header_counts_only_by_its_whole_name(wire: Wire, name: bytes) -> None
         *(b"/gathered/a", b"/gathered/given", b"/gathered/missing", b"/gathered/handed-on"),
     ],
 )
-def test_head_gets_the_head_of_get_and_no_body(wire: Wire, path: bytes) -> None:
+def test_head_gets_the_headers_of_get_without_a_body(wire: Wire, path: bytes) -> None:
     get = wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n").answer()
     wire.send(b"HEAD " + path + b" HTTP/1.1\r\n\r\nGET /echo/next HTTP/1.1\r\n\r\n")
 
@@ -89,7 +89,7 @@ def test_head_gets_the_head_of_get_and_no_body(wire: Wire, path: bytes) -> None:
     assert wire.answer().body == b"GET /echo/next? "
 
 
-def test_options_on_a_hot_path_is_answered_as_preflight(wire: Wire) -> None:
+def test_options_on_a_fast_path_is_answered_as_preflight(wire: Wire) -> None:
     answer = wire.send(
         b"OPTIONS /echo/x HTTP/1.1\r\nOrigin: https://a.example\r\n"
         b"Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n\r\n"
@@ -103,7 +103,7 @@ def test_options_on_a_hot_path_is_answered_as_preflight(wire: Wire) -> None:
     assert "content-length" not in answer.headers
 
 
-def test_another_method_on_a_fast_path_gets_the_allowed_ones(wire: Wire) -> None:
+def test_another_method_on_a_fast_path_gets_405_with_the_allowed_methods(wire: Wire) -> None:
     wire.send(b"DELETE /wide HTTP/1.1\r\nContent-Length: 2\r\n\r\nhiGET /echo/ HTTP/1.1\r\n\r\n")
 
     answer = wire.answer()
@@ -171,21 +171,21 @@ def test_connection_close_is_honoured_by_the_app_too(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/echo/", b"/later/", b"/given/", b"/app/", b"/missing", b"/gathered/"])
-def test_http_1_0_closes_by_itself(wire: Wire, path: bytes) -> None:
+def test_http_1_0_closes_the_connection_by_default(wire: Wire, path: bytes) -> None:
     wire.send(b"GET " + path + b" HTTP/1.0\r\n\r\n")
 
     assert wire.answer().headers["connection"] == "close"
     assert wire.rest() == b""
 
 
-def test_http_1_0_stays_open_where_asked(wire: Wire) -> None:
+def test_http_1_0_keeps_the_connection_open_on_request(wire: Wire) -> None:
     request = b"GET /echo/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
 
     assert wire.send(request).answer().headers["connection"] == "keep-alive"
     assert wire.send(request).answer().headers["connection"] == "keep-alive"
 
 
-def test_an_open_connection_of_http_1_1_goes_without_saying(wire: Wire) -> None:
+def test_http_1_1_keeps_the_connection_open_without_a_header(wire: Wire) -> None:
     answer = wire.send(b"GET /echo/ HTTP/1.1\r\nConnection: keep-alive\r\n\r\n").answer()
 
     assert "connection" not in answer.headers
@@ -202,13 +202,13 @@ def test_an_open_connection_of_http_1_1_goes_without_saying(wire: Wire) -> None:
         (b"/echo", b"405"),
     ],
 )
-def test_a_target_is_parted_into_path_and_query(wire: Wire, target: bytes, echoed: bytes) -> None:
+def test_a_target_is_split_into_path_and_query(wire: Wire, target: bytes, echoed: bytes) -> None:
     answer = wire.send(b"GET " + target + b" HTTP/1.1\r\n\r\n").answer()
 
     assert answer.body == echoed or str(answer.status).encode() == echoed
 
 
-def test_options_of_the_whole_server_is_the_apps(wire: Wire) -> None:
+def test_options_of_the_whole_server_is_answered_by_the_app(wire: Wire) -> None:
     assert wire.send(b"OPTIONS * HTTP/1.1\r\n\r\n").answer().body == b"app OPTIONS *? "
 
 
@@ -221,7 +221,7 @@ def test_an_upgrade_is_ignored(wire: Wire, path: bytes) -> None:
     assert wire.answer().body == b"GET /echo/next? "
 
 
-def test_the_body_of_an_ignored_upgrade_is_a_body(wire: Wire) -> None:
+def test_the_body_of_a_request_with_an_ignored_upgrade_is_read(wire: Wire) -> None:
     request = (
         b"POST /echo HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 27\r\n"
         b"HTTP2-Settings: AAEAAEAA\r\nUpgrade: h2c\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n."
@@ -233,7 +233,7 @@ def test_the_body_of_an_ignored_upgrade_is_a_body(wire: Wire) -> None:
         assert wire.answer().body == b"POST /echo? GET /smuggled HTTP/1.1\r\n\r\n."
 
 
-def test_this_is_no_proxy(wire: Wire) -> None:
+def test_proxy_requests_are_rejected(wire: Wire) -> None:
     answer = wire.send(b"CONNECT inside.example:443 HTTP/1.1\r\n\r\n").answer()
 
     assert answer.status == 501
@@ -268,7 +268,7 @@ def test_this_is_no_proxy(wire: Wire) -> None:
         b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n",
     ],
 )
-def test_bytes_that_are_no_request_are_rejected_and_the_connection_closed(
+def test_bytes_that_are_not_a_request_are_rejected_and_the_connection_closed(
     server: RunningServer, request_bytes: bytes
 ) -> None:
     with server.connect() as wire:

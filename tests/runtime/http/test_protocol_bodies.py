@@ -63,7 +63,7 @@ def test_100_continue_waits_for_the_answers_before_it(wire: Wire) -> None:
     assert wire.send(b"hi").answer().body == b"POST /echo? hi"
 
 
-def test_100_continue_in_one_packet_with_what_it_waits_for(wire: Wire) -> None:
+def test_100_continue_works_when_the_body_is_in_the_same_packet(wire: Wire) -> None:
     expecting = b"POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
 
     wire.send(b"GET /later/1 HTTP/1.1\r\n\r\n" + expecting)
@@ -81,7 +81,7 @@ def test_100_continue_in_one_packet_with_what_it_waits_for(wire: Wire) -> None:
         (b"PUT /wide HTTP/1.1\r\nContent-Length: 2", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
-def test_100_continue_is_never_sent_for_what_is_refused(
+def test_100_continue_is_never_sent_for_a_refused_request(
     wire: Wire, request_head: bytes, status: int, code: str
 ) -> None:
     answer = wire.send(request_head + b"\r\nExpect: 100-continue\r\n\r\n").answer()

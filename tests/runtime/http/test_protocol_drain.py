@@ -1,4 +1,4 @@
-"""Stopping: idle connections close, what has arrived or is on its way is answered first."""
+"""Stopping: idle connections close, requests that have arrived or are arriving are answered first."""
 
 import threading
 import time
@@ -14,12 +14,12 @@ StartServer = Callable[[Limits], RunningServer]
 
 
 def stop_soon(server: RunningServer) -> None:
-    """Let the server look at its flag when the request is in."""
+    """Stop the server when the request has arrived."""
     time.sleep(0.01)
     server.should_exit = True
 
 
-def test_idle_connections_close_before_those_that_something_may_come_on(start_server: StartServer) -> None:
+def test_idle_connections_close_before_those_with_a_partial_request(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as fresh, server.connect() as used, server.connect() as busy:
         used.send(b"GET /echo/ HTTP/1.1\r\n\r\n").answer()
@@ -44,11 +44,11 @@ def test_a_connection_in_use_gets_one_more_answer(start_server: StartServer) -> 
 
         assert (answer.body, answer.headers["connection"]) == (b"GET /echo/2? ", "close")
         assert wire.rest() == b""
-        assert silent.rest() == b"", "one that asks no more is not waited for"
+        assert silent.rest() == b"", "a connection without a new request is not waited for"
 
 
 @pytest.mark.parametrize("path", [b"/slow", b"/app/slower"])
-def test_a_request_under_way_is_answered_with_close(start_server: StartServer, path: bytes) -> None:
+def test_a_request_in_progress_is_answered_with_close(start_server: StartServer, path: bytes) -> None:
     server = start_server(Limits())
     with server.connect() as wire:
         wire.send(b"GET " + path + b" HTTP/1.1\r\n\r\n")
@@ -61,7 +61,7 @@ def test_a_request_under_way_is_answered_with_close(start_server: StartServer, p
         assert wire.rest() == b""
 
 
-def test_everything_pipelined_is_answered_and_only_the_last_says_close(start_server: StartServer) -> None:
+def test_all_pipelined_requests_are_answered_and_only_the_last_with_close(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire:
         wire.send(b"GET /slow HTTP/1.1\r\n\r\nGET /app/2 HTTP/1.1\r\n\r\nGET /echo/3 HTTP/1.1\r\n\r\n")
@@ -74,7 +74,7 @@ def test_everything_pipelined_is_answered_and_only_the_last_says_close(start_ser
         assert wire.rest() == b""
 
 
-def test_a_request_that_is_half_here_may_still_arrive(start_server: StartServer) -> None:
+def test_a_partly_received_request_may_still_arrive(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire:
         wire.send(b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\nh")
@@ -88,7 +88,7 @@ def test_a_request_that_is_half_here_may_still_arrive(start_server: StartServer)
         assert wire.rest() == b""
 
 
-def test_a_request_that_stays_half_here_does_not_hold_the_stop_up(start_server: StartServer) -> None:
+def test_an_incomplete_request_does_not_delay_the_stop(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire, server.connect() as refused:
         wire.send(b"GET /echo/ HTTP")
@@ -101,7 +101,7 @@ def test_a_request_that_stays_half_here_does_not_hold_the_stop_up(start_server: 
         stopping.join()
 
 
-def test_nothing_is_begun_behind_an_answer_that_says_close(start_server: StartServer) -> None:
+def test_no_request_is_started_after_an_answer_with_close(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire:
         wire.send(b"GET /echo/1 HTTP/1.1\r\n")

@@ -1,4 +1,4 @@
-"""The table of hot routes and the heads of answers, without a socket."""
+"""The table of fast routes and the headers of answers, without a socket."""
 
 from http import HTTPStatus
 
@@ -33,11 +33,11 @@ ROUTES = FastRoutes([SERVE, SERVE_PAGE, EXPLAIN, SELF])
         (b"GET", b"/", None),
     ],
 )
-def test_the_nearest_route_answers(method: bytes, path: bytes, route: FastRoute | None) -> None:
+def test_the_most_specific_route_answers(method: bytes, path: bytes, route: FastRoute | None) -> None:
     assert ROUTES.find(method, path) is route
 
 
-def test_another_method_finds_a_refusal() -> None:
+def test_another_method_gets_405() -> None:
     found = ROUTES.find(b"DELETE", b"/serve/home")
 
     assert found is not None
@@ -45,13 +45,13 @@ def test_another_method_finds_a_refusal() -> None:
     assert found.fixed_rejection.head.startswith(b"HTTP/1.1 405 ")
 
 
-def test_a_route_may_take_options_itself() -> None:
+def test_a_route_may_handle_options_itself() -> None:
     options = a_route(b"OPTIONS", b"/x")
 
     assert FastRoutes([options]).find(b"OPTIONS", b"/x") is options
 
 
-def test_of_a_repeated_header_the_first_counts() -> None:
+def test_the_first_of_a_repeated_header_counts() -> None:
     request = FastRequest(b"GET", b"/", headers=[(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
 
     assert request.header(b"a") == b"1"
@@ -69,6 +69,6 @@ def test_of_a_repeated_header_the_first_counts() -> None:
         (b"location ", b"a"),
     ],
 )
-def test_a_header_that_would_break_out_of_its_line_is_not_sent(header: tuple[bytes, bytes]) -> None:
+def test_a_header_with_a_line_break_is_not_sent(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
         encode_head(HTTPStatus.FOUND, None, header)

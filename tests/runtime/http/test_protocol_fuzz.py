@@ -13,7 +13,7 @@ from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import RunningServer
 from tests.support.http_wire import ClosedError, Wire
 
-# Those that are not short outlast the client's patience: a connection that hangs is a time-out there.
+# Other limits are longer than the client's timeout, so a connection that hangs fails the test.
 LIMITS = Limits(
     header_bytes_max=4096,
     parse_bytes_max=64,
@@ -35,7 +35,7 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def patient_server() -> Iterator[RunningServer]:
-    """A server that small pieces cannot be too late for."""
+    """A server that never times out while small pieces arrive."""
     running = RunningServer(Limits(parse_bytes_max=64))
     running.start()
     yield running
@@ -43,7 +43,7 @@ def patient_server() -> Iterator[RunningServer]:
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A valid request, and what its answer must say."""
+    """A valid request, and what its answer must contain."""
 
     data: bytes
     echoed: bytes
@@ -148,7 +148,7 @@ def test_random_bytes_do_not_leave_a_connection_open(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """Valid requests with some bytes replaced, cut out or put in."""
+    """Valid requests with some bytes replaced, removed or inserted."""
     data = b"".join(request.data for request in draw(st.lists(requests, min_size=1, max_size=4)))
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(data)))
@@ -183,7 +183,7 @@ def answers_of(wire: Wire) -> list[tuple[int, bytes]]:
 
 @with_server
 @given(first=st.lists(posts(), min_size=1, max_size=3), broken=mutated(), at=cuts)
-def test_broken_requests_never_touch_the_answers_before_them(
+def test_broken_requests_never_change_the_answers_before_them(
     server: RunningServer, first: list[Sent], broken: bytes, at: list[int]
 ) -> None:
     data = b"".join(request.data for request in first) + broken.replace(b"HEAD", b"GET")
@@ -209,7 +209,7 @@ def test_clients_that_leave_in_the_middle_break_nothing(
     assert_still_answers(server)
 
 
-def test_an_answer_cut_short_would_be_noticed(server: RunningServer) -> None:
+def test_a_truncated_answer_is_detected(server: RunningServer) -> None:
     with server.connect() as wire, pytest.raises(ClosedError):
         wire.send(b"GET /echo/ HTTP/1.1\r\nConnection: close\r\n\r\n").answer()
         wire.answer()

@@ -1,4 +1,4 @@
-"""Every bound on size: just within it is answered, just beyond it is refused by its code."""
+"""Every limit on size: just within it is answered, just beyond it is refused with its code."""
 
 import json
 import time
@@ -49,7 +49,7 @@ def a_line_of(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("piece_bytes", [7, 10_000])
-def test_a_request_line_at_its_bound_is_read(wire: Wire, piece_bytes: int) -> None:
+def test_a_request_line_at_its_limit_is_read(wire: Wire, piece_bytes: int) -> None:
     slowly(wire, a_line_of(100) + b"\r\n\r\n", piece_bytes)
 
     assert wire.answer().status == 200
@@ -57,13 +57,13 @@ def test_a_request_line_at_its_bound_is_read(wire: Wire, piece_bytes: int) -> No
 
 @pytest.mark.parametrize("piece_bytes", [7, 10_000])
 @pytest.mark.parametrize("size", [101, 1000, 9000])
-def test_a_request_line_over_its_bound_is_refused(wire: Wire, size: int, piece_bytes: int) -> None:
+def test_a_request_line_over_its_limit_is_refused(wire: Wire, size: int, piece_bytes: int) -> None:
     slowly(wire, a_line_of(size) + b"\r\n\r\n", max(piece_bytes, size // 100))
 
     assert_refused(wire, wire.answer(), 414, "URI_TOO_LONG")
 
 
-def test_a_request_line_without_end_is_refused_before_it_ends(wire: Wire) -> None:
+def test_an_endless_request_line_is_refused(wire: Wire) -> None:
     wire.send(b"GET /" + b"x" * 5000)
 
     assert_refused(wire, wire.answer(), 414, "URI_TOO_LONG")
@@ -74,7 +74,7 @@ def headers_of(size: int) -> bytes:
 
 
 @pytest.mark.parametrize("piece_bytes", [7, 10_000])
-def test_headers_at_their_bound_are_read(wire: Wire, piece_bytes: int) -> None:
+def test_headers_at_their_limit_are_read(wire: Wire, piece_bytes: int) -> None:
     slowly(wire, headers_of(200), piece_bytes)
 
     assert wire.answer().status == 200
@@ -82,20 +82,20 @@ def test_headers_at_their_bound_are_read(wire: Wire, piece_bytes: int) -> None:
 
 @pytest.mark.parametrize("piece_bytes", [7, 10_000])
 @pytest.mark.parametrize("size", [202, 1000, 9000])
-def test_headers_over_their_bound_are_refused(wire: Wire, size: int, piece_bytes: int) -> None:
+def test_headers_over_their_limit_are_refused(wire: Wire, size: int, piece_bytes: int) -> None:
     slowly(wire, headers_of(size), max(piece_bytes, size // 100))
 
     assert_refused(wire, wire.answer(), 431, "HEADERS_TOO_LARGE")
 
 
 @pytest.mark.parametrize("head", [b"X: " + b"y" * 5000, b"y" * 5000, b"X: y\r\n" * 5000])
-def test_headers_without_end_are_refused_before_they_end(wire: Wire, head: bytes) -> None:
+def test_endless_headers_are_refused(wire: Wire, head: bytes) -> None:
     wire.send(b"GET /echo/ HTTP/1.1\r\n" + head)
 
     assert_refused(wire, wire.answer(), 431, "HEADERS_TOO_LARGE")
 
 
-def test_as_many_headers_as_allowed_are_read_and_no_more(wire: Wire) -> None:
+def test_the_number_of_headers_is_limited(wire: Wire) -> None:
     wire.send(b"GET /echo/ HTTP/1.1\r\n" + b"X: y\r\n" * 5 + b"\r\n")
     wire.send(b"GET /echo/ HTTP/1.1\r\n" + b"X: y\r\n" * 6 + b"\r\n")
 
@@ -104,14 +104,14 @@ def test_as_many_headers_as_allowed_are_read_and_no_more(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("path", "size"), [(b"/echo", 1000), (b"/app/", 2000)])
-def test_a_body_at_the_bound_of_its_route_is_read(wire: Wire, path: bytes, size: int) -> None:
+def test_a_body_at_the_limit_of_its_route_is_read(wire: Wire, path: bytes, size: int) -> None:
     wire.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
 
     assert wire.answer().body.endswith(b"x" * size)
 
 
 @pytest.mark.parametrize(("path", "size"), [(b"/echo", 1001), (b"/app/", 2001), (b"/app/", 10**15)])
-def test_a_body_over_the_bound_of_its_route_is_refused_by_its_length(
+def test_a_body_over_the_limit_of_its_route_is_refused_by_its_length(
     wire: Wire, path: bytes, size: int
 ) -> None:
     wire.send(b"POST " + path + b" HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size)
@@ -145,7 +145,7 @@ def test_a_client_that_reads_only_after_ten_megabytes_gets_its_refusal(
             assert_refused(wire, wire.answer(), 413, "BODY_TOO_LARGE")
 
 
-def test_a_client_that_does_not_stop_sending_is_cut(wire: Wire) -> None:
+def test_a_client_that_does_not_stop_sending_is_disconnected(wire: Wire) -> None:
     wire.send(b"POST /echo HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n")
 
     assert wire.send_some(b"x" * 20_000_000) < 20_000_000
@@ -153,7 +153,7 @@ def test_a_client_that_does_not_stop_sending_is_cut(wire: Wire) -> None:
 
 @pytest.mark.parametrize(("path", "size"), [(b"/echo", 1000), (b"/app/", 2000)])
 @pytest.mark.parametrize("chunk_bytes", [1, 50, 5000])
-def test_a_chunked_body_is_read_up_to_the_bound_of_its_route(
+def test_a_chunked_body_is_read_up_to_the_limit_of_its_route(
     wire: Wire, path: bytes, size: int, chunk_bytes: int
 ) -> None:
     head = b"POST " + path + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -173,13 +173,13 @@ def test_a_chunked_body_is_read_up_to_the_bound_of_its_route(
     [b"1;" + b"e" * 5000, b"0\r\nX: " + b"y" * 5000, b"0\r\n" + b"X: y\r\n" * 1000],
     ids=["chunk extension", "trailer", "trailers"],
 )
-def test_what_surrounds_a_chunked_body_is_bounded_too(wire: Wire, rest: bytes) -> None:
+def test_chunk_headers_and_trailers_are_limited(wire: Wire, rest: bytes) -> None:
     wire.send(b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + rest)
 
     assert_refused(wire, wire.answer(), 431, "HEADERS_TOO_LARGE")
 
 
-def test_the_defaults_read_what_browsers_send(start_server: Callable[[Limits], RunningServer]) -> None:
+def test_the_default_limits_fit_requests_of_browsers(start_server: Callable[[Limits], RunningServer]) -> None:
     server = start_server(Limits())
     cookie = b"Cookie: " + b"c" * 8000 + b"\r\n"
     with server.connect() as wire:

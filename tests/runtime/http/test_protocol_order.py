@@ -50,7 +50,7 @@ def test_empty_lines_between_requests_are_skipped(wire: Wire) -> None:
     assert wire.answer().body == b"GET /echo/2? "
 
 
-def test_hot_late_and_app_answers_leave_in_the_order_of_their_requests(wire: Wire) -> None:
+def test_fast_slow_and_app_answers_are_sent_in_request_order(wire: Wire) -> None:
     paths = [
         b"/later/1",
         b"/echo/2",
@@ -95,7 +95,7 @@ def test_a_malformed_request_is_refused_after_the_answers_before_it(wire: Wire) 
     assert wire.rest() == b""
 
 
-def test_a_malformed_request_that_comes_later_is_refused_in_its_turn(wire: Wire) -> None:
+def test_a_malformed_request_that_comes_later_is_refused_in_request_order(wire: Wire) -> None:
     wire.send(b"GET /later/1 HTTP/1.1\r\n\r\n")
     time.sleep(0.005)
     wire.send(b"nonsense\r\n\r\n")
@@ -140,7 +140,7 @@ def test_a_client_that_never_reads_costs_no_memory(
     start_server: Callable[[Limits], RunningServer],
 ) -> None:
     server = start_server(Limits(write_seconds_max=60))
-    # More than the system's own buffers of both ends take, which grow as they like.
+    # More than the system's own buffers on both ends hold.
     requests = b"GET /big HTTP/1.1\r\n\r\n" * 5_000_000
     with server.connect() as wire:
         before = psutil.Process().memory_info().rss
@@ -162,7 +162,7 @@ def test_a_client_that_reads_late_gets_every_answer(wire: Wire) -> None:
     assert wire.answer().body == b"GET /echo/last? "
 
 
-def test_one_connection_that_waits_does_not_hold_up_another(server: RunningServer) -> None:
+def test_a_waiting_connection_does_not_block_another(server: RunningServer) -> None:
     with server.connect() as stuck, server.connect() as wire:
         stuck.send(b"GET /never HTTP/1.1\r\n\r\n")
 

@@ -1,4 +1,4 @@
-"""Every bound on time: one limit is short enough to wait for, and the others outlast the client's patience."""
+"""Every limit on time: one limit is short, and the others are longer than the client's timeout."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from tests.support.product import wait_until
 
 
 def short(limits: Limits) -> pytest.MarkDecorator:
-    """Give a test a server with one short limit: what ends in time does so because of it."""
+    """Start a server with one short limit, which must be the one that ends the connection."""
     return pytest.mark.parametrize("server", [limits], indirect=True, ids=["short"])
 
 
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[RunningServer]:
 
 
 class Elapsed:
-    """Counts from where it was made."""
+    """Seconds since it was created."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -56,7 +56,7 @@ def test_headers_that_do_not_end_time_out(wire: Wire) -> None:
 
 
 @short_header
-def test_headers_that_drip_time_out_all_the_same(wire: Wire) -> None:
+def test_headers_sent_byte_by_byte_time_out(wire: Wire) -> None:
     elapsed = Elapsed()
     for byte in b"GET /echo/ HTTP":
         wire.send(bytes([byte]))
@@ -82,7 +82,7 @@ def test_a_body_that_does_not_end_times_out(wire: Wire, path: bytes, framing: by
 
 
 @short_keep_alive
-def test_an_idle_connection_is_closed_without_a_word(wire: Wire) -> None:
+def test_an_idle_connection_is_closed_without_an_answer(wire: Wire) -> None:
     elapsed = Elapsed()
 
     assert wire.rest() == b""
@@ -121,7 +121,7 @@ def test_a_connection_in_use_is_never_closed(wire: Wire) -> None:
 
 
 @short_header
-def test_the_second_request_has_all_of_its_time_again(wire: Wire) -> None:
+def test_the_timeout_starts_again_with_the_second_request(wire: Wire) -> None:
     for _ in range(2):
         wire.send(b"GET /echo/ HTTP/1.1\r\n")
         time.sleep(0.17)
@@ -130,7 +130,7 @@ def test_the_second_request_has_all_of_its_time_again(wire: Wire) -> None:
 
 
 @short_body
-def test_time_spent_on_our_side_is_not_the_clients(wire: Wire) -> None:
+def test_our_own_processing_time_does_not_count_against_the_client(wire: Wire) -> None:
     wire.send(b"GET /slow HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n")
     wire.answer()
     time.sleep(0.1)
@@ -139,7 +139,7 @@ def test_time_spent_on_our_side_is_not_the_clients(wire: Wire) -> None:
 
 
 @short_answer
-def test_an_answer_that_does_not_come_is_given_up(wire: Wire) -> None:
+def test_a_missing_answer_times_out(wire: Wire) -> None:
     elapsed = Elapsed()
 
     answer = wire.send(b"GET /never HTTP/1.1\r\n\r\nGET /echo/ HTTP/1.1\r\n\r\n").answer()
@@ -151,7 +151,7 @@ def test_an_answer_that_does_not_come_is_given_up(wire: Wire) -> None:
 
 
 @short_write
-def test_a_client_that_stops_reading_is_cut(server: RunningServer) -> None:
+def test_a_client_that_stops_reading_is_disconnected(server: RunningServer) -> None:
     with server.connect() as wire:
         wire.send_some(b"GET /big HTTP/1.1\r\n\r\n" * 100_000)
 
@@ -159,7 +159,7 @@ def test_a_client_that_stops_reading_is_cut(server: RunningServer) -> None:
 
 
 @short_keep_alive
-def test_a_refused_client_that_does_not_leave_is_cut(server: RunningServer) -> None:
+def test_a_refused_client_that_stays_connected_is_disconnected(server: RunningServer) -> None:
     with server.connect() as wire:
         wire.send(b"nonsense\r\n\r\n").answer()
 

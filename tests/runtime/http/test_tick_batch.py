@@ -1,4 +1,4 @@
-"""Requests of one turn of the loop: all answered, then all told, whatever becomes of one of them."""
+"""Requests of one event-loop iteration: all are answered, then all answers are written, whatever fails."""
 
 import asyncio
 
@@ -10,8 +10,8 @@ from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX, TickBatch
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
-class Diary:
-    """What happened, in its order."""
+class Journal:
+    """Everything that happened, in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -23,11 +23,11 @@ class Diary:
 
 
 class Client:
-    """A connection that notes what it is told."""
+    """A connection that records the answers that it writes."""
 
-    def __init__(self, diary: Diary, *, is_broken: bool = False) -> None:
+    def __init__(self, journal: Journal, *, is_broken: bool = False) -> None:
         self.loop = asyncio.get_running_loop()
-        self._diary = diary
+        self._journal = journal
         self._is_broken = is_broken
 
     def on_result(self, request: FastRequest, outcome: FastResult) -> None:
@@ -35,51 +35,51 @@ class Client:
             raise RuntimeError("The socket is gone.")
         assert isinstance(outcome, FastAnswer)
         assert outcome.body == request.path
-        self._diary.lines.append(f"tell {request.path.decode()}")
+        self._journal.lines.append(f"write {request.path.decode()}")
 
 
-def asked(name: str) -> FastRequest:
+def a_request(name: str) -> FastRequest:
     return FastRequest(b"GET", name.encode())
 
 
-async def test_all_requests_of_a_tick_are_answered_before_the_first_is_written() -> None:
-    diary, batch = Diary(), TickBatch()
+async def test_all_requests_of_an_event_loop_iteration_are_answered_before_the_first_is_written() -> None:
+    journal, batch = Journal(), TickBatch()
     for name in ("a", "b", "c"):
-        batch.add(Client(diary), diary.answer, asked(name))
-    assert diary.lines == []
+        batch.add(Client(journal), journal.answer, a_request(name))
+    assert journal.lines == []
 
     await asyncio.sleep(0)
 
-    assert diary.lines == ["answer a", "answer b", "answer c", "tell a", "tell b", "tell c"]
+    assert journal.lines == ["answer a", "answer b", "answer c", "write a", "write b", "write c"]
 
 
-async def test_the_next_turn_is_answered_by_itself() -> None:
-    diary, batch = Diary(), TickBatch()
+async def test_each_event_loop_iteration_is_answered_separately() -> None:
+    journal, batch = Journal(), TickBatch()
     for name in ("a", "b"):
-        batch.add(Client(diary), diary.answer, asked(name))
+        batch.add(Client(journal), journal.answer, a_request(name))
         await asyncio.sleep(0)
 
-    assert diary.lines == ["answer a", "tell a", "answer b", "tell b"]
+    assert journal.lines == ["answer a", "write a", "answer b", "write b"]
 
 
 async def test_a_request_waits_for_a_bounded_number_of_others() -> None:
-    diary, batch = Diary(), TickBatch()
+    journal, batch = Journal(), TickBatch()
     for number in range(TOGETHER_MAX + 1):
-        batch.add(Client(diary), diary.answer, asked(f"{number}"))
+        batch.add(Client(journal), journal.answer, a_request(f"{number}"))
 
     await asyncio.sleep(0)
 
-    assert diary.lines[TOGETHER_MAX] == "tell 0"
-    assert diary.lines[-2:] == [f"answer {TOGETHER_MAX}", f"tell {TOGETHER_MAX}"]
+    assert journal.lines[TOGETHER_MAX] == "write 0"
+    assert journal.lines[-2:] == [f"answer {TOGETHER_MAX}", f"write {TOGETHER_MAX}"]
 
 
 async def test_a_failing_connection_does_not_block_others() -> None:
-    diary, batch = Diary(), TickBatch()
-    batch.add(Client(diary, is_broken=True), diary.answer, asked("a"))
-    batch.add(Client(diary), diary.answer, asked("b"))
+    journal, batch = Journal(), TickBatch()
+    batch.add(Client(journal, is_broken=True), journal.answer, a_request("a"))
+    batch.add(Client(journal), journal.answer, a_request("b"))
 
     with capture_logs() as logs:
         await asyncio.sleep(0)
 
-    assert diary.lines == ["answer a", "answer b", "tell b"]
+    assert journal.lines == ["answer a", "answer b", "write b"]
     assert [entry["event"] for entry in logs] == ["answer_not_taken"]

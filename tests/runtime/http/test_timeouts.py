@@ -1,4 +1,4 @@
-"""The control plane's connections: a request that does not arrive is not waited for without an end."""
+"""The control plane's connections: a request that does not arrive times out."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.support.echo_server import RunningServer
 SECONDS_MAX = 0.2
 
 
-class ImpatientProtocol(TimeoutProtocol):
+class ShortTimeoutProtocol(TimeoutProtocol):
     head_seconds_max = SECONDS_MAX
     head_bytes_max = 10_000
     body_seconds_max = SECONDS_MAX
@@ -21,7 +21,7 @@ class ImpatientProtocol(TimeoutProtocol):
 @pytest.fixture
 def server() -> Iterator[RunningServer]:
     server = RunningServer(Limits())
-    server.config.http = ImpatientProtocol
+    server.config.http = ShortTimeoutProtocol
     server.start()
     yield server
     server.stop()
@@ -36,7 +36,7 @@ def server() -> Iterator[RunningServer]:
         b"GET /app/ HTTP/1.1\r\n\r\nGET /app/ HTTP/1.1\r\nA: b",
     ],
 )
-def test_what_does_not_arrive_is_not_waited_for(server: RunningServer, beginning: bytes) -> None:
+def test_a_request_that_does_not_arrive_times_out(server: RunningServer, beginning: bytes) -> None:
     with server.connect() as wire:
         begun = time.monotonic()
         if b"\r\n\r\nGET" in beginning:
@@ -48,7 +48,7 @@ def test_what_does_not_arrive_is_not_waited_for(server: RunningServer, beginning
         assert time.monotonic() - begun > SECONDS_MAX * 0.5
 
 
-def test_a_head_without_end_is_cut(server: RunningServer) -> None:
+def test_endless_headers_are_disconnected(server: RunningServer) -> None:
     with server.connect() as wire, pytest.raises(OSError, match=r"reset|pipe"):
         wire.send(b"GET /app/ HTTP/1.1\r\nA: ")
         for _ in range(100):
@@ -56,7 +56,7 @@ def test_a_head_without_end_is_cut(server: RunningServer) -> None:
             time.sleep(0.001)
 
 
-def test_a_connection_in_use_is_never_cut(server: RunningServer) -> None:
+def test_a_connection_in_use_is_never_disconnected(server: RunningServer) -> None:
     with server.connect() as wire:
         for _ in range(5):
             assert wire.send(b"GET /app/ HTTP/1.1\r\nHost: x\r\n\r\n").answer().status == 200

@@ -1,4 +1,4 @@
-"""Measuring hot routes."""
+"""Timing of fast routes."""
 
 import asyncio
 
@@ -16,11 +16,11 @@ def a_route(handler: FastHandler = answer_at_once) -> FastRoute:
     return FastRoute(b"GET", b"/", is_prefix=False, handler=handler)
 
 
-def test_nothing_is_known_before_the_first_call() -> None:
+def test_there_are_no_samples_before_the_first_call() -> None:
     assert ServeTimes().quantile(0.5) is None
 
 
-def test_one_call_in_so_many_is_measured_and_each_is_answered() -> None:
+def test_one_call_in_n_is_measured_and_every_call_is_answered() -> None:
     times, calls = ServeTimes(one_in=4), 0
 
     def handle(_request: FastRequest) -> FastAnswer:
@@ -47,7 +47,7 @@ def test_only_the_last_samples_are_kept() -> None:
     assert (times.quantile(0.0) or 0) <= (times.quantile(0.5) or 0) <= (times.quantile(1.0) or 0)
 
 
-async def test_an_answer_that_comes_later_is_measured_when_it_comes() -> None:
+async def test_a_late_answer_is_measured_when_it_is_done() -> None:
     times = ServeTimes(one_in=1)
     future: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
 

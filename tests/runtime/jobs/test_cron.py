@@ -1,4 +1,4 @@
-"""Cron expressions, and what the clock puts into a queue by them."""
+"""Cron expressions, and the jobs that a schedule puts into a queue."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,9 @@ def utc(text: str) -> datetime:
         ("0 0 29 2 *", "2026-11-15T00:00:00", "2024-02-29T00:00", "2028-02-29T00:00"),
     ],
 )
-def test_an_expression_names_moments_in_utc(expression: str, moment: str, last: str, following: str) -> None:
+def test_a_cron_expression_lists_times_in_utc(
+    expression: str, moment: str, last: str, following: str
+) -> None:
     cron = Cron(expression)
 
     assert cron.latest_until(utc(moment)) == utc(last)
@@ -48,13 +50,13 @@ def test_an_expression_names_moments_in_utc(expression: str, moment: str, last: 
         ("* * * 2 MON#6", "bad day-of-week"),
     ],
 )
-def test_another_text_is_refused(expression: str, says: str) -> None:
+def test_an_invalid_cron_expression_is_refused(expression: str, says: str) -> None:
     with pytest.raises(CronError, match=says):
         Cron(expression)
 
 
 class Recorder:
-    """A queue that remembers what was put, and is away for a while if it is told so."""
+    """A queue that records what was put, and may be away for a while."""
 
     def __init__(self, *, away: int = 0) -> None:
         self.put_ids: list[str] = []
@@ -69,7 +71,7 @@ class Recorder:
 
 
 class Timeline:
-    """Time that passes only while somebody waits, until a moment at which all is stopped."""
+    """Time that passes only during pauses, until the end, at which the schedule is stopped."""
 
     def __init__(self, start: str, end: str) -> None:
         self.clock = ManualClock(utc(start))
@@ -88,7 +90,7 @@ class Timeline:
         return queue.put_ids
 
 
-async def test_a_job_is_put_at_each_moment_and_nothing_ticks_between() -> None:
+async def test_a_job_is_put_at_each_time_without_polling_between() -> None:
     timeline = Timeline("2026-11-15T23:58:20", "2026-11-16T00:01:30")
 
     put = await timeline.run("* * * * *", Recorder())
@@ -97,7 +99,7 @@ async def test_a_job_is_put_at_each_moment_and_nothing_ticks_between() -> None:
     assert timeline.pauses == [timedelta(seconds=40), *[timedelta(minutes=1)] * 3]
 
 
-async def test_a_nightly_job_sleeps_in_long_breaths() -> None:
+async def test_a_nightly_job_wakes_about_once_an_hour() -> None:
     timeline = Timeline("2026-11-15T12:00:00", "2026-11-16T01:30:00")
 
     put = await timeline.run("0 1 * * *", Recorder())
@@ -107,13 +109,13 @@ async def test_a_nightly_job_sleeps_in_long_breaths() -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [("2026-03-28", "2026-03-31"), ("2026-10-24", "2026-10-27")])
-async def test_a_nightly_job_comes_once_a_night_also_when_clocks_are_moved(start: str, end: str) -> None:
+async def test_a_nightly_job_is_put_once_a_night_despite_daylight_saving_time(start: str, end: str) -> None:
     put = await Timeline(f"{start}T03:00:00", f"{end}T03:00:00").run("30 2 * * *", Recorder())
 
     assert len(put) == len(set(put)) == 4
 
 
-async def test_what_came_due_while_the_machine_slept_is_made_up_for_once() -> None:
+async def test_a_job_missed_while_the_machine_slept_is_put_once() -> None:
     timeline = Timeline("2026-11-15T12:00:00", "2026-11-15T16:00:00")
     sleep = timeline.pause
 
@@ -137,13 +139,13 @@ async def test_a_job_that_could_not_be_put_is_put_when_valkey_is_back() -> None:
 SERVICES = {"DATABASE_URL": "postgresql://db/adloom", "REDIS_URL": "redis://cache"}
 
 
-def test_the_schedule_is_synced_every_minute_unless_told_otherwise() -> None:
+def test_the_schedule_is_synced_every_minute_by_default() -> None:
     assert worker_settings(SERVICES).schedule_sync_cron.expression == "* * * * *"
     other = worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "*/5 * * * *"})
     assert other.schedule_sync_cron.expression == "*/5 * * * *"
 
 
-def test_a_setting_that_is_no_expression_is_named_with_what_was_expected() -> None:
+def test_an_invalid_cron_setting_is_named_with_what_was_expected() -> None:
     with pytest.raises(SettingsError) as raised:
         worker_settings({**SERVICES, "BANNER_SCHEDULE_SYNC_CRON": "61 * * * *"})
 

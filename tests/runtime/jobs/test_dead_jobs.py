@@ -1,4 +1,4 @@
-"""Jobs that ran out of attempts can be looked at and put back; those with a priority wait for the others."""
+"""Jobs without attempts left can be listed and put back; jobs with a priority wait for the others."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ QUEUE = "testing"
 
 
 class Work:
-    """A handler that fails as long as it is told so."""
+    """A handler that fails while a test asks for it."""
 
     def __init__(self) -> None:
         self.is_failing = True
@@ -45,7 +45,7 @@ async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
         yield queue
 
 
-async def test_a_dead_job_says_why_and_can_be_tried_again_with_all_its_attempts(
+async def test_a_dead_job_has_its_error_and_can_be_retried_with_all_attempts(
     queue: JobQueue, redis_url: str
 ) -> None:
     work = Work()
@@ -75,7 +75,7 @@ async def test_only_a_dead_job_is_put_back(queue: JobQueue) -> None:
     await queue.put("work", job_id="waits")
 
     assert not await queue.retry("waits")
-    assert not await queue.retry("nobody")
+    assert not await queue.retry("unknown")
     assert queue.counts.waiting == 1
 
 

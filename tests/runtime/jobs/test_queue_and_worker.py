@@ -1,4 +1,4 @@
-"""Jobs on a real Valkey: put once, tried again, buried, and not lost with the process that ran them."""
+"""Jobs on a real Valkey: put once, retried, kept when dead, and not lost with the process that ran them."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ QUEUE = "testing"
 
 
 class Work:
-    """A handler that remembers what it was given, and fails or waits as it is told."""
+    """A handler that records its jobs, and fails or waits as a test asks."""
 
     def __init__(self, *, failures: int = 0, waits_for: asyncio.Event | None = None) -> None:
         self.seen: list[JobAttempt] = []
@@ -77,9 +77,7 @@ async def test_a_job_reaches_the_handler_of_its_name(queue: JobQueue, redis_url:
     assert (seen.name, seen.id, seen.data, seen.attempt) == ("work", "one", {"day": "2026-11-15"}, 1)
 
 
-async def test_the_same_id_is_put_once_whether_it_waits_runs_or_is_done(
-    queue: JobQueue, redis_url: str
-) -> None:
+async def test_a_job_id_is_put_once_whether_it_waits_runs_or_is_done(queue: JobQueue, redis_url: str) -> None:
     goes_on = asyncio.Event()
     work = Work(waits_for=goes_on)
 
@@ -111,7 +109,7 @@ async def test_two_workers_run_a_job_once(queue: JobQueue, redis_url: str) -> No
     assert sorted(work.ids) == sorted(f"job-{number}" for number in range(50))
 
 
-async def test_a_job_that_fails_is_tried_again_after_a_while(queue: JobQueue, redis_url: str) -> None:
+async def test_a_failed_job_is_retried_after_a_delay(queue: JobQueue, redis_url: str) -> None:
     work = Work(failures=2)
 
     before = time.monotonic()
@@ -124,7 +122,7 @@ async def test_a_job_that_fails_is_tried_again_after_a_while(queue: JobQueue, re
     assert (worker.failed, worker.dead) == (2, 0)
 
 
-async def test_a_job_without_attempts_left_stays_among_the_dead(queue: JobQueue, redis_url: str) -> None:
+async def test_a_job_without_attempts_left_is_kept_as_dead(queue: JobQueue, redis_url: str) -> None:
     work = Work(failures=100)
 
     async with working(redis_url, work) as worker:
@@ -138,7 +136,7 @@ async def test_a_job_without_attempts_left_stays_among_the_dead(queue: JobQueue,
     assert await reason_of_death(redis_url, "one") == "failure 3"
 
 
-async def test_a_job_without_a_handler_is_dead_at_once(queue: JobQueue, redis_url: str) -> None:
+async def test_a_job_without_a_handler_is_dead_immediately(queue: JobQueue, redis_url: str) -> None:
     async with working(redis_url, Work()) as worker:
         await queue.put("other", job_id="one")
         await eventually(lambda: worker.dead == 1, seconds=10)
@@ -158,7 +156,7 @@ async def reason_of_death(redis_url: str, job_id: str) -> str:
         await client.aclose()
 
 
-async def test_a_worker_that_stops_lets_the_job_finish(queue: JobQueue, redis_url: str) -> None:
+async def test_a_stopping_worker_lets_its_job_finish(queue: JobQueue, redis_url: str) -> None:
     goes_on = asyncio.Event()
     work = Work(waits_for=goes_on)
 
@@ -172,7 +170,7 @@ async def test_a_worker_that_stops_lets_the_job_finish(queue: JobQueue, redis_ur
     assert queue.counts.active == 0
 
 
-async def test_a_worker_that_stops_does_not_wait_for_ever_and_the_job_runs_again(
+async def test_a_stopping_worker_abandons_a_long_job_which_runs_again(
     queue: JobQueue, redis_url: str
 ) -> None:
     work = Work(waits_for=asyncio.Event())
@@ -188,7 +186,7 @@ async def test_a_worker_that_stops_does_not_wait_for_ever_and_the_job_runs_again
     assert again.ids == ["one"]
 
 
-async def test_an_idle_worker_stops_and_waits_for_no_job_any_more(redis_url: str, valkey: Valkey) -> None:
+async def test_an_idle_worker_stops_waiting_for_jobs(redis_url: str, valkey: Valkey) -> None:
     async def waiting() -> int:
         clients = await valkey.info("clients")
         return clients["blocked_clients"]
@@ -230,7 +228,7 @@ async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
         ("valkeys://:secret@127.0.0.1:1/0", True),
     ],
 )
-def test_the_address_may_have_a_password_and_be_encrypted(url: str, is_secure: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_the_url_may_have_a_password_and_use_tls(url: str, is_secure: bool) -> None:  # noqa: FBT001 - a column of the table
     pool = jobs_client(url).connection_pool
 
     assert pool.connection_kwargs["password"] == "secret"

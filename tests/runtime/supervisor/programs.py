@@ -1,4 +1,4 @@
-"""Small programs for a supervisor to keep."""
+"""Small programs for a supervisor to run."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ NOTES_ITS_START = "import os, signal, sys; open(sys.argv[1], 'a').write(f'{os.ge
 OBEDIENT = NOTES_ITS_START + "signal.pause()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + OBEDIENT
 FAILING = NOTES_ITS_START + "sys.exit(3)"
-# Who waited so long would be ended by pytest.
+# A test that waited so long would be ended by pytest.
 LONGER_THAN_A_TEST = 600.0
 
 
@@ -42,6 +42,6 @@ def pids(notes: Path) -> list[int]:
 
 
 async def noted(notes: Path, *, starts: int) -> int:
-    """Wait until a program has started so often, and give the pid of the last."""
+    """Wait until a program has started this often, and return the last pid."""
     await eventually(lambda: len(pids(notes)) >= starts, seconds=5)
     return pids(notes)[-1]

@@ -1,4 +1,4 @@
-"""A child that others of its stage have something to tell goes on until they have ended, but not for long."""
+"""A child that others of its stage report to runs until they have ended, up to a limit."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from tests.runtime.supervisor.programs import LONGER_THAN_A_TEST, OBEDIENT, a_child
 
-# Notes when it was told to stop, and ends after a while.
+# Records its stop signal, and ends after a while.
 SLOW = (
     "import os, signal, sys, time\n"
     "def stop(*_):\n"
@@ -21,7 +21,7 @@ SLOW = (
 
 
 def a_stage(folder: Path, *, seconds: float, outlives_seconds_max: float) -> list[ChildSpec]:
-    """Make one that ends at once, and one that takes its time to tell it something."""
+    """Make a child that ends immediately, and a slow one that reports to it."""
     return [
         msgspec.structs.replace(
             a_child_that_takes(0.0, "last", folder), outlives_seconds_max=outlives_seconds_max
@@ -35,7 +35,7 @@ def a_child_that_takes(seconds: float, name: str, folder: Path) -> ChildSpec:
     return a_child(script, folder / name, name=name, stop_seconds_max=LONGER_THAN_A_TEST)
 
 
-async def test_it_is_stopped_when_the_others_of_its_stage_have_ended(tmp_path: Path) -> None:
+async def test_a_child_stops_after_the_children_that_report_to_it(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=0.3, outlives_seconds_max=LONGER_THAN_A_TEST)
 
     async def work(supervisor: Supervisor) -> None:
@@ -46,7 +46,7 @@ async def test_it_is_stopped_when_the_others_of_its_stage_have_ended(tmp_path: P
     assert (tmp_path / "stopped").read_text() == "first -first last -last "
 
 
-async def test_it_does_not_wait_longer_than_its_bound(tmp_path: Path) -> None:
+async def test_a_child_waits_no_longer_than_its_limit_for_its_reporters(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=1.0, outlives_seconds_max=0.1)
 
     async def work(supervisor: Supervisor) -> None:
@@ -57,7 +57,7 @@ async def test_it_does_not_wait_longer_than_its_bound(tmp_path: Path) -> None:
     assert (tmp_path / "stopped").read_text() == "first last -last -first "
 
 
-async def test_in_a_hurry_it_does_not_wait(tmp_path: Path) -> None:
+async def test_a_hurried_child_does_not_wait_for_its_reporters(tmp_path: Path) -> None:
     (tmp_path / "stopped").touch()
     children = a_stage(tmp_path, seconds=LONGER_THAN_A_TEST, outlives_seconds_max=LONGER_THAN_A_TEST)
 
@@ -70,7 +70,7 @@ async def test_in_a_hurry_it_does_not_wait(tmp_path: Path) -> None:
     assert "-first" not in (tmp_path / "stopped").read_text()
 
 
-async def test_it_does_not_wait_for_children_that_do_not_report_to_it(tmp_path: Path) -> None:
+async def test_a_child_does_not_wait_for_children_that_do_not_report_to_it(tmp_path: Path) -> None:
     children = a_stage(tmp_path, seconds=0.0, outlives_seconds_max=10.0)
     children.append(a_child_that_takes(1.0, "other", tmp_path))
 

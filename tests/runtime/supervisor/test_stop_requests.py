@@ -3,21 +3,21 @@
 from adloom.runtime.supervisor.supervisor import SAME_SECONDS, StopRequests
 
 
-def heard(*moments: float) -> list[str]:
-    told: list[str] = []
-    requests = StopRequests(ask=lambda: told.append("ask"), insist=lambda: told.append("insist"))
+def requested(*moments: float) -> list[str]:
+    calls: list[str] = []
+    requests = StopRequests(ask=lambda: calls.append("ask"), insist=lambda: calls.append("insist"))
     for moment in moments:
         requests.receive(moment)
-    return told
+    return calls
 
 
-def test_one_request_asks() -> None:
-    assert heard(5.0) == ["ask"]
+def test_one_stop_request_asks() -> None:
+    assert requested(5.0) == ["ask"]
 
 
 def test_a_ctrl_c_passed_on_by_the_parent_program_is_one_request() -> None:
-    assert heard(5.0, 5.0 + SAME_SECONDS / 2) == ["ask"]
+    assert requested(5.0, 5.0 + SAME_SECONDS / 2) == ["ask"]
 
 
 def test_a_second_ctrl_c_insists() -> None:
-    assert heard(5.0, 5.0 + SAME_SECONDS) == ["ask", "insist"]
+    assert requested(5.0, 5.0 + SAME_SECONDS) == ["ask", "insist"]

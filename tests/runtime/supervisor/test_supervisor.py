@@ -27,7 +27,7 @@ from tests.runtime.supervisor.programs import (
 from tests.support.eventually import eventually
 
 
-async def test_a_child_runs_while_the_work_goes_on_and_not_after_it(tmp_path: Path) -> None:
+async def test_a_child_runs_until_the_work_ends(tmp_path: Path) -> None:
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_child(OBEDIENT, tmp_path / "notes")])
         assert is_alive(pids(tmp_path / "notes")[-1])
@@ -37,7 +37,7 @@ async def test_a_child_runs_while_the_work_goes_on_and_not_after_it(tmp_path: Pa
     assert not is_alive(pids(tmp_path / "notes")[-1])
 
 
-async def test_a_killed_child_is_started_again(tmp_path: Path) -> None:
+async def test_a_killed_child_is_restarted(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
@@ -88,7 +88,7 @@ async def test_stages_stop_in_the_opposite_order_of_their_start(tmp_path: Path) 
     assert stopped.read_text() == "second first "
 
 
-async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
+async def test_a_child_that_ignores_the_stop_signal_is_killed_after_its_timeout(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
@@ -111,7 +111,7 @@ async def test_a_hurried_stop_does_not_wait(tmp_path: Path) -> None:
     assert not is_alive(pids(notes)[-1])
 
 
-async def test_a_child_that_cannot_start_is_the_starters_error(tmp_path: Path) -> None:
+async def test_a_child_that_cannot_start_raises_for_the_caller(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     child = msgspec.structs.replace(a_child(FAILING, notes, name="worker"), wait_until_ready=never)
 
@@ -129,7 +129,7 @@ async def test_a_child_without_its_program_fails_the_start(tmp_path: Path) -> No
         await run_supervised(lambda supervisor: supervisor.start([child]))
 
 
-async def test_when_one_of_a_stage_cannot_start_the_others_are_stopped(tmp_path: Path) -> None:
+async def test_the_other_children_of_a_stage_stop_when_one_cannot_start(tmp_path: Path) -> None:
     well = a_child(OBEDIENT, tmp_path / "well")
     ill = msgspec.structs.replace(a_child(FAILING, tmp_path / "ill"), wait_until_ready=never)
 
@@ -172,7 +172,7 @@ async def test_a_stop_while_a_child_is_prepared_does_not_wait_for_it(tmp_path: P
     assert pids(tmp_path / "unreached") == []
 
 
-async def test_a_child_has_a_session_of_its_own_so_that_a_terminal_does_not_reach_it(tmp_path: Path) -> None:
+async def test_a_child_has_its_own_session(tmp_path: Path) -> None:
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start([a_child(OBEDIENT, tmp_path / "notes")])
         pid = pids(tmp_path / "notes")[-1]
@@ -181,7 +181,7 @@ async def test_a_child_has_a_session_of_its_own_so_that_a_terminal_does_not_reac
     await run_supervised(work)
 
 
-async def test_a_program_that_fails_says_why(tmp_path: Path) -> None:
+async def test_the_error_of_a_failing_program_has_its_output(tmp_path: Path) -> None:
     program = a_program("import sys; sys.exit('no room')", tmp_path / "notes", name="initdb")
 
     with pytest.raises(ProgramFailedError, match="initdb ended with 1: no room"):
@@ -192,7 +192,7 @@ async def test_a_program_that_fails_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "user", [None, pytest.param("nobody", marks=pytest.mark.skipif("os.geteuid() != 0"))]
 )
-async def test_nothing_survives_the_sudden_death_of_the_supervisor(tmp_path: Path, user: str | None) -> None:
+async def test_no_child_survives_the_sudden_death_of_the_supervisor(tmp_path: Path, user: str | None) -> None:
     notes = tmp_path / "notes"
     script = (
         "import asyncio, os, signal, sys\n"
@@ -228,7 +228,7 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
-async def test_a_child_that_may_finish_is_not_started_again_when_it_has(tmp_path: Path) -> None:
+async def test_a_child_that_may_finish_is_not_restarted_when_it_finishes(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
@@ -243,7 +243,7 @@ async def test_a_child_that_may_finish_is_not_started_again_when_it_has(tmp_path
     assert len(pids(notes)) == 2
 
 
-async def test_a_child_that_may_finish_is_started_again_when_it_dies(tmp_path: Path) -> None:
+async def test_a_child_that_may_finish_is_restarted_when_it_dies(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
 
     async def work(supervisor: Supervisor) -> None:
