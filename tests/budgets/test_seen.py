@@ -1,4 +1,4 @@
-"""Offers that were confirmed lately: what is said to be new is new, and of the rest the money ledger is asked."""
+"""Offers that were confirmed recently: what is said to be new is new, and of the rest the money ledger is asked."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

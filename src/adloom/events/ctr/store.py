@@ -24,11 +24,11 @@ LEARNING: Final = "learning"
 AUCTION_PLACEMENTS: Final = """
     SELECT public_id FROM placements WHERE public_id = ANY ($1::uuid[]) AND delivery = 'auction'
 """
-# The conditions on marks equal those of the indexes, word for word. An erased user has no context.
+# The first columns are the fields of a pending example. The conditions on marks equal those of the indexes, word for word. An erased user has no context.
 IMPRESSIONS: Final = """
-    SELECT impression.request_id, impression.slot, impression.entry_ms, impression.entry_seq,
+    SELECT impression.request_id, impression.slot, impression.entry_ms,
            impression.placement_id, impression.banner_id, impression.campaign_id,
-           auction.placement_type, auction.context
+           auction.placement_type, auction.context, impression.entry_seq
       FROM events.banner_impressions AS impression
       JOIN auction.auctions AS auction
         ON auction.id = impression.request_id AND auction.auction_time BETWEEN $4 AND $5
@@ -203,13 +203,7 @@ def _build_pending(row: Row) -> PendingExample:
     context: Mapping[str, str] = row["context"]
     hour = context.get("hour", "")
     return PendingExample(
-        row["request_id"],
-        row["slot"],
-        row["entry_ms"],
-        row["placement_id"],
-        row["banner_id"],
-        row["campaign_id"],
-        row["placement_type"],
+        *row[:7],
         context.get("segment"),
         parse_purchase_days(context),
         context.get("device"),

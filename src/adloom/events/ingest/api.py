@@ -201,7 +201,7 @@ class EventRoutes:
 
 
 def _parse_user(query: bytes) -> UUID | None:
-    """Return the user whom a pixel's address names; None where it makes no sense, since a pixel has no errors."""
+    """Return the user that a pixel's address names; None where it makes no sense, since a pixel has no errors."""
     if not query.startswith(_USER):
         return None
     try:

@@ -75,19 +75,10 @@ class DeadLetterQueue:
         self, projection: str, entry_id: str, data: bytes, *, reason: str, tries: int, again: bytes
     ) -> None:
         """Put an entry aside; repeated calls keep it once. UnavailableError when there is no room."""
+        letter = (projection, entry_id, reason, tries, data, again)
         with unavailable_when_away():
             is_buried = await self._valkey.eval(
-                BURY_SCRIPT,
-                2,
-                DEAD_STREAM,
-                INDEX,
-                self._letters_max,
-                projection,
-                entry_id,
-                reason,
-                tries,
-                data,
-                again,
+                BURY_SCRIPT, 2, DEAD_STREAM, INDEX, self._letters_max, *letter
             )
         if not is_buried:
             raise UnavailableError(

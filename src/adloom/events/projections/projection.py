@@ -188,17 +188,11 @@ class Projection:
             await self._consumer.release()
 
     def _log_failure(self, error: Exception, *, retry_in_seconds: float) -> None:
+        about = log.bind(projection=self.name, retry_in_seconds=retry_in_seconds)
         if isinstance(error, UnavailableError):
-            log.warning(
-                "projection_waits",
-                projection=self.name,
-                reason=error.detail,
-                retry_in_seconds=retry_in_seconds,
-            )
+            about.warning("projection_waits", reason=error.detail)
         else:
-            log.error(
-                "projection_failed", projection=self.name, exc_info=error, retry_in_seconds=retry_in_seconds
-            )
+            about.error("projection_failed", exc_info=error)
 
 
 def _backoff_seconds(failures_in_a_row: int) -> float:

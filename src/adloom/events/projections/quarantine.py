@@ -21,7 +21,7 @@ from adloom.events.ports import (
     PoisonEntryError,
     ProjectionStore,
 )
-from adloom.events.projections.dead_letters import Redelivery, unwrap_redelivery, wrap_redelivery
+from adloom.events.projections.dead_letters import unwrap_redelivery, wrap_redelivery
 from adloom.events.projections.recent_entries import RecentEntries
 
 TRIES_MAX: Final = 5
@@ -115,9 +115,6 @@ class BatchApplier:
             again = unwrap_redelivery(entry.data)
             if again is None:
                 raise
-        return self._record_of(again)
-
-    def _record_of(self, again: Redelivery) -> DecodedEntry | None:
         if again.projection != self._projection:
             return None
         return DecodedEntry(again.entry_id, decode_event(again.data))

@@ -43,14 +43,14 @@ class LogRetention:
 
     def __init__(
         self,
-        ledger: RetainedLog,
+        event_log: RetainedLog,
         cursors: Callable[[], Awaitable[Mapping[str, str]]],
         *,
         clock: Clock,
         retention: timedelta = RETENTION,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        self._ledger = ledger
+        self._event_log = event_log
         self._cursors = cursors
         self._clock = clock
         self._retention = retention
@@ -71,8 +71,10 @@ class LogRetention:
 
     async def check(self) -> None:
         cursors = await self._cursors()
-        self.lags = {name: await self._ledger.measure_lag(name, cursor) for name, cursor in cursors.items()}
+        self.lags = {
+            name: await self._event_log.measure_lag(name, cursor) for name, cursor in cursors.items()
+        }
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
         if before is not None:
-            self.trimmed += await self._ledger.trim(before)
-        self.size = await self._ledger.measure_size()
+            self.trimmed += await self._event_log.trim(before)
+        self.size = await self._event_log.measure_size()

@@ -50,7 +50,7 @@ class LogStatusReader:
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
-        self._ledger = ValkeyEventLog(valkey)
+        self._event_log = ValkeyEventLog(valkey)
         self._letters = DeadLetterQueue(valkey)
 
     async def read(self, cursors: Mapping[str, str]) -> LogStatus:
@@ -62,13 +62,13 @@ class LogStatusReader:
                 await self._projection(name, cursor, groups.get(name), dead.get(name, 0))
                 for name, cursor in cursors.items()
             ]
-            size = await self._ledger.measure_size()
+            size = await self._event_log.measure_size()
         return LogStatus(size=size, oldest=oldest, newest=newest, projections=tuple(projections))
 
     async def _projection(
         self, name: str, cursor: str, group: Mapping[str, Any] | None, dead: int
     ) -> ProjectionStatus:
-        lag = await self._ledger.measure_lag(name, cursor)
+        lag = await self._event_log.measure_lag(name, cursor)
         taken = failing = tries = 0
         if group is not None:
             taken = max(0, lag.entries - (group["lag"] if group["lag"] is not None else lag.entries))

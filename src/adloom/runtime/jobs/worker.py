@@ -144,18 +144,12 @@ class JobWorker:
     def _on_failed(self, job: bullmq.Job, error: Exception) -> None:
         self.failed += 1
         attempts_left = max(0, int(job.opts.get("attempts") or 0) - job.attemptsMade)
+        about = log.bind(queue=self._queue, job=job.name, id=job.id)
         if isinstance(error, UnrecoverableError) or not attempts_left:
             self.dead += 1
-            log.error("job_buried", queue=self._queue, job=job.name, id=job.id, exc_info=error)
+            about.error("job_buried", exc_info=error)
         else:
-            log.warning(
-                "job_failed",
-                queue=self._queue,
-                job=job.name,
-                id=job.id,
-                error=repr(error),
-                attempts_left=attempts_left,
-            )
+            about.warning("job_failed", error=repr(error), attempts_left=attempts_left)
 
     def _on_lost(self, job_id: str) -> None:
         self.lost += 1
