@@ -11,7 +11,7 @@ from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError, NotFoundError
 from adloom.identity import store
 from adloom.identity.model import ApiKey, check_account
-from adloom.identity.sessions import TokenPair, UserSessions
+from adloom.identity.sessions import UserSessions
 from adloom.resource.forms import build_answer
 from adloom.runtime.auth import api_key_hint, hash_secret, new_api_key
 from adloom.runtime.http.api.dependencies import (
@@ -46,7 +46,7 @@ class TokenAnswer(Answer):
 
     access_token: Annotated[str, Field(repr=False)]
     refresh_token: Annotated[str, Field(repr=False)]
-    expires_in: int
+    expires_in_seconds: Annotated[int, Field(alias="expiresIn")]
 
 
 class ApiKeyBody(Body):
@@ -102,13 +102,13 @@ api_keys_router = guarded_router(
 @auth_router.post("/login")
 async def log_in(body: LogInBody, sessions: SessionsOfTheApp, now: Now) -> TokenAnswer:
     """Log in with an e-mail address and a password."""
-    return _tokens(await sessions.log_in(body.email, body.password, now=now))
+    return TokenAnswer.model_validate(await sessions.log_in(body.email, body.password, now=now))
 
 
 @auth_router.post("/refresh")
 async def refresh(body: RefreshBody, sessions: SessionsOfTheApp, now: Now) -> TokenAnswer:
     """Exchange a refresh token for new tokens; a used one is refused and ends its log-in."""
-    return _tokens(await sessions.refresh(body.refresh_token, now=now))
+    return TokenAnswer.model_validate(await sessions.refresh(body.refresh_token, now=now))
 
 
 @auth_router.post("/logout", status_code=status.HTTP_204_NO_CONTENT)
@@ -151,9 +151,3 @@ async def revoke_api_key(key_id: UUID, pool: Database, now: Now) -> None:
             raise NotFoundError(
                 "There is no such API key, or it is revoked already.", code="API_KEY_NOT_FOUND"
             )
-
-
-def _tokens(pair: TokenPair) -> TokenAnswer:
-    return TokenAnswer(
-        access_token=pair.access_token, refresh_token=pair.refresh_token, expires_in=pair.expires_in_seconds
-    )

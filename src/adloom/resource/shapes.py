@@ -1,7 +1,8 @@
 """The shapes that bodies and answers of the catalog share: prices, budgets, time zones, domains."""
 
+import contextlib
 import re
-from datetime import time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Final
 
@@ -9,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal, paisa_from_micros
-from adloom.runtime.http.api.shapes import Text
+from adloom.runtime.http.api.shapes import Moment, Text
 from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, parse_recurrence
 from adloom.schedule.schedule import parse_timezone
 from adloom.targeting.values import normalize_domain
@@ -20,19 +21,25 @@ PRICE_PLACES_MAX: Final = 4
 PAISA_MAX: Final = 10**14
 TIMEZONE_LENGTH_MAX: Final = 64
 DOMAIN_LENGTH_MAX: Final = 253
+DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 TIME_PATTERN: Final = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?"
 
 
-def _micros_of_price(value: object) -> Micros:
+def parse_amount(value: object, *, like: str, most: int, places: int) -> Decimal:
+    """Parse a number of JSON that is an amount of money."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("must be a number like 2.5")  # noqa: TRY004 - Pydantic reports only this
+        raise ValueError(f"must be a number like {like}")  # noqa: TRY004 - Pydantic reports only this
     # The shortest text of a float is what its writer wrote: prices have far fewer digits than floats.
     amount = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
-    if not amount.is_finite() or not 0 <= amount <= PRICE_MAX:
-        raise ValueError(f"must be between 0 and {PRICE_MAX}")
-    if amount != round(amount, PRICE_PLACES_MAX):
-        raise ValueError(f"must have at most {PRICE_PLACES_MAX} decimal places")
-    return micros_from_decimal(amount)
+    if not amount.is_finite() or not 0 <= amount <= most:
+        raise ValueError(f"must be between 0 and {most}")
+    if amount != round(amount, places):
+        raise ValueError(f"must have at most {places} decimal places")
+    return amount
+
+
+def _micros_of_price(value: object) -> Micros:
+    return micros_from_decimal(parse_amount(value, like="2.5", most=PRICE_MAX, places=PRICE_PLACES_MAX))
 
 
 def _written_price(price: Micros) -> float:
@@ -67,6 +74,21 @@ def _normal_domain(text: str) -> str:
     return domain
 
 
+def _begin_of_day(value: object) -> object:
+    return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
+
+
+def _end_of_day(value: object) -> object:
+    """Return the first moment after a day, so that the whole day is included."""
+    if isinstance(value, str) and DAY.fullmatch(value):
+        with contextlib.suppress(ValueError, OverflowError):
+            value = f"{date.fromisoformat(value) + timedelta(days=1)}"
+    return _begin_of_day(value)
+
+
+# UTC days.
+MomentOrDay = Annotated[Moment, BeforeValidator(_begin_of_day)]
+MomentOrEndOfDay = Annotated[Moment, BeforeValidator(_end_of_day)]
 Price = Annotated[
     Micros,
     BeforeValidator(_micros_of_price),

@@ -6,6 +6,8 @@ full collection walks over them for half a second in which no request is answere
 
 import gc
 import resource
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 # New objects between two collections: of a process that answers requests, and of one that works in batches.
@@ -37,3 +39,15 @@ def raise_open_files() -> int:
         return soft
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return allowed
+
+
+@contextmanager
+def pause_gc() -> Generator[None]:
+    """Keep the garbage collector off while many objects are made; what requests leave behind is collected afterwards."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -48,11 +48,6 @@ class DeliveryHealthReport(msgspec.Struct, frozen=True):
     checks: Checks
 
 
-class _LastCheck(msgspec.Struct, frozen=True):
-    at: datetime
-    answer: PlainAnswer
-
-
 class SpoolState(Protocol):
     """What is asked of the spool."""
 
@@ -81,7 +76,7 @@ class DeliveryHealth:
         self._client = client
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._last: _LastCheck | None = None
+        self._last: tuple[datetime, PlainAnswer] | None = None
 
     async def check_ready(self) -> PlainAnswer:
         """Answer 200 while ads can be served and events accepted.
@@ -90,10 +85,10 @@ class DeliveryHealth:
         take the connections from the index and the event log.
         """
         async with self._lock:
-            if self._last is None or abs(self._clock.now() - self._last.at) > FRESH_FOR:
+            if self._last is None or abs(self._clock.now() - self._last[0]) > FRESH_FOR:
                 answer = await self._check()
-                self._last = _LastCheck(self._clock.now(), answer)
-            return self._last.answer
+                self._last = self._clock.now(), answer
+            return self._last[1]
 
     async def _check(self) -> PlainAnswer:
         """Check all parts. The database is not required: without it the index grows old, and serving goes on."""

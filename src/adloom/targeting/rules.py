@@ -65,7 +65,7 @@ Value = str | int  # A boolean of `is` is an int too.
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One condition in its normal form; made by `rule_of` only.
+    """One condition in its normal form; made by `parse_rule` only.
 
     `values` are the list of `in` and `not_in`, the two ends of `between`, the one boolean of `is`.
     """
@@ -98,14 +98,14 @@ def _parse_rule_type(rule_type: str) -> RuleType:
     try:
         return RuleType(rule_type)
     except ValueError:
-        message = f"{_show(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
+        message = f"{show_value(rule_type)} is not a rule type; it is one of {', '.join(RuleType)}."
         raise wrong_field("ruleType", message, message) from None
 
 
 def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
     allowed = OPERATORS[rule_type]
     if operator not in allowed:
-        message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {_show(operator)}."
+        message = f"A {rule_type} rule takes {' or '.join(allowed)}, not {show_value(operator)}."
         raise BadRequestError(
             message, errors=[FieldProblem("operator", message)], code="TARGETING_RULE_INVALID_OPERATOR"
         )
@@ -114,7 +114,7 @@ def _parse_operator(rule_type: RuleType, operator: str) -> Operator:
 
 def _parse_boolean(value: object) -> tuple[Value, ...]:
     if not isinstance(value, bool):
-        raise _wrong(f"The value of `is` must be true or false, not {_show(value)}.")
+        raise _wrong(f"The value of `is` must be true or false, not {show_value(value)}.")
     return (value,)
 
 
@@ -123,7 +123,7 @@ def _parse_span(value: object) -> tuple[Value, ...]:
     if ends is None or len(ends) != ENDS_OF_A_SPAN:
         raise _wrong(
             "The value of `between` must be a pair of hours, the first and the last: "
-            f"[9, 17], or [22, 5] across midnight; not {_show(value)}."
+            f"[9, 17], or [22, 5] across midnight; not {show_value(value)}."
         )
     return tuple(_parse_value(RuleType.HOUR_OF_DAY, end) for end in ends)
 
@@ -132,7 +132,7 @@ def _parse_list(rule_type: RuleType, value: object) -> tuple[Value, ...]:
     words = _sequence(value)
     if not words:
         raise _wrong(
-            f"The value of `in` and `not_in` must be a list of at least one entry, not {_show(value)}."
+            f"The value of `in` and `not_in` must be a list of at least one entry, not {show_value(value)}."
         )
     if len(words) > VALUES_MAX:
         raise _wrong(f"The list has {len(words)} entries; a rule takes at most {VALUES_MAX}.")
@@ -143,7 +143,7 @@ def _parse_value(rule_type: RuleType, word: object) -> Value:
     read, allowed = _PARSERS[rule_type]
     value = read(word)
     if value is None:
-        raise _wrong(f"{_show(word)} is not {allowed}.")
+        raise _wrong(f"{show_value(word)} is not {allowed}.")
     return value
 
 
@@ -188,7 +188,7 @@ def _wrong(message: str) -> ValidationFailedError:
     return wrong_field("value", message, message)
 
 
-def _show(value: object) -> str:
+def show_value(value: object) -> str:
     """Write a value in JSON as its author did, cut if it is long."""
     try:
         written = msgspec.json.encode(value).decode()

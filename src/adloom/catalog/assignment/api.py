@@ -3,7 +3,6 @@
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-import msgspec
 from fastapi import Depends, Query, status
 
 from adloom.catalog.assignment.resource import (
@@ -44,18 +43,11 @@ class AssignmentQuery(ListQuery):
     sort: Text255 = "displayOrder"
 
 
-class LinkPath(msgspec.Struct, frozen=True):
-    """Which link an address names."""
-
-    campaign_id: UUID
-    placement_id: UUID
+def _link_ids(campaign_id: UUID, placement_id: UUID) -> tuple[UUID, UUID]:
+    return campaign_id, placement_id
 
 
-def _link_path(campaign_id: UUID, placement_id: UUID) -> LinkPath:
-    return LinkPath(campaign_id, placement_id)
-
-
-LinkOfThePath = Annotated[LinkPath, Depends(_link_path)]
+LinkIds = Annotated[tuple[UUID, UUID], Depends(_link_ids)]
 
 router = catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assignments")
 
@@ -89,21 +81,21 @@ async def list_links(
 @router.patch("/{placement_id}", response_model=links.answer)
 @set_body_type(links.patch)
 async def change_link(
-    path: LinkOfThePath, body: Patch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
+    link_ids: LinkIds, body: Patch, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> Answer:
     """Switch the use of a placement on or off."""
     async with catalog.write() as write:
-        before = await lock_link(write, scope, path.campaign_id, path.placement_id)
+        before = await lock_link(write, scope, *link_ids)
         write.precondition.check(before)
         link = await links.table.update(write, before, links.apply(body, before, now))
     return links.answer.model_validate(link)
 
 
 @router.delete("/{placement_id}", status_code=status.HTTP_204_NO_CONTENT, name="delete_link")
-async def remove_link(path: LinkOfThePath, scope: AdvertiserWrites, catalog: CurrentCatalog) -> None:
+async def remove_link(link_ids: LinkIds, scope: AdvertiserWrites, catalog: CurrentCatalog) -> None:
     """Take a placement from a campaign, with the banners assigned there."""
     async with catalog.write() as write:
-        link = await lock_link(write, scope, path.campaign_id, path.placement_id)
+        link = await lock_link(write, scope, *link_ids)
         write.precondition.check(link)
         await delete_link(write, link)
 
@@ -113,11 +105,11 @@ async def remove_link(path: LinkOfThePath, scope: AdvertiserWrites, catalog: Cur
 )
 @set_body_type(assignments.body)
 async def create_assignment(
-    path: LinkOfThePath, body: Body, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
+    link_ids: LinkIds, body: Body, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> Answer:
     """Assign a banner to a placement that the campaign uses."""
     async with catalog.write() as write:
-        link = await lock_link(write, scope, path.campaign_id, path.placement_id)
+        link = await lock_link(write, scope, *link_ids)
         assignment = assignments.build(
             body, campaign_id=link.campaign_id, placement_id=link.placement_id, created_at=now, updated_at=now
         )
@@ -127,18 +119,18 @@ async def create_assignment(
 
 @router.get("/{placement_id}/banners", response_model=Page[assignments.answer])
 async def list_assignments(
-    path: LinkOfThePath,
+    link_ids: LinkIds,
     query: Annotated[AssignmentQuery, Query()],
     scope: AdvertiserReads,
     catalog: CurrentCatalog,
 ) -> Page[Any]:
     """List the banners that are assigned to a placement of a campaign."""
     filters = Filters()
-    filters.add("campaign_id_row.public_id = {}", path.campaign_id)
-    filters.add("placement_id_row.public_id = {}", path.placement_id)
+    filters.add("campaign_id_row.public_id = {}", link_ids[0])
+    filters.add("placement_id_row.public_id = {}", link_ids[1])
     async with catalog.read() as connection:
-        await campaigns.table.find(connection, scope, path.campaign_id)
-        await links.table.find(connection, scope, path.campaign_id, path.placement_id)
+        await campaigns.table.find(connection, scope, link_ids[0])
+        await links.table.find(connection, scope, *link_ids)
         listed = await assignments.table.page(connection, scope, filters, query.page_request)
     return page_of(assignments.answer, listed, query)
 
@@ -146,7 +138,7 @@ async def list_assignments(
 @router.patch("/{placement_id}/banners/{banner_id}", response_model=assignments.answer)
 @set_body_type(assignments.patch)
 async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a body and who asks when
-    path: LinkOfThePath,
+    link_ids: LinkIds,
     banner_id: UUID,
     body: Patch,
     scope: AdvertiserWrites,
@@ -155,22 +147,18 @@ async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a bod
 ) -> Answer:
     """Change how a banner is shown on a placement."""
     async with catalog.write() as write:
-        await lock_link(write, scope, path.campaign_id, path.placement_id)
-        before = await assignments.table.find_locked(
-            write, scope, path.campaign_id, path.placement_id, banner_id
-        )
+        await lock_link(write, scope, *link_ids)
+        before = await assignments.table.find_locked(write, scope, *link_ids, banner_id)
         after = await assignments.table.update(write, before, assignments.apply(body, before, now))
     return assignments.answer.model_validate(after)
 
 
 @router.delete("/{placement_id}/banners/{banner_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_assignment(
-    path: LinkOfThePath, banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog
+    link_ids: LinkIds, banner_id: UUID, scope: AdvertiserWrites, catalog: CurrentCatalog
 ) -> None:
     """Take a banner from a placement of a campaign."""
     async with catalog.write() as write:
-        await lock_link(write, scope, path.campaign_id, path.placement_id)
-        assignment = await assignments.table.find_locked(
-            write, scope, path.campaign_id, path.placement_id, banner_id
-        )
+        await lock_link(write, scope, *link_ids)
+        assignment = await assignments.table.find_locked(write, scope, *link_ids, banner_id)
         await assignments.table.delete(write, assignment)

@@ -1,36 +1,20 @@
 """The audit trail over HTTP."""
 
-import re
-from datetime import date, timedelta
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
 from fastapi import Query
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from adloom.resource.api import CurrentCatalog, catalog_router
 from adloom.resource.forms import build_answer
 from adloom.resource.history import store
+from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import CurrentActor
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Moment, Text100, Text255
+from adloom.runtime.http.api.shapes import Text100, Text255
 from adloom.runtime.listing import PageRequest
-
-DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-def _begin_of_day(value: object) -> object:
-    return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
-
-
-def _end_of_day(value: object) -> object:
-    if isinstance(value, str) and DAY.fullmatch(value):
-        try:
-            return _begin_of_day(f"{date.fromisoformat(value) + timedelta(days=1)}")
-        except (ValueError, OverflowError):
-            return value
-    return value
 
 
 class AuditQuery(ListQuery):
@@ -45,8 +29,8 @@ class AuditQuery(ListQuery):
         UUID | None, Field(description="With its links, assignments and targeting rules.")
     ] = None
     subject: Text255 | None = None
-    since: Annotated[Moment | None, BeforeValidator(_begin_of_day), Field(alias="from")] = None
-    before: Annotated[Moment | None, BeforeValidator(_end_of_day), Field(alias="to")] = None
+    since: Annotated[MomentOrDay | None, Field(alias="from")] = None
+    before: Annotated[MomentOrEndOfDay | None, Field(alias="to")] = None
 
     @property
     def page_request(self) -> PageRequest:

@@ -1,9 +1,7 @@
 """Export and import as they happen. An import loads what is there, plans, and writes all of it or nothing."""
 
 import asyncio
-import gc
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -24,6 +22,7 @@ from adloom.resource.table import BATCH_MAX, Identity
 from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
 from adloom.runtime.http.api.exception_handlers import field_problems
+from adloom.runtime.process_tuning import pause_gc
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
 NATURAL_KEY_LENGTH_MAX: Final = 253
@@ -69,7 +68,8 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     async def import_document(self, catalog: Catalog, wanted: ImportRequest) -> list[ImportChange]:
         """Import a document, or raise all that is wrong with it; return what becomes of each item."""
-        with _pause_garbage_collection():
+        # It would go through a million new objects again and again while other requests wait.
+        with pause_gc():
             heads, problems = await asyncio.to_thread(read_heads, wanted.items)
             async with catalog.write() as write:
                 planner = Planner(await self._load_context(write, wanted, heads))
@@ -225,18 +225,6 @@ def _show(spec: ListSpec, things: Sequence[msgspec.Struct]) -> list[Mapping[str,
         answer = spec.answer.model_validate(thing).model_dump(mode="json")
         items.append({alias: answer[alias] for alias in spec.aliases.values()})
     return items
-
-
-@contextmanager
-def _pause_garbage_collection() -> Generator[None]:
-    """Keep the collector from going through a million new objects again and again while other requests wait."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _invalid(problems: Sequence[FieldProblem]) -> ValidationFailedError:

@@ -7,8 +7,7 @@ whatever an incremental update got wrong.
 
 import asyncio
 import contextlib
-import gc
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -20,6 +19,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL, read_version
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.runtime.process_tuning import pause_gc
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.background.cap_counts import CapCounts
@@ -125,7 +125,8 @@ class IndexRefresher:
         await self.refresh()
 
     async def _rebuild(self, connection: Connection, now: datetime) -> None:
-        with _pause_gc():
+        # Each walk over what is being compiled takes 60 ms; it has no cycles.
+        with pause_gc():
             async with store.read_one_version(connection) as version:
                 placements, states = await self._compile(connection, None, now)
                 index = replace_placements(
@@ -238,16 +239,3 @@ async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:
     async for batch in batches:
         known = known.with_more(batch)
     return known
-
-
-@contextlib.contextmanager
-def _pause_gc() -> Generator[None]:
-    """Keep the garbage collector off what is being compiled: each walk over it takes 60 ms.
-
-    Compiled objects have no cycles; those that requests leave behind are collected afterwards.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

@@ -41,7 +41,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
-from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.local_leases import LocalLeases, ignore
 from adloom.serving.leases.registry import Demand
 
 BATCH_MAX: Final = 500
@@ -110,7 +110,7 @@ class LeaseClient:
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_wake_on(stop, self._has_work))
-            news = self._subscription(SPEND_CHANNEL, began=_ignore)
+            news = self._subscription(SPEND_CHANNEL, began=ignore)
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():
@@ -297,10 +297,6 @@ class LeaseClient:
 
 def _seconds() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _ignore() -> None:
-    return None
 
 
 async def _wake_on(stop: asyncio.Event, work: asyncio.Event) -> None:

@@ -38,14 +38,14 @@ IsWanted = Callable[[int], bool]  # Whether a placement of the campaign is reque
 Report = tuple[LeaseTerms, LeaseUsage]
 
 
-def _ignore() -> None:
+def ignore() -> None:
     return None
 
 
 class LocalLeases:
     """The leases of all campaigns that need one."""
 
-    def __init__(self, session: int = 0, *, on_urgent: Callable[[], None] = _ignore) -> None:
+    def __init__(self, session: int = 0, *, on_urgent: Callable[[], None] = ignore) -> None:
         self.session = session
         self.is_void = False  # The budget service has ended the session: start another.
         self.is_closing = False

@@ -13,6 +13,7 @@ import msgspec
 
 from adloom.core.errors import FieldProblem, ValidationFailedError
 from adloom.targeting.context import Context
+from adloom.targeting.rules import show_value
 from adloom.targeting.values import (
     DEVICES,
     SEGMENT_CHARACTERS_MAX,
@@ -25,7 +26,6 @@ from adloom.targeting.values import (
     normalize_segment,
 )
 
-SHOWN_CHARACTERS_MAX: Final = 60
 BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 OverrideValue: TypeAlias = str | bool | None
@@ -69,7 +69,7 @@ def parse_overrides(
             fields[parameter.field] = parameter.read(given[name])
         except ValueError:
             field = f"{within}{name}"
-            message = f"{field} must be {parameter.takes}, not {_abbreviate(given[name])}."
+            message = f"{field} must be {parameter.takes}, not {show_value(given[name])}."
             problems.append(FieldProblem(field, message))
     if problems:
         raise ValidationFailedError(" ".join(one.message for one in problems), errors=problems)
@@ -125,8 +125,3 @@ PARAMETERS: Final = {
     ),
     "userId": Parameter("user_id", _make_text_parser(_uuid), "a UUID"),
 }
-
-
-def _abbreviate(value: object) -> str:
-    written = msgspec.json.encode(value).decode()
-    return written if len(written) <= SHOWN_CHARACTERS_MAX else written[:SHOWN_CHARACTERS_MAX] + "…"

@@ -1,20 +1,20 @@
 """Recorded auctions over HTTP, with their bids and statistics."""
 
-import re
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
+from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text100, Text255
+from adloom.runtime.http.api.shapes import Answer, Body, Text100, Text255
 from adloom.runtime.listing import Listed
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import (
@@ -30,29 +30,13 @@ from adloom.stats.auctions.model import (
     with_bids_to_win,
 )
 
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _day_begins(value: object) -> object:
-    return f"{value}T00:00:00Z" if isinstance(value, str) and DAY.fullmatch(value) else value
-
-
-def _day_ends(value: object) -> object:
-    """Return the first moment after a day, so that the whole day is included."""
-    if not isinstance(value, str) or not DAY.fullmatch(value):
-        return value
-    try:
-        return f"{date.fromisoformat(value) + timedelta(days=1)}T00:00:00Z"
-    except (ValueError, OverflowError):
-        return f"{value}T00:00:00Z"
-
 
 class AuctionFilter(Body):
     """Which auctions: from a moment or UTC day on, and before a moment or to the end of a day."""
 
     placement_type: Text100 | None = None
-    start_date: Annotated[Moment | None, BeforeValidator(_day_begins)] = None
-    end_date: Annotated[Moment | None, BeforeValidator(_day_ends)] = None
+    start_date: MomentOrDay | None = None
+    end_date: MomentOrEndOfDay | None = None
 
 
 class AuctionListQuery(ListQuery, AuctionFilter):
