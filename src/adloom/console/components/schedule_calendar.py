@@ -142,7 +142,7 @@ def _cell(day: CalendarDay, today: date) -> Markup:
     ).format(
         state,
         "on" if day.spans else "off",
-        "{day}: {hours}".format(day=f"{day.day:%a %d %b %Y}", hours=day.hours),
+        f"{day.day:%a %d %b %Y}: {day.hours}",
         number,
         bars,
         day.hours,

@@ -9,23 +9,8 @@ from adloom.console import strings
 from adloom.console.components.format import day
 from adloom.console.components.layout import badge
 
-BID_SHOWN: Final = {"cpm": "{amount} CPM", "cpc": "{amount} CPC"}
-
-CAMPAIGN_KINDS: Final = {
-    "draft": "",
-    "scheduled": "info",
-    "active": "good",
-    "paused": "warn",
-    "ended": "",
-    "cancelled": "bad",
-}
-SCHEDULE_KINDS: Final = {
-    "draft": "",
-    "evergreen": "good",
-    "scheduled": "info",
-    "active": "good",
-    "expired": "warn",
-}
+CAMPAIGN_KINDS: Final = {"scheduled": "info", "active": "good", "paused": "warn", "cancelled": "bad"}
+SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "good", "expired": "warn"}
 
 Thing = Mapping[str, Any]
 
@@ -34,7 +19,7 @@ def campaign_badge(campaign: Thing) -> Markup:
     if campaign.get("deletedAt"):
         return badge("Deleted", "bad")
     status: str = campaign["status"]
-    return badge(strings.CAMPAIGN_STATUSES[status], CAMPAIGN_KINDS[status])
+    return badge(strings.CAMPAIGN_STATUSES[status], CAMPAIGN_KINDS.get(status, ""))
 
 
 def banner_badge(banner: Thing) -> Markup:
@@ -44,7 +29,7 @@ def banner_badge(banner: Thing) -> Markup:
     if not banner["isActive"]:
         return badge("Off", "warn")
     status: str = banner["scheduleStatus"]
-    return badge(strings.SCHEDULE_STATUSES[status], SCHEDULE_KINDS[status])
+    return badge(strings.SCHEDULE_STATUSES[status], SCHEDULE_KINDS.get(status, ""))
 
 
 def switch_badge(*, is_on: bool) -> Markup:
@@ -58,17 +43,14 @@ def account_badge(account: Thing) -> Markup:
 def format_dates(campaign: Thing) -> str:
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
-    return "{first} → {last}".format(
-        first=day(campaign["startsAt"]) if campaign["startsAt"] else "…",
-        last=day(campaign["endsAt"]) if campaign["endsAt"] else "no end",
-    )
+    first = day(campaign["startsAt"]) if campaign["startsAt"] else "…"
+    last = day(campaign["endsAt"]) if campaign["endsAt"] else "no end"
+    return f"{first} → {last}"
 
 
 def format_bid(campaign: Thing) -> str:
     amount = campaign["bidAmount"]
-    if amount is None:
-        return "none"
-    return BID_SHOWN[campaign["bidType"]].format(amount=f"{amount:,.2f}")
+    return "none" if amount is None else f"{amount:,.2f} {campaign['bidType'].upper()}"
 
 
 def thumbnail(address: str | None, alt: str = "") -> Markup:

@@ -238,12 +238,9 @@ def _classes(column: Column) -> str:
 def _pager(answer: Json) -> Markup:
     total, size, number = answer["totalCount"], answer["pageSize"], answer["page"]
     if answer["totalPages"] <= 1:
-        shown = "{total} in all".format(total=f"{total:,}")
-        return Markup('<div class="al-pager"><span>{}</span></div>').format(shown)
+        return Markup('<div class="al-pager"><span>{:,} in all</span></div>').format(total)
     first = (number - 1) * size + 1
-    shown = "{first}–{last} of {total}".format(
-        first=f"{first:,}", last=f"{min(total, first + size - 1):,}", total=f"{total:,}"
-    )
+    shown = f"{first:,}–{min(total, first + size - 1):,} of {total:,}"
     return Markup(
         '<div class="al-pager"><span>{}</span><div role="navigation" aria-label="{}">{}{}</div></div>'
     ).format(

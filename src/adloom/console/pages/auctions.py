@@ -224,7 +224,7 @@ async def _by_type(view: AuctionsView) -> Markup:
 
 
 def _rate(part: Json) -> tuple[float, str]:
-    return part["averageWinRate"] / 100, "of {count} auctions".format(count=f"{part['totalAuctions']:,}")
+    return part["averageWinRate"] / 100, f"of {part['totalAuctions']:,} auctions"
 
 
 async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:

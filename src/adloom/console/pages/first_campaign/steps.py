@@ -312,11 +312,6 @@ def summary(plan: CampaignPlan) -> str:
     ends_at, bid = plan.campaign.get("endsAt"), plan.campaign.get("bidAmount")
     budget = plan.campaign.get("budgetDailyPaisa")
     limit = f" and at most {money(budget)} a day" if budget is not None else ""
-    return "“{headline}” on “{placement}”, {until}, {cost}.".format(
-        headline=plan.banner["headline"],
-        placement=plan.placement["label"],
-        until=f"until {day(ends_at)}" if ends_at else "until you pause it",
-        cost="for {bid} per thousand impressions{budget}".format(bid=f"{bid:,.2f}", budget=limit)
-        if bid
-        else "at no cost",
-    )
+    until = f"until {day(ends_at)}" if ends_at else "until you pause it"
+    cost = f"for {bid:,.2f} per thousand impressions{limit}" if bid else "at no cost"
+    return f"“{plan.banner['headline']}” on “{plan.placement['label']}”, {until}, {cost}."

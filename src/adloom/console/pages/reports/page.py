@@ -127,7 +127,7 @@ def _totals(totals: Json, question: ReportFilters) -> None:
     with div("grid-of tiles"):
         for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
             invalid = totals[clicks]
-            note = "{count} are not valid, and not billed".format(count=f"{invalid:,}") if invalid else ""
+            note = f"{invalid:,} are not valid, and not billed" if invalid else ""
             Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
         note = "" if question.has_spend else "Not known by country or device"

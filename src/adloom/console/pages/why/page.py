@@ -10,7 +10,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
-from adloom.console.components.charts.bars import FunnelStep, funnel
+from adloom.console.components.charts.bars import funnel
 from adloom.console.components.layout import (
     card,
     div,
@@ -149,7 +149,10 @@ async def _answer(
     given = {name: visit.query[name] for name in READER if visit.query.get(name)}
     at = _moment(visit.query.get("at"))
     is_auction = placement is not None and placement["delivery"] == "auction"
-    answer = await (_auction if is_auction else _direct)(visit, slug, given, at)
+    if is_auction:
+        answer = await _ask_auction(visit.api, slug, given, at)
+    else:
+        answer = await visit.api.get(f"/banners/explain/{slug}", **given, at=at)
     candidates: list[Json] = answer["candidates"]
     with beside:
         if not candidates:
@@ -168,7 +171,10 @@ async def _answer(
             _say_who_is_shown(won)
         title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
         with card(title):
-            funnel(_funnel(answer, won=len(won), is_auction=is_auction), description=title)
+            # In a large market not all candidates are sent, but all are counted.
+            lost = _count(answer) - sum(answer["removed"].values()) - len(won)
+            steps = funnel_steps(answer["removed"], lost=lost, won=len(won), is_auction=is_auction)
+            funnel(steps, description=title)
     with below:
         with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
             await candidate_table(
@@ -185,30 +191,14 @@ async def _answer(
                 )
 
 
-def _funnel(answer: Json, *, won: int, is_auction: bool) -> list[FunnelStep]:
-    """Build the funnel from counts: in a large market not all candidates are sent, but all are counted."""
-    removed: Mapping[str, int] = answer["removed"]
-    lost = _count(answer) - sum(removed.values()) - won
-    return funnel_steps(removed, lost=lost, won=won, is_auction=is_auction)
-
-
 def _count(answer: Json) -> int:
     return answer.get("candidateCount", len(answer["candidates"]))
 
 
-async def _direct(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
-    return await visit.api.get(f"/banners/explain/{slug}", **given, at=at)
-
-
-async def _auction(visit: PageVisit, slug: str, given: Mapping[str, str], at: str | None) -> Json:
-    reader = dict(given)
-    user_id = reader.pop("userId", NOBODY)
-    body = {
-        "userId": user_id,
-        "placement": slug,
-        "userContext": {IN_AUCTIONS.get(name, name): value for name, value in reader.items()},
-    }
-    return await visit.api.post("/api/v1/ads/explain", body, at=at)
+async def _ask_auction(api: ApiClient, slug: str, given: Mapping[str, str], at: str | None) -> Json:
+    context = {IN_AUCTIONS.get(name, name): value for name, value in given.items() if name != "userId"}
+    body = {"userId": given.get("userId", NOBODY), "placement": slug, "userContext": context}
+    return await api.post("/api/v1/ads/explain", body, at=at)
 
 
 def _format_context(name: str, value: object) -> str:
