@@ -204,9 +204,9 @@ def _build_pending(row: Row) -> PendingExample:
     hour = context.get("hour", "")
     return PendingExample(
         *row[:7],
-        context.get("segment"),
-        parse_purchase_days(context),
-        context.get("device"),
-        context.get("country"),
-        int(hour) if hour.isascii() and hour.isdecimal() else None,
+        segment=context.get("segment"),
+        last_purchase_days=parse_purchase_days(context),
+        device=context.get("device"),
+        country=context.get("country"),
+        hour=int(hour) if hour.isascii() and hour.isdecimal() else None,
     )
