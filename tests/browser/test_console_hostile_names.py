@@ -16,7 +16,7 @@ from adloom.events.auction_log.store import AuctionTables
 from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
-from tests.stats.folding import Books, seen
+from tests.stats.event_writer import EventWriter, seen
 from tests.support import builders
 from tests.support.builders import Json
 from tests.support.chromium import a_visit
@@ -140,7 +140,7 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
     )
     tables = AuctionTables(pool, clock=ManualClock(now), kept_days=7)
     await tables.commit([DecodedEntry("1-0", auction)], after=await tables.read_cursor(), cursor="1-0")
-    await Books(pool).fold(seen(banner, placement, campaign, at=now, country="FR"))
+    await EventWriter(pool).write(seen(banner, placement, campaign, at=now, country="FR"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from adloom.events.log.auction_bids import LOST
 from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
-from tests.stats.folding import Books, clicked, seen
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import Json, banner_body, campaign_body, placement_body, rule_body
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import RunningConsole, a_console
@@ -92,7 +92,7 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
     after = await tables.read_cursor()
     await tables.commit([DecodedEntry("1-0", auction)], after=after, cursor="1-0")
     events = [seen(banner, placement, campaign, at=now, country="FR") for _ in range(4)]
-    await Books(pool).fold(*events, clicked(banner, placement, campaign, at=now, country="FR"))
+    await EventWriter(pool).write(*events, clicked(banner, placement, campaign, at=now, country="FR"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, problem
 
 
@@ -171,6 +171,6 @@ async def test_a_user_is_remembered_as_the_maker(control: ControlPlane, pool: Po
     assert (await made_by(control, str(user_id)))["createdBy"] == str(user_id)
 
 
-@pytest.mark.parametrize("subject", ["cli", f"key:{NOBODY}", str(NOBODY), ""])
+@pytest.mark.parametrize("subject", ["cli", f"key:{UNKNOWN_ID}", str(UNKNOWN_ID), ""])
 async def test_nobody_else_is(subject: str, control: ControlPlane) -> None:
     assert (await made_by(control, subject))["createdBy"] is None

@@ -6,7 +6,7 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
 PATH = "/api/v1/admin/frequency/caps"
@@ -58,7 +58,7 @@ async def test_a_cap_is_a_days_unless_told(admin: Client) -> None:
         ({"maxImpressionsPerUser": "3"}, "maxImpressionsPerUser"),
         ({"maxImpressionsPerUser": 2**31}, "maxImpressionsPerUser"),
         ({"adId": "an ad"}, "adId"),
-        ({"campaignId": str(NOBODY)}, "campaignId"),
+        ({"campaignId": str(UNKNOWN_ID)}, "campaignId"),
     ],
 )
 async def test_a_cap_that_makes_no_sense_is_refused(
@@ -76,7 +76,7 @@ async def test_a_cap_needs_a_banner_that_is_there(admin: Client) -> None:
     await admin.delete(f"/admin/banners/{deleted['id']}")
 
     for banner_id, status, code in (
-        (str(NOBODY), 404, "BANNER_NOT_FOUND"),
+        (str(UNKNOWN_ID), 404, "BANNER_NOT_FOUND"),
         (deleted["id"], 400, "BANNER_ALREADY_DELETED"),
     ):
         body = {"adId": banner_id, "maxImpressionsPerUser": 3}

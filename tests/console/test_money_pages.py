@@ -15,9 +15,9 @@ from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.events.builders import an_auction
 from tests.ops.test_job_routes import a_failing_worker
-from tests.stats.folding import Books, clicked, seen
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
-from tests.support.auctions import fold_auctions
+from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
 from tests.support.eventually import eventually
@@ -111,7 +111,7 @@ async def test_the_day_of_a_budget_is_drawn_and_only_an_admin_can_reset_it(
 
 
 async def test_auctions_are_listed_with_their_prices(ann: Visitor, pool: Pool) -> None:
-    await fold_auctions(pool, an_auction(uuid4()), an_auction(uuid4()))
+    await apply_auctions(pool, an_auction(uuid4()), an_auction(uuid4()))
 
     page = await ann.get("/console/auctions")
 
@@ -127,7 +127,7 @@ async def test_auctions_by_hour_cover_the_whole_period(
     ann: Visitor, pool: Pool, hours: str, first: str
 ) -> None:
     held = [an_auction(uuid4(), held_at=NOON - timedelta(hours=ago)) for ago in (0, 0, 1, 100)]
-    await fold_auctions(pool, *held)
+    await apply_auctions(pool, *held)
 
     page = (await ann.get(f"/console/auctions?hours={hours}")).text
 
@@ -144,7 +144,7 @@ async def test_a_report_groups_by_the_dimensions_of_its_address(
 ) -> None:
     placement, banner = await api.make_placement(label="Front page"), await api.make_banner(title="Tulips")
     campaign = await api.make_campaign(name="Spring")
-    await Books(pool).fold(
+    await EventWriter(pool).write(
         seen(banner, placement, campaign, at=NOON, country="DE"),
         seen(banner, placement, campaign, at=NOON, country="FR"),
         clicked(banner, placement, campaign, at=NOON, country="FR"),

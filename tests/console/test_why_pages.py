@@ -14,7 +14,7 @@ from adloom.events.log.auction_bids import LOST
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.events.builders import a_bid, a_win, an_auction
-from tests.support.auctions import fold_auctions
+from tests.support.auctions import apply_auctions
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
 from tests.support.documents import Importer, a_large_market
@@ -109,7 +109,7 @@ async def test_a_recorded_auction_shows_the_bid_that_would_have_won(
         outcome=LOST,
     )
     auction = an_auction(uuid4(), winner=a_win(campaign_id=CampaignId(uuid4())), bids=bids, removed=())
-    await fold_auctions(pool, auction)
+    await apply_auctions(pool, auction)
 
     why = await ann.get(f"/console/why?auction={auction.auction_id}")
     whole = await ann.get(f"/console/auctions/{auction.auction_id}")
@@ -164,7 +164,7 @@ async def test_a_losing_advertiser_sees_that_another_account_won(
         removed=(),
     )
     unsold = an_auction(uuid4(), winner=None, bids=own, bid_count=1, removed=())
-    await fold_auctions(pool, lost, unsold)
+    await apply_auctions(pool, lost, unsold)
     await make_person(console, "bob@example.com", Role.ADVERTISER, account_id=UUID(advertiser["id"]))
 
     async with Visitor(console) as bob:

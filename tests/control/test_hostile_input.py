@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.runtime.postgres import Pool
 from tests.support.builders import (
-    NOBODY,
+    UNKNOWN_ID,
     advertiser_body,
     banner_body,
     campaign_body,
@@ -85,11 +85,11 @@ BODIES = {
     "/admin/publishers": publisher_body(),
     "/admin/sites": site_body(name="n", timezone="UTC", publisherId=None),
     "/admin/references/brand": reference_body(),
-    "/admin/references/seo": reference_body(id=str(NOBODY)),
-    "/admin/targeting-rules": rule_body(campaignId=str(NOBODY), isActive=True),
-    "/api/v1/admin/frequency/caps": {"adId": str(NOBODY), "maxImpressionsPerUser": 3, "window": "Week"},
+    "/admin/references/seo": reference_body(id=str(UNKNOWN_ID)),
+    "/admin/targeting-rules": rule_body(campaignId=str(UNKNOWN_ID), isActive=True),
+    "/api/v1/admin/frequency/caps": {"adId": str(UNKNOWN_ID), "maxImpressionsPerUser": 3, "window": "Week"},
     "/api/v1/ads/explain": {
-        "userId": str(NOBODY),
+        "userId": str(UNKNOWN_ID),
         "placementType": "feed",
         "placement": None,
         "userContext": {"country": "DE", "segment": "s"},

@@ -15,7 +15,7 @@ from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, an_auction
-from tests.support.auctions import fold_auctions
+from tests.support.auctions import apply_auctions
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.event_rows import EventRows
 
@@ -95,7 +95,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         SystemIds().new(),
         bids=a_bid(banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"]))),
     )
-    await fold_auctions(control.app.state.pool, auction)
+    await apply_auctions(control.app.state.pool, auction)
     async with control.acting_as(Role.ADMIN) as admin:
         key = await admin.made("/admin/api-keys", {"name": "shop", "role": "viewer"})
         person = await admin.made(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from adloom.app.control import openapi_document
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane
 
 PARAMETER = re.compile(r"\{(\w+)\}")
@@ -40,7 +40,7 @@ OPERATIONS: list[tuple[str, str, Json]] = [
 
 
 # An admin asks for a seller, and names it.
-SELLER = {"sellerId": str(NOBODY)}
+SELLER = {"sellerId": str(UNKNOWN_ID)}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def person(control: ControlPlane, admin: Client) -> Client:
 
 
 def filled(path: str, **texts: str) -> str:
-    return PARAMETER.sub(lambda found: texts.get(found[1]) or KNOWN.get(found[1], str(NOBODY)), path)
+    return PARAMETER.sub(lambda found: texts.get(found[1]) or KNOWN.get(found[1], str(UNKNOWN_ID)), path)
 
 
 def resolved(schema: Json) -> Json:

@@ -12,8 +12,8 @@ from adloom.events.log.auction_bids import LOST, REMOVED
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
-from tests.stats.folding import Books, clicked, seen
-from tests.support.auctions import fold_auctions
+from tests.stats.event_writer import EventWriter, clicked, seen
+from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, problem
 
@@ -59,7 +59,7 @@ def check(found: Json, name: str) -> Json:
 
 async def test_a_campaign_with_impressions_delivers(admin: Client, pool: Pool) -> None:
     shown = await make_shown_campaign(admin)
-    await Books(pool).fold(
+    await EventWriter(pool).write(
         shown.seen(), shown.seen(), clicked(shown.banner, shown.placement, shown.campaign, at=NOON)
     )
 
@@ -101,7 +101,7 @@ async def test_the_verdict_names_a_missing_placement(admin: Client) -> None:
 )
 async def test_dates_and_caps_stop_a_campaign(admin: Client, pool: Pool, fields: Json, name: str) -> None:
     shown = await make_shown_campaign(admin, **fields)
-    await Books(pool).fold(shown.seen())
+    await EventWriter(pool).write(shown.seen())
 
     assert states(await delivery(admin, shown.campaign))[name] == "stops"
 
@@ -124,7 +124,7 @@ async def test_rules_that_match_no_visitor_stop_a_campaign(admin: Client, pool: 
     shown = await make_shown_campaign(admin)
     await admin.make_rule(shown.campaign, ruleType="country", operator="in", value=["DE"])
     other = await make_shown_campaign(admin, placement=shown.placement)
-    await Books(pool).fold(other.seen(country="FR"), other.seen(country="FR"))
+    await EventWriter(pool).write(other.seen(country="FR"), other.seen(country="FR"))
 
     found = await delivery(admin, shown.campaign)
 
@@ -135,7 +135,7 @@ async def test_rules_that_match_some_visitors_limit_a_campaign(admin: Client, po
     shown = await make_shown_campaign(admin)
     await admin.make_rule(shown.campaign, ruleType="country", operator="in", value=["DE"])
     other = await make_shown_campaign(admin, placement=shown.placement)
-    await Books(pool).fold(other.seen(country="FR"), other.seen(country="DE"))
+    await EventWriter(pool).write(other.seen(country="FR"), other.seen(country="DE"))
 
     found = await delivery(admin, shown.campaign)
 
@@ -147,7 +147,7 @@ async def test_rules_that_match_some_visitors_limit_a_campaign(admin: Client, po
 
 async def test_the_verdict_names_placements_without_impressions(admin: Client, pool: Pool) -> None:
     shown = await make_shown_campaign(admin)
-    await Books(pool).fold(shown.seen(at=NOON.replace(hour=10)))
+    await EventWriter(pool).write(shown.seen(at=NOON.replace(hour=10)))
 
     found = await delivery(admin, shown.campaign)
 
@@ -171,7 +171,7 @@ def a_lost_auction(
 async def test_auctions_are_counted_by_outcome(admin: Client, pool: Pool) -> None:
     placement = await admin.make_placement(delivery="auction", placementType="feed")
     shown = await make_shown_campaign(admin, placement=placement, bidAmount=7)
-    await fold_auctions(
+    await apply_auctions(
         pool,
         a_lost_auction(shown),
         a_lost_auction(shown, outcome=REMOVED, removed=(RemovedCandidates("floor", 1),)),
@@ -215,7 +215,7 @@ async def test_a_pending_budget_limits_a_campaign(
     removed = [
         a_lost_auction(shown, outcome=REMOVED, removed=(RemovedCandidates(step, 1),)) for step in steps
     ]
-    await fold_auctions(pool, a_lost_auction(shown), *removed)
+    await apply_auctions(pool, a_lost_auction(shown), *removed)
 
     found = await delivery(admin, shown.campaign)
 
@@ -241,7 +241,7 @@ async def test_an_advertiser_sees_its_own_campaigns_and_nothing_of_others(
     foreign = await make_shown_campaign(admin)
     await admin.link(own, foreign.placement)
     await admin.assign(own, foreign.placement, await admin.make_banner(advertiserId=advertiser["id"]))
-    await Books(pool).fold(foreign.seen())
+    await EventWriter(pool).write(foreign.seen())
 
     async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as client:
         found = await delivery(client, own)

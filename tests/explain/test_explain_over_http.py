@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from adloom.core.actor import Role
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.documents import Importer, a_large_market
 
@@ -119,7 +119,7 @@ async def test_a_large_market_is_counted_in_full_although_only_1000_candidates_a
     admin: Client, control: ControlPlane
 ) -> None:
     await Importer(admin).imported(a_large_market(1_050))
-    body = {"userId": str(NOBODY), "placement": "hero"}
+    body = {"userId": str(UNKNOWN_ID), "placement": "hero"}
 
     answer = (await admin.post("/api/v1/ads/explain", json=body)).json()
     async with control.acting_as(Role.ADVERTISER) as advertiser:

@@ -1,4 +1,4 @@
-"""The control plane, for the tests of what it reports."""
+"""The control plane, for tests of its statistics."""
 
 from collections.abc import AsyncGenerator
 from uuid import uuid4
@@ -7,15 +7,15 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
-from tests.stats.folding import Books
+from tests.stats.event_writer import EventWriter
 from tests.support.control import Client, ControlPlane, admin, control
 
 __all__ = ["admin", "control"]
 
 
 @pytest.fixture
-def books(pool: Pool) -> Books:
-    return Books(pool)
+def writer(pool: Pool) -> EventWriter:
+    return EventWriter(pool)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Events as the ledger's projection leaves them: rows, counts and days, in one transaction; made by SQL."""
+"""Events as the projection writes them (rows, counts and days in one transaction), inserted by SQL."""
 
 import itertools
 from collections.abc import Iterable
@@ -83,7 +83,7 @@ def _columns(events: Iterable[EventRow]) -> list[list[Any]]:
 
 
 async def insert_catalog(pool: Pool, count: int) -> None:
-    """Make so many banners, placements and campaigns; their keys count from 1."""
+    """Insert this many banners, placements and campaigns; their keys count from 1."""
     for statement in (
         "INSERT INTO banners (public_id, title, primary_image_url) SELECT gen_random_uuid(), 'B', 'https://x/'",
         "INSERT INTO campaigns (public_id, name) SELECT gen_random_uuid(), 'C'",

@@ -1,4 +1,4 @@
-"""Sums by hour: whatever span is asked for, they say what the auctions in it say."""
+"""Sums by hour: for any span they equal a recount of its auctions."""
 
 import random
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import AuctionGrouping, AuctionQuestion
 from tests.events.builders import a_win, an_auction
-from tests.support.auctions import fold_auctions
+from tests.support.auctions import apply_auctions
 from tests.support.builders import NOON
 from tests.support.migrating import go_back_to
 
@@ -24,7 +24,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def moments(chance: random.Random) -> list[datetime]:
-    """Choose moments in some hours, many of them just where an hour begins or ends."""
+    """Choose times in some hours, many of them just where an hour begins or ends."""
     begins = [NOON - timedelta(hours=hours) for hours in range(HOURS + 1)]
     others = [NOON - timedelta(seconds=chance.randrange(HOURS * 3_600)) for _ in range(60)]
     return [*begins, *(one - MICROSECOND for one in begins), *(one + MICROSECOND for one in begins), *others]
@@ -52,10 +52,10 @@ def is_asked(question: AuctionQuestion, auction: Auctioned) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_any_span_is_summed_up_as_its_auctions_are(pool: Pool, seed: int) -> None:
+async def test_the_sums_of_any_span_equal_a_recount_of_its_auctions(pool: Pool, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - the same in every run
     market = a_market(chance)
-    await fold_auctions(pool, *market)
+    await apply_auctions(pool, *market)
     ends = [None, *moments(chance)]
 
     for _ in range(60):
@@ -89,12 +89,12 @@ async def agree(pool: Pool, question: AuctionQuestion, asked: list[Auctioned]) -
     }
 
 
-async def test_auctions_that_were_there_before_the_hours_are_in_them(database_url: str) -> None:
+async def test_the_migration_counts_existing_auctions_by_hour(database_url: str) -> None:
     market = a_market(random.Random(4))  # noqa: S311 - the same in every run
     await go_back_to(database_url, "0010")
     async with open_pool(database_url, size_max=2) as pool:
-        await fold_auctions(pool, *market[::2])
+        await apply_auctions(pool, *market[::2])
         await migrate.upgrade(database_url)
-        await fold_auctions(pool, *market[1::2])
+        await apply_auctions(pool, *market[1::2])
 
         await agree(pool, AuctionQuestion(), market)

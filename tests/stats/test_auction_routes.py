@@ -23,8 +23,8 @@ from tests.events.builders import (
     a_win,
     an_auction,
 )
-from tests.support.auctions import fold_auctions
-from tests.support.builders import NOBODY, NOON, Json
+from tests.support.auctions import apply_auctions
+from tests.support.builders import NOON, UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
 PATH = "/api/v1/admin/auctions"
@@ -41,14 +41,14 @@ def ids_of(page: Json) -> list[str]:
     return [item["id"] for item in page["items"]]
 
 
-def nobody_won(**fields: Any) -> Auctioned:
+def unsold(**fields: Any) -> Auctioned:
     return an_auction(
         uuid4(), winner=None, bid_count=0, bids=b"", removed=(RemovedCandidates("daily_budget", 3),), **fields
     )
 
 
-async def test_an_auction_is_listed_in_the_published_shape(admin: Client, pool: Pool) -> None:
-    await fold_auctions(pool, an_auction())
+async def test_an_auction_is_listed_with_the_documented_fields(admin: Client, pool: Pool) -> None:
+    await apply_auctions(pool, an_auction())
 
     assert await read(admin) == {
         "items": [
@@ -77,7 +77,7 @@ async def test_an_auction_is_listed_in_the_published_shape(admin: Client, pool: 
 async def test_an_auction_is_read_with_its_bids_and_the_steps_that_removed_some(
     admin: Client, pool: Pool
 ) -> None:
-    await fold_auctions(pool, an_auction(floor=Micros(2_500_000), scoring_version=4))
+    await apply_auctions(pool, an_auction(floor=Micros(2_500_000), scoring_version=4))
 
     auction = await read(admin, f"{PATH}/{REQUEST}")
 
@@ -107,7 +107,7 @@ async def test_an_auction_is_read_with_its_bids_and_the_steps_that_removed_some(
 
 async def test_the_newest_auction_is_listed_first_in_pages(admin: Client, pool: Pool) -> None:
     auctions = [an_auction(uuid4(), held_at=NOON - age * MINUTE) for age in (2, 0, 1)]
-    await fold_auctions(pool, *auctions)
+    await apply_auctions(pool, *auctions)
     oldest, newest, between = (str(one.auction_id) for one in auctions)
 
     first, second = await read(admin, pageSize=2), await read(admin, pageSize=2, page=2)
@@ -117,11 +117,11 @@ async def test_the_newest_auction_is_listed_first_in_pages(admin: Client, pool: 
     assert ids_of(await read(admin, sort="auctionTime")) == [oldest, between, newest]
 
 
-async def test_auctions_are_found_by_reader_type_and_time(admin: Client, pool: Pool) -> None:
+async def test_auctions_are_found_by_user_type_and_time(admin: Client, pool: Pool) -> None:
     feed = an_auction(uuid4())
-    story = an_auction(uuid4(), placement_type="story", user_id=NOBODY)
+    story = an_auction(uuid4(), placement_type="story", user_id=UNKNOWN_ID)
     yesterday = an_auction(uuid4(), held_at=NOON - timedelta(days=1))
-    await fold_auctions(pool, feed, story, yesterday)
+    await apply_auctions(pool, feed, story, yesterday)
 
     async def found(**params: Any) -> set[str]:
         return set(ids_of(await read(admin, **params)))
@@ -129,9 +129,9 @@ async def test_auctions_are_found_by_reader_type_and_time(admin: Client, pool: P
     def among(*auctions: Auctioned) -> set[str]:
         return {str(one.auction_id) for one in auctions}
 
-    assert await found(userId=str(NOBODY)) == among(story)
+    assert await found(userId=str(UNKNOWN_ID)) == among(story)
     assert await found(placementType="feed") == among(feed, yesterday)
-    assert await found(placementType="feed", userId=str(NOBODY)) == set()
+    assert await found(placementType="feed", userId=str(UNKNOWN_ID)) == set()
     assert await found(startDate="2026-11-15T00:00:00Z") == among(feed, story)
     assert await found(endDate="2026-11-15T12:00:00Z") == among(yesterday)
     assert await found(startDate="2026-11-14", endDate="2026-11-14") == among(yesterday)
@@ -141,7 +141,7 @@ async def test_auctions_are_found_by_reader_type_and_time(admin: Client, pool: P
 @pytest.mark.parametrize(
     ("params", "field"),
     [
-        ({"userId": "somebody"}, "userId"),
+        ({"userId": "not-a-uuid"}, "userId"),
         ({"startDate": "yesterday"}, "startDate"),
         ({"endDate": "2026-13-01"}, "endDate"),
         ({"startDate": "2026-11-15", "endDate": "2026-11-14T00:00:00Z"}, "endDate"),
@@ -159,18 +159,18 @@ async def test_what_cannot_be_asked_is_named(params: dict[str, str], field: str,
 
 
 async def test_an_unknown_auction_is_not_found(admin: Client) -> None:
-    problem(await admin.get(f"{PATH}/{NOBODY}"), 404, "AUCTION_NOT_FOUND")
+    problem(await admin.get(f"{PATH}/{UNKNOWN_ID}"), 404, "AUCTION_NOT_FOUND")
     problem(await admin.get(f"{PATH}/not-an-id"), 400, "VALIDATION_FAILED")
 
 
-async def test_statistics_are_of_all_auctions_or_of_some(admin: Client, pool: Pool) -> None:
+async def test_statistics_cover_all_auctions_or_a_filtered_part(admin: Client, pool: Pool) -> None:
     nothing = {"totalAuctions": 0, "averageWinRate": 0.0, "averageeCPM": 0.0, "totalBidsPlaced": 0}
     assert await read(admin, f"{PATH}/statistics") == nothing
-    await fold_auctions(
+    await apply_auctions(
         pool,
         an_auction(uuid4()),
         an_auction(uuid4(), winner=a_win(ecpm=Micros(4_000_100)), bid_count=300, placement_type="story"),
-        nobody_won(),
+        unsold(),
     )
 
     assert await read(admin, f"{PATH}/statistics") == {
@@ -191,11 +191,11 @@ async def test_statistics_are_of_all_auctions_or_of_some(admin: Client, pool: Po
 async def test_statistics_are_broken_down_by_type_campaign_and_hour(admin: Client, pool: Pool) -> None:
     rival = CampaignId(uuid4())
     both = a_bid() + a_bid(outcome=LOST) + a_bid(campaign=rival, ecpm=5_000_000, outcome=LOST)
-    await fold_auctions(
+    await apply_auctions(
         pool,
         an_auction(uuid4(), bids=both, bid_count=3),
         an_auction(uuid4(), placement_type="story", held_at=NOON + 61 * MINUTE),
-        nobody_won(),
+        unsold(),
     )
 
     async def parts(by: str) -> list[Json]:
@@ -231,7 +231,7 @@ async def test_statistics_are_broken_down_by_type_campaign_and_hour(admin: Clien
 
 
 class Contest:
-    """An auction between a campaign of ours and one of somebody else's."""
+    """An auction between an own campaign and one of another advertiser."""
 
     def __init__(self, own: Json, other: Json) -> None:
         self.own = CampaignId(UUID(own["id"]))
@@ -254,11 +254,11 @@ async def contest(admin: Client, advertiser: Client) -> Contest:
     return Contest(await advertiser.make_campaign(), await admin.make_campaign())
 
 
-async def test_an_advertiser_sees_what_it_took_part_in_and_of_others_only_that_there_were_some(
+async def test_an_advertiser_sees_its_own_auctions_without_the_details_of_others(
     contest: Contest, advertiser: Client, pool: Pool
 ) -> None:
     won, lost = contest.won(), contest.lost()
-    await fold_auctions(pool, won, lost, an_auction(uuid4()))
+    await apply_auctions(pool, won, lost, an_auction(uuid4()))
 
     page = await read(advertiser)
     own = await read(advertiser, f"{PATH}/{won.auction_id}")
@@ -279,7 +279,7 @@ async def test_an_advertiser_sees_what_it_took_part_in_and_of_others_only_that_t
 async def test_an_advertisers_statistics_are_of_its_own_bids_and_wins(
     contest: Contest, advertiser: Client, pool: Pool
 ) -> None:
-    await fold_auctions(pool, contest.won(), contest.lost(), contest.lost(), an_auction(uuid4()))
+    await apply_auctions(pool, contest.won(), contest.lost(), contest.lost(), an_auction(uuid4()))
 
     figures = {"totalAuctions": 3, "averageWinRate": 33.3333, "averageeCPM": 9.0, "totalBidsPlaced": 3}
     assert await read(advertiser, f"{PATH}/statistics") == figures
@@ -289,10 +289,10 @@ async def test_an_advertisers_statistics_are_of_its_own_bids_and_wins(
     assert by_type["items"] == [{"placementType": "feed", **figures}]
 
 
-async def test_an_advertiser_without_campaigns_sees_nothing_and_nobody_by_name(
+async def test_an_advertiser_without_campaigns_sees_no_auctions_and_no_users(
     advertiser: Client, pool: Pool
 ) -> None:
-    await fold_auctions(pool, an_auction())
+    await apply_auctions(pool, an_auction())
 
     assert (await read(advertiser))["totalCount"] == 0
     assert (await read(advertiser, f"{PATH}/statistics"))["totalAuctions"] == 0
@@ -303,7 +303,7 @@ async def test_an_advertiser_without_campaigns_sees_nothing_and_nobody_by_name(
 async def test_a_viewer_sees_all_and_a_publisher_nothing(
     control: ControlPlane, publisher: Client, pool: Pool
 ) -> None:
-    await fold_auctions(pool, an_auction())
+    await apply_auctions(pool, an_auction())
 
     async with control.acting_as(Role.VIEWER) as viewer:
         assert ids_of(await read(viewer)) == [str(REQUEST)]
@@ -311,8 +311,8 @@ async def test_a_viewer_sees_all_and_a_publisher_nothing(
         problem(await publisher.get(path), 403, "FORBIDDEN")
 
 
-async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client, pool: Pool) -> None:
-    await fold_auctions(pool, an_auction(), an_auction(uuid4(), user_id=NOBODY))
+async def test_auctions_of_an_erased_user_stay_without_the_user(admin: Client, pool: Pool) -> None:
+    await apply_auctions(pool, an_auction(), an_auction(uuid4(), user_id=UNKNOWN_ID))
     kept = (await admin.get(f"/admin/privacy/users/{USER}")).json()
     assert kept["auctionCount"] == 1
     assert kept["auctions"] == [
@@ -333,8 +333,8 @@ async def test_an_erased_readers_auctions_stay_without_the_reader(admin: Client,
     auction = await read(admin, f"{PATH}/{REQUEST}")
     assert (auction["userId"], auction["context"], auction["finalPrice"]) == (None, None, 7.01)
     assert (await read(admin, f"{PATH}/statistics"))["totalAuctions"] == 2
-    # What comes late is folded without them, too.
-    await fold_auctions(pool, an_auction(uuid4()))
+    # Late auctions are stored without the user, too.
+    await apply_auctions(pool, an_auction(uuid4()))
     assert (await read(admin, userId=str(USER)))["totalCount"] == 0
 
 
@@ -342,7 +342,7 @@ UNDER_FLOOR = a_bid(banner=OTHER_BANNER, bid=5_000_000, ecpm=5_000_000, outcome=
 OF_FLOOR = (RemovedCandidates("floor", 1),)
 
 
-async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: Pool) -> None:
+async def test_a_lost_bid_has_the_amount_that_would_have_won(admin: Client, pool: Pool) -> None:
     bids = (
         a_bid()
         + a_bid(banner=OTHER_BANNER, bid=7_000_000, ecpm=7_000_000, outcome=LOST)
@@ -352,18 +352,18 @@ async def test_a_bid_that_did_not_win_says_what_would_have(admin: Client, pool: 
         + a_bid(banner=OTHER_BANNER, bid=8_000_000, ecpm=8_000_000, outcome=REMOVED + 1)
     )
     removed = (RemovedCandidates("floor", 2), RemovedCandidates("targeting:country", 1))
-    # The one of 20.00 stands on a placement with another floor than the winner's.
+    # The bid of 20.00 is for a placement with a higher floor than the winner's.
     floors = (BidsUnderFloor(Micros(2_000_000), b"\3"), BidsUnderFloor(Micros(50_000_000), b"\4"))
-    await fold_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000), floors=floors))
+    await apply_auctions(pool, an_auction(bids=bids, removed=removed, floor=Micros(2_000_000), floors=floors))
 
     found = await read(admin, f"{PATH}/{REQUEST}")
 
-    # A step over 9.00, and a click of fifty for the one that bids by it.
+    # One step over 9.00, also per click at a click rate of 2 %.
     assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, 9.0001, 0.4501, 9.0001, 50.0, None]
     assert [bid["floorCpm"] for bid in found["bids"]] == [None, None, None, 2.0, 50.0, None]
 
 
-async def test_where_nobody_won_a_bid_is_told_the_floor_that_it_was_under(admin: Client, pool: Pool) -> None:
+async def test_a_bid_of_an_unsold_auction_has_its_floor(admin: Client, pool: Pool) -> None:
     auction = an_auction(
         winner=None,
         bid_count=0,
@@ -371,16 +371,14 @@ async def test_where_nobody_won_a_bid_is_told_the_floor_that_it_was_under(admin:
         removed=OF_FLOOR,
         floors=(BidsUnderFloor(Micros(6_000_000), b"\0"),),
     )
-    await fold_auctions(pool, auction)
+    await apply_auctions(pool, auction)
 
     [bid] = (await read(admin, f"{PATH}/{REQUEST}"))["bids"]
 
     assert (bid["floorCpm"], bid["wouldHaveToBid"]) == (6.0, 6.0)
 
 
-async def test_where_the_floor_was_not_recorded_nobody_is_told_that_anything_were_enough(
-    admin: Client, pool: Pool
-) -> None:
+async def test_a_bid_without_a_recorded_floor_has_no_winning_amount(admin: Client, pool: Pool) -> None:
     of_type = an_auction(uuid4(), winner=None, bid_count=0, bids=UNDER_FLOOR, removed=OF_FLOOR)
     of_one = an_auction(
         uuid4(),
@@ -392,23 +390,23 @@ async def test_where_the_floor_was_not_recorded_nobody_is_told_that_anything_wer
         floor=Micros(6_000_000),
     )
     won = an_auction(uuid4(), bids=a_bid() + UNDER_FLOOR, removed=OF_FLOOR)
-    await fold_auctions(pool, of_type, of_one, won)
+    await apply_auctions(pool, of_type, of_one, won)
 
-    told = [
+    amounts = [
         (await read(admin, f"{PATH}/{auction.auction_id}"))["bids"][-1]["wouldHaveToBid"]
         for auction in (of_type, of_one, won)
     ]
 
-    # Where a placement was named and nobody won, its floor is that of all.
-    assert told == [None, 6.0, None]
+    # In an unsold auction for one placement, its floor holds for all bids.
+    assert amounts == [None, 6.0, None]
 
 
-async def test_where_no_winner_could_be_held_nobody_knows_what_would_have_been_enough(
+async def test_a_bid_has_no_winning_amount_when_no_winner_could_be_reserved(
     admin: Client, pool: Pool
 ) -> None:
     bids = a_bid(outcome=LOST) + UNDER_FLOOR
     floors = (BidsUnderFloor(Micros(6_000_000), b"\1"),)
-    await fold_auctions(
+    await apply_auctions(
         pool, an_auction(winner=None, bid_count=1, bids=bids, removed=OF_FLOOR, floors=floors)
     )
 

@@ -1,4 +1,4 @@
-"""Ten thousand auctions: what the API says of them is what a recount of the ledger says."""
+"""Ten thousand auctions: the API's figures equal a recount of the log."""
 
 import random
 from collections import Counter, defaultdict
@@ -96,8 +96,8 @@ def recounted_by_campaign(auctions: Iterable[Auctioned]) -> dict[str, Json]:
     return {str(one): figures(took_part[one], wins[one], bids[one]) for one in took_part}
 
 
-async def folded(followed: Followed, pool: Pool) -> list[Auctioned]:
-    """Fold the ledger in batches, and give all the auctions that are in it, each once."""
+async def apply_all(followed: Followed, pool: Pool) -> list[Auctioned]:
+    """Apply the log in batches, and return all its auctions, each once."""
     tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=7)
     records = await followed.records()
     for start in range(0, len(records), BATCH_MAX):
@@ -119,17 +119,15 @@ async def parts(client: Client, by: str) -> dict[Any, Json]:
     return {item.pop(key): item for item in items}
 
 
-async def test_all_figures_agree_with_a_recount_from_the_ledger(
-    admin: Client, pool: Pool, valkey: Valkey
-) -> None:
+async def test_all_figures_equal_a_recount_of_the_log(admin: Client, pool: Pool, valkey: Valkey) -> None:
     followed = Followed(pool, valkey)
     market = a_market(seed=6)
     for start in range(0, AUCTIONS, 1_000):
-        # Some are told twice, and between them are other things.
+        # Some are repeated, with other events between them.
         some = market[start : start + 1_000]
         await followed.ledger.append([encode_event(one) for one in (*some, *some[:20], an_impression())])
 
-    auctions = await folded(followed, pool)
+    auctions = await apply_all(followed, pool)
 
     assert len(auctions) == AUCTIONS
     assert await read(admin, "/statistics") == recounted(auctions)
@@ -144,9 +142,9 @@ async def test_all_figures_agree_with_a_recount_from_the_ledger(
     assert await parts(admin, "hour") == {hour: recounted(some) for hour, some in hours.items()}
     day = [one for one in auctions if one.held_at.date() == NOON.date()]
     assert await read(admin, "/statistics", startDate="2026-11-15", endDate="2026-11-15") == recounted(day)
-    reader = UUID(int=7)
-    page = await read(admin, "", userId=str(reader))
-    assert page["totalCount"] == sum(one.user_id == reader for one in auctions)
+    user_id = UUID(int=7)
+    page = await read(admin, "", userId=str(user_id))
+    assert page["totalCount"] == sum(one.user_id == user_id for one in auctions)
     first = auctions[0]
     assert (await read(admin, f"/{first.auction_id}"))["bidCount"] == first.bid_count
 

@@ -1,4 +1,4 @@
-"""What a recorded auction says to have been enough would have been enough."""
+"""The bid that a recorded auction reports as enough to win would have won."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from adloom.stats.auctions.model import AuctionBid, WholeAuction, with_bids_to_w
 from tests.serving.auction.counter import Counter
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 
-# Amounts of the catalog have four places.
+# Amounts in the catalog have four decimal places.
 AMOUNTS = st.integers(1, 100_000).map(lambda steps: Micros(steps * 100))
 FLOORS = ("0", "3", "9.5")
 SLOTS = [a_slot(key, floor=floor) for key, floor in enumerate(FLOORS, 1)]
@@ -36,7 +36,7 @@ def markets(draw: st.DrawFn) -> list[AssignmentRow]:
 
 
 def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
-    """Hold an auction; tell what people read of it, and who has won."""
+    """Hold an auction; return its report, and the winning ad."""
     counter = Counter(*rows, slots=SLOTS)
     ad = counter.served()
     [entry] = counter.entries()
@@ -52,7 +52,7 @@ def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
 
 
 @given(rows=markets())
-def test_whoever_bids_what_is_told_wins(rows: list[AssignmentRow]) -> None:
+def test_a_bid_raised_to_the_reported_amount_wins(rows: list[AssignmentRow]) -> None:
     auction, won = recorded(rows)
 
     for bid in auction.bids:

@@ -1,4 +1,4 @@
-"""Daily budgets over HTTP: how far each is used, what all come to, and beginning one anew."""
+"""Daily budgets over HTTP: the use of each, the sums, and resets."""
 
 import time
 from typing import Any
@@ -12,7 +12,7 @@ from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
 PATH = "/api/v1/admin/budget"
@@ -64,18 +64,18 @@ async def test_a_campaign_that_never_spent_has_its_whole_budget(admin: Client) -
     assert (pacer["utilizationPercent"], pacer["strategy"]) == (0.0, PacingStrategy.SMOOTH)
 
 
-async def test_without_a_daily_budget_there_is_no_pacer(admin: Client) -> None:
+async def test_a_campaign_without_a_daily_budget_has_no_pacer(admin: Client) -> None:
     unlimited = await admin.make_campaign()
     deleted = await admin.make_campaign(budgetDailyPaisa=1)
     await admin.delete(f"/admin/campaigns/{deleted['id']}")
 
     problem(await admin.get(f"{PATH}/campaigns/{unlimited['id']}"), 404, "BUDGET_NOT_FOUND")
     problem(await admin.get(f"{PATH}/campaigns/{deleted['id']}"), 404, "BUDGET_NOT_FOUND")
-    problem(await admin.get(f"{PATH}/campaigns/{NOBODY}"), 404, "CAMPAIGN_NOT_FOUND")
+    problem(await admin.get(f"{PATH}/campaigns/{UNKNOWN_ID}"), 404, "CAMPAIGN_NOT_FOUND")
     assert (await read(admin, "pacers"))["totalCount"] == 0
 
 
-async def test_pacers_are_listed_in_pages_and_those_of_campaigns_that_are_over_are_not(admin: Client) -> None:
+async def test_only_pacers_of_current_campaigns_are_listed_in_pages(admin: Client) -> None:
     made = [await admin.make_campaign(budgetDailyPaisa=100) for _ in range(3)]
     over = await admin.make_campaign(budgetDailyPaisa=100)
     await admin.patch(f"/admin/campaigns/{over['id']}/cancel")
@@ -126,14 +126,14 @@ async def test_an_advertiser_sees_its_own_budgets_and_a_publisher_none(
         problem(await publisher.get(f"{PATH}/{path}"), 403, "FORBIDDEN")
 
 
-# --- beginning anew
+# --- resets
 
 
 async def reset(client: Client, campaign: Json, reason: object = "a wrong price") -> Any:
     return await client.put(f"{PATH}/campaigns/{campaign['id']}/reset", json={"reason": reason})
 
 
-async def test_a_reset_opens_a_new_window_and_leaves_in_the_trail_who_did_it_and_why(
+async def test_a_reset_opens_a_new_window_and_is_in_the_audit_trail(
     admin: Client, control: ControlPlane, pool: Pool, valkey: Valkey
 ) -> None:
     campaign = await a_spent(admin, pool, charged=12, budgetTotalPaisa=500)
@@ -144,7 +144,7 @@ async def test_a_reset_opens_a_new_window_and_leaves_in_the_trail_who_did_it_and
         assert answer.status_code == 200, answer.text
         assert (answer.json()["spentToday"], answer.json()["remainingBudget"]) == (0.0, 1.0)
         assert await read(admin, f"campaigns/{campaign['id']}") == answer.json()
-    # What was spent was spent: of the day, and of the total budget.
+    # The spend of the day and of the total budget stays.
     budget = (await admin.get(f"/admin/campaigns/{campaign['id']}/budget")).json()
     assert (budget["spentTodayPaisa"], budget["spentTotalPaisa"]) == (12, 12)
     trail = (await admin.get("/admin/audit", params={"noun": "budget", "nounId": campaign["id"]})).json()
@@ -167,7 +167,7 @@ async def test_a_campaign_that_never_spent_can_be_reset_too(
     assert answer.json()["spentToday"] == 0.0
 
 
-async def test_while_nobody_keeps_the_budgets_nothing_is_reset(admin: Client, pool: Pool) -> None:
+async def test_a_reset_gets_503_while_no_worker_runs_the_budgets(admin: Client, pool: Pool) -> None:
     campaign = await a_spent(admin, pool, charged=12)
 
     problem(await reset(admin, campaign), 503, "UNAVAILABLE")
@@ -175,13 +175,13 @@ async def test_while_nobody_keeps_the_budgets_nothing_is_reset(admin: Client, po
     assert (await read(admin, f"campaigns/{campaign['id']}"))["spentToday"] == 0.12
 
 
-async def test_a_reset_that_is_not_there_in_two_seconds_says_so(
+async def test_a_reset_without_an_answer_gets_503_after_two_seconds(
     admin: Client, pool: Pool, valkey: Valkey
 ) -> None:
     campaign = await a_spent(admin, pool, charged=12)
-    async with valkey.pubsub() as deaf:
-        await deaf.subscribe(INBOX_CHANNEL)
-        await deaf.get_message(timeout=1)
+    async with valkey.pubsub() as silent_inbox:
+        await silent_inbox.subscribe(INBOX_CHANNEL)
+        await silent_inbox.get_message(timeout=1)
         began_at = time.monotonic()
 
         problem(await reset(admin, campaign), 503, "UNAVAILABLE")
@@ -190,7 +190,7 @@ async def test_a_reset_that_is_not_there_in_two_seconds_says_so(
 
 
 @pytest.mark.parametrize("reason", [None, "", "  ", 7, "x" * 256, "a\0b"])
-async def test_a_reset_says_why(reason: object, admin: Client) -> None:
+async def test_a_reset_needs_a_reason(reason: object, admin: Client) -> None:
     campaign = await admin.make_campaign(budgetDailyPaisa=100)
 
     answer = await reset(admin, campaign, reason)
@@ -198,7 +198,7 @@ async def test_a_reset_says_why(reason: object, admin: Client) -> None:
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"reason"}
 
 
-async def test_only_an_admin_resets(
+async def test_only_an_admin_may_reset_a_budget(
     admin: Client, advertiser: Client, publisher: Client, control: ControlPlane
 ) -> None:
     own = await advertiser.make_campaign(budgetDailyPaisa=100)
@@ -206,5 +206,5 @@ async def test_only_an_admin_resets(
     async with control.acting_as(Role.VIEWER) as viewer:
         for client in (advertiser, publisher, viewer):
             problem(await reset(client, own), 403, "FORBIDDEN")
-    problem(await reset(admin, {"id": str(NOBODY)}), 404, "CAMPAIGN_NOT_FOUND")
+    problem(await reset(admin, {"id": str(UNKNOWN_ID)}), 404, "CAMPAIGN_NOT_FOUND")
     problem(await reset(admin, await admin.make_campaign()), 404, "BUDGET_NOT_FOUND")

@@ -10,7 +10,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.ops.test_system_routes import told
-from tests.stats.folding import Books, clicked, seen
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
@@ -54,9 +54,9 @@ async def test_a_span_has_a_point_for_each_of_its_steps(
     assert answer["totals"]["impressions"] == 0
 
 
-async def test_what_was_seen_and_clicked_is_in_its_hour(admin: Client, books: Books) -> None:
+async def test_impressions_and_clicks_are_in_their_hour(admin: Client, writer: EventWriter) -> None:
     ad = await an_ad(admin)
-    await books.fold(seen(*ad, at=NOON), seen(*ad, at=NOON), clicked(*ad, at=NOON))
+    await writer.write(seen(*ad, at=NOON), seen(*ad, at=NOON), clicked(*ad, at=NOON))
 
     today, week = await read(admin), await read(admin, "7d")
 
@@ -65,7 +65,7 @@ async def test_what_was_seen_and_clicked_is_in_its_hour(admin: Client, books: Bo
     assert week["points"][-1]["impressions"] == 2
 
 
-async def test_only_what_advertisers_pay_is_revenue(admin: Client, pool: Pool) -> None:
+async def test_only_charges_to_advertisers_are_revenue(admin: Client, pool: Pool) -> None:
     advertiser = await admin.make_advertiser()
     await pay(pool, await an_ad(admin, advertiserId=advertiser["id"]), 2_000_000)
     await pay(pool, await an_ad(admin), 1_000_000)
@@ -75,16 +75,16 @@ async def test_only_what_advertisers_pay_is_revenue(admin: Client, pool: Pool) -
     assert (totals["spendPaisa"], totals["revenuePaisa"]) == (300, 200)
 
 
-async def test_requests_are_those_that_processes_have_counted(admin: Client, valkey: Valkey) -> None:
+async def test_requests_are_the_sum_of_those_that_processes_counted(admin: Client, valkey: Valkey) -> None:
     await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
 
     answer = await read(admin, "24h")
 
     assert (answer["totals"]["requests"], answer["totals"]["fill"]) == (10, 0.9)
-    assert [one["requests"] for one in answer["points"]][-2:] == [None, 10], "nobody has counted before"
+    assert [one["requests"] for one in answer["points"]][-2:] == [None, 10], "no process has counted before"
 
 
-async def test_an_account_sees_its_own_and_nothing_of_the_house(
+async def test_an_account_sees_its_own_spend_and_no_requests_or_revenue(
     control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey
 ) -> None:
     advertiser = await admin.make_advertiser()
@@ -102,15 +102,15 @@ async def test_an_account_sees_its_own_and_nothing_of_the_house(
     assert others["spendPaisa"] == 0
 
 
-async def test_a_span_that_there_is_not_is_refused(admin: Client) -> None:
+async def test_an_unknown_span_is_refused(admin: Client) -> None:
     answer = await admin.get("/admin/overview", params={"span": "ever"})
 
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"span"}
 
 
-async def test_yesterday_is_not_today(control: ControlPlane, admin: Client, books: Books) -> None:
+async def test_yesterday_is_not_today(control: ControlPlane, admin: Client, writer: EventWriter) -> None:
     ad = await an_ad(admin)
-    await books.fold(seen(*ad, at=NOON))
+    await writer.write(seen(*ad, at=NOON))
     control.clock.advance(timedelta(days=1))
 
     async with control.acting_as(Role.ADMIN) as later:

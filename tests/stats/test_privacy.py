@@ -1,4 +1,4 @@
-"""`/admin/privacy/users/{userId}`: what is kept of a reader is told, and erased, for an admin."""
+"""`/admin/privacy/users/{userId}`: an admin exports and erases what is kept about a user."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -23,11 +23,11 @@ from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.event_rows import EventRows, noon
 
-READER = UUID("01890000-0000-7000-8000-00000000abcd")
-SOMEBODY_ELSE = UUID("01890000-0000-7000-8000-00000000dcba")
-PATH = f"/admin/privacy/users/{READER}"
+USER = UUID("01890000-0000-7000-8000-00000000abcd")
+OTHER_USER = UUID("01890000-0000-7000-8000-00000000dcba")
+PATH = f"/admin/privacy/users/{USER}"
 PERSONAL = {
-    "user_id": READER,
+    "user_id": USER,
     "session_id": "the-session",
     "page_url": "https://pub.example/about?me=1",
 }
@@ -41,27 +41,27 @@ async def rows(admin: Client, pool: Pool) -> EventRows:
     )
 
 
-async def kept(client: Client, user_id: UUID = READER, **params: Any) -> Json:
+async def kept(client: Client, user_id: UUID = USER, **params: Any) -> Json:
     answer = await client.get(f"/admin/privacy/users/{user_id}", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def erased(client: Client, user_id: UUID = READER) -> Json:
+async def erased(client: Client, user_id: UUID = USER) -> Json:
     answer = await client.delete(f"/admin/privacy/users/{user_id}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def whole_tables(pool: Pool) -> list[str]:
-    """Everything that the database has of events and of its own history, as text."""
+    """All rows of the event tables and of the audit trail, as text."""
     tables = ("events.banner_impressions", "events.banner_clicks", "audit_entries")
     return [str(dict(row)) for table in tables for row in await pool.fetch(f"SELECT * FROM {table}")]  # noqa: S608 - our own names
 
 
-async def test_of_somebody_unknown_nothing_is_kept(admin: Client) -> None:
+async def test_nothing_is_kept_about_an_unknown_user(admin: Client) -> None:
     assert await kept(admin) == {
-        "userId": str(READER),
+        "userId": str(USER),
         "exportedAt": "2026-11-15T12:00:00Z",
         "keptSince": None,
         "erasedAt": None,
@@ -76,7 +76,7 @@ async def test_of_somebody_unknown_nothing_is_kept(admin: Client) -> None:
     }
 
 
-async def test_everything_that_is_kept_of_a_reader_is_told_the_oldest_first(
+async def test_the_export_of_a_user_has_everything_kept_oldest_first(
     admin: Client, pool: Pool, rows: EventRows
 ) -> None:
     request_id = uuid4()
@@ -94,7 +94,7 @@ async def test_everything_that_is_kept_of_a_reader_is_told_the_oldest_first(
     impression = await rows.impression(
         **PERSONAL, referrer_url="https://search.example/?q=tea", occurred_at=noon(days=-20)
     )
-    await rows.impression(user_id=SOMEBODY_ELSE)
+    await rows.impression(user_id=OTHER_USER)
     await rows.impression()
 
     answer = await kept(admin)
@@ -148,9 +148,7 @@ async def test_everything_that_is_kept_of_a_reader_is_told_the_oldest_first(
     ]
 
 
-async def test_what_does_not_fit_one_answer_is_on_its_next_pages(
-    admin: Client, pool: Pool, rows: EventRows
-) -> None:
+async def test_a_long_export_is_split_into_pages(admin: Client, pool: Pool, rows: EventRows) -> None:
     await rows.impression(**PERSONAL)
     await pool.execute(
         """
@@ -171,7 +169,7 @@ async def test_what_does_not_fit_one_answer_is_on_its_next_pages(
     assert len(names) == EVENTS_A_PAGE + 1
 
 
-async def test_an_erased_reader_is_in_no_row_and_their_events_stay_counted(
+async def test_an_erased_user_is_in_no_row_and_the_events_stay_counted(
     admin: Client, pool: Pool, rows: EventRows
 ) -> None:
     for days in (0, -1, -40):
@@ -179,7 +177,7 @@ async def test_an_erased_reader_is_in_no_row_and_their_events_stay_counted(
             **PERSONAL, referrer_url="https://search.example/?q=tea", occurred_at=noon(days=days)
         )
     await rows.click(**PERSONAL, destination_url="https://shop.example/")
-    other = {"user_id": SOMEBODY_ELSE, "session_id": "theirs", "page_url": "https://pub.example/other"}
+    other = {"user_id": OTHER_USER, "session_id": "theirs", "page_url": "https://pub.example/other"}
     await rows.impression(**other)
 
     assert await erased(admin) == {
@@ -193,12 +191,12 @@ async def test_an_erased_reader_is_in_no_row_and_their_events_stay_counted(
     assert (answer["totalCount"], answer["erasedAt"]) == (0, "2026-11-15T12:00:00Z")
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == 4
     left = "\n".join(await whole_tables(pool))
-    assert not any(word in left for word in (str(READER), "the-session", "me=1", "q=tea"))
-    [untouched] = (await kept(admin, SOMEBODY_ELSE))["items"]
+    assert not any(word in left for word in (str(USER), "the-session", "me=1", "q=tea"))
+    [untouched] = (await kept(admin, OTHER_USER))["items"]
     assert (untouched["sessionId"], untouched["pageUrl"]) == ("theirs", "https://pub.example/other")
 
 
-async def test_erasing_twice_changes_nothing_more_and_what_came_in_between_goes_too(
+async def test_erasing_again_removes_only_events_that_came_since(
     control: ControlPlane, admin: Client, pool: Pool, rows: EventRows
 ) -> None:
     await rows.impression(**PERSONAL)
@@ -214,13 +212,13 @@ async def test_erasing_twice_changes_nothing_more_and_what_came_in_between_goes_
     assert await pool.fetchval("SELECT count(*) FROM erased_users") == 1
 
 
-async def test_a_clock_that_went_back_does_not_bring_anything_back(admin: Client, pool: Pool) -> None:
-    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", READER, noon(hours=1))
+async def test_an_erasure_keeps_its_later_time_when_the_clock_goes_back(admin: Client, pool: Pool) -> None:
+    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, noon(hours=1))
 
     assert (await erased(admin))["erasedAt"] == "2026-11-15T13:00:00Z"
 
 
-async def test_an_erasure_is_in_the_trail_under_a_digest(
+async def test_an_erasure_is_in_the_audit_trail_under_a_digest(
     control: ControlPlane, admin: Client, rows: EventRows
 ) -> None:
     await rows.impression(**PERSONAL)
@@ -228,7 +226,7 @@ async def test_an_erasure_is_in_the_trail_under_a_digest(
     await erased(admin)
 
     [entry] = (await admin.get("/admin/audit", params={"noun": "reader"})).json()["items"]
-    assert (entry["action"], entry["nounId"], entry["ownerId"]) == ("erase", digest_of(READER), None)
+    assert (entry["action"], entry["nounId"], entry["ownerId"]) == ("erase", digest_of(USER), None)
     assert entry["changes"] == {
         "impressions": {"from": 1, "to": 0},
         "clicks": {"from": 0, "to": 0},
@@ -239,7 +237,7 @@ async def test_an_erasure_is_in_the_trail_under_a_digest(
         assert (await account.get("/admin/audit", params={"noun": "reader"})).json()["items"] == []
 
 
-async def test_a_batch_that_is_being_folded_is_waited_for(admin: Client, pool: Pool) -> None:
+async def test_an_erasure_waits_for_the_batch_that_is_being_applied(admin: Client, pool: Pool) -> None:
     await erased(admin)
     async with pool.acquire() as worker:
         batch = worker.transaction()
@@ -255,7 +253,7 @@ async def test_a_batch_that_is_being_folded_is_waited_for(admin: Client, pool: P
                 correlation_id, banner_id, placement_id, user_id, occurred_at, received_at, entry_ms, entry_seq
             ) VALUES ('of the batch', 1, 1, $1, $2, $2, 1, 0)
             """,
-            READER,
+            USER,
             NOON,
         )
         await batch.commit()
@@ -263,11 +261,11 @@ async def test_a_batch_that_is_being_folded_is_waited_for(admin: Client, pool: P
     assert (await erasing)["impressions"] == 1
 
 
-# --- with the real ledger and projections
+# --- with the real log and projections
 
 
 class Worker:
-    """Appends to the ledger, and folds it as the worker does."""
+    """Appends to the log, and applies it as the worker does."""
 
     def __init__(self, pool: Pool, valkey: Valkey, banner: Json, placement: Json) -> None:
         self._ledger = ValkeyEventLog(valkey)
@@ -302,31 +300,31 @@ async def worker(admin: Client, pool: Pool, valkey: Valkey) -> Worker:
     return Worker(pool, valkey, await admin.make_banner(), await admin.make_placement())
 
 
-async def people_of(pool: Pool) -> dict[str, tuple[Any, ...]]:
+async def users_by_name(pool: Pool) -> dict[str, tuple[Any, ...]]:
     rows = await pool.fetch(
         "SELECT correlation_id, user_id, session_id, page_url FROM events.banner_impressions"
     )
     return {name: tuple(person) for name, *person in rows}
 
 
-async def test_what_is_in_the_ledger_when_a_reader_is_erased_is_folded_without_them(
+async def test_events_in_the_log_at_the_erasure_are_applied_without_the_user(
     admin: Client, pool: Pool, worker: Worker
 ) -> None:
-    await worker.append("folded before", **PERSONAL)
+    await worker.append("applied before", **PERSONAL)
     await worker.catch_up()
-    await worker.append("in the ledger", "and another", **PERSONAL, referrer_url="https://r.example/?q=tea")
+    await worker.append("in the log", "and another", **PERSONAL, referrer_url="https://r.example/?q=tea")
 
     assert (await erased(admin))["impressions"] == 1
     await worker.append("from a spool", **PERSONAL)
     await worker.catch_up()
 
-    assert set((await people_of(pool)).values()) == {(None, None, None)}
-    assert len(await people_of(pool)) == 4
+    assert set((await users_by_name(pool)).values()) == {(None, None, None)}
+    assert len(await users_by_name(pool)) == 4
     assert not any("q=tea" in row for row in await whole_tables(pool))
     assert (await kept(admin))["totalCount"] == 0
 
 
-async def test_an_erased_reader_who_comes_back_is_kept_again(
+async def test_events_of_an_erased_user_who_returns_are_kept_again(
     control: ControlPlane, admin: Client, pool: Pool, worker: Worker
 ) -> None:
     await worker.append("before", **PERSONAL)
@@ -336,20 +334,20 @@ async def test_an_erased_reader_who_comes_back_is_kept_again(
 
     await worker.catch_up()
 
-    assert await people_of(pool) == {"before": (None, None, None), "after": tuple(PERSONAL.values())}
+    assert await users_by_name(pool) == {"before": (None, None, None), "after": tuple(PERSONAL.values())}
     answer = await kept(admin)
     assert [item["correlationId"] for item in answer["items"]] == ["after"]
     assert answer["erasedAt"] == "2026-11-15T12:00:00Z"
 
 
-async def test_how_often_a_reader_was_shown_a_banner_is_told_and_forgotten(
+async def test_the_export_has_frequency_counts_and_an_erasure_removes_them(
     control: ControlPlane, worker: Worker
 ) -> None:
-    # Valkey forgets a window when it is over, by the clock on the wall.
+    # Valkey expires a window by its own clock.
     now = max(datetime.now(UTC), NOON)
     control.clock.advance(now - control.clock.now())
     await worker.append("one", "two", **PERSONAL, occurred_at=now, received_at=now)
-    await worker.append("other", user_id=SOMEBODY_ELSE, occurred_at=now, received_at=now)
+    await worker.append("other", user_id=OTHER_USER, occurred_at=now, received_at=now)
     await worker.catch_up()
 
     async with control.acting_as(Role.ADMIN) as admin:
@@ -359,13 +357,13 @@ async def test_how_often_a_reader_was_shown_a_banner_is_told_and_forgotten(
         assert [(one["window"], one["impressions"]) for one in shown] == [
             (window, 2) for window in ("hour", "day", "week", "month", "lifetime")
         ]
-        of_another = await kept(admin, SOMEBODY_ELSE)
+        of_another = await kept(admin, OTHER_USER)
         assert {one["bannerId"] for one in shown} == {of_another["items"][0]["bannerId"]}
         assert (await kept(admin))["frequency"] == []
         assert len(of_another["frequency"]) == 5
 
 
-async def test_a_replay_does_not_bring_an_erased_reader_back(
+async def test_a_replay_does_not_restore_an_erased_user(
     admin: Client, pool: Pool, valkey: Valkey, worker: Worker
 ) -> None:
     await worker.append("one", **PERSONAL)
@@ -374,30 +372,32 @@ async def test_a_replay_does_not_bring_an_erased_reader_back(
 
     await EventTablesRebuild(pool, LogScanner(valkey)).run()
 
-    assert await people_of(pool) == {"one": (None, None, None)}
+    assert await users_by_name(pool) == {"one": (None, None, None)}
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_only_an_admin_may(method: str, control: ControlPlane, pool: Pool) -> None:
+async def test_only_an_admin_may_export_or_erase_a_user(
+    method: str, control: ControlPlane, pool: Pool
+) -> None:
     for role in (Role.VIEWER, Role.ADVERTISER, Role.PUBLISHER):
         async with control.acting_as(role) as client:
             problem(await client.request(method, PATH), 403, "FORBIDDEN")
             problem(await client.request(method, "/admin/privacy/users/nobody"), 403, "FORBIDDEN")
-    async with control.client() as nobody:
-        problem(await nobody.request(method, PATH), 401, "UNAUTHENTICATED")
+    async with control.client() as anonymous:
+        problem(await anonymous.request(method, PATH), 401, "UNAUTHENTICATED")
 
     assert await pool.fetchval("SELECT count(*) FROM erased_users") == 0
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_reader_is_named_by_a_uuid(method: str, admin: Client) -> None:
+async def test_a_user_id_must_be_a_uuid(method: str, admin: Client) -> None:
     body = problem(await admin.request(method, "/admin/privacy/users/tom"), 400, "VALIDATION_FAILED")
 
     assert error_fields(body) == {"userId"}
 
 
 @pytest.mark.parametrize("params", [{"page": "0"}, {"page": "one"}, {"pageSize": "100"}])
-async def test_only_a_page_may_be_asked_for(admin: Client, params: dict[str, str]) -> None:
+async def test_only_the_page_parameter_is_accepted(admin: Client, params: dict[str, str]) -> None:
     body = problem(await admin.get(PATH, params=params), 400, "VALIDATION_FAILED")
 
     assert error_fields(body) == set(params)

@@ -1,4 +1,4 @@
-"""`GET /admin/events/rejected`: what counts but is not billed, why, and nobody else's."""
+"""`GET /admin/events/rejected`: events that count but are not billed, and why, per account."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -47,7 +47,7 @@ async def found(client: Client, **params: Any) -> list[str]:
     return [item["correlationId"] for item in (await rejected(client, **params))["items"]]
 
 
-async def test_without_events_all_reasons_are_there_and_are_nothing(admin: Client) -> None:
+async def test_all_reasons_are_listed_with_zero_without_events(admin: Client) -> None:
     assert await rejected(admin) == {
         "items": [],
         "totalCount": 0,
@@ -58,7 +58,7 @@ async def test_without_events_all_reasons_are_there_and_are_nothing(admin: Clien
     }
 
 
-async def test_an_event_is_shown_with_its_reasons_and_without_its_reader(
+async def test_an_event_is_shown_with_its_reasons_and_without_its_user(
     admin: Client, pool: Pool, rows: EventRows
 ) -> None:
     request_id = uuid4()
@@ -111,7 +111,7 @@ async def test_an_event_is_shown_with_its_reasons_and_without_its_reader(
     }
 
 
-async def test_what_is_valid_is_not_shown(admin: Client, rows: EventRows) -> None:
+async def test_valid_events_are_not_shown(admin: Client, rows: EventRows) -> None:
     await rows.impression()
     await rows.click(Mark.OCCURRED_AT_REPLACED)
 
@@ -136,7 +136,7 @@ async def test_reasons_are_counted_over_all_pages_by_kind(admin: Client, rows: E
     }
 
 
-async def test_events_can_be_narrowed_and_reasons_follow(admin: Client, pool: Pool, rows: EventRows) -> None:
+async def test_filters_apply_to_events_and_to_reasons(admin: Client, pool: Pool, rows: EventRows) -> None:
     banner, placement = await admin.make_banner(), await admin.make_placement()
     elsewhere = EventRows(pool, banner, placement)
     crawled, clicked = await rows.impression(Mark.CRAWLER), await rows.click(Mark.CRAWLER)
@@ -155,9 +155,7 @@ async def test_events_can_be_narrowed_and_reasons_follow(admin: Client, pool: Po
     ]
 
 
-async def test_days_are_those_of_utc_both_included_and_today_if_not_given(
-    admin: Client, rows: EventRows
-) -> None:
+async def test_days_are_utc_inclusive_and_default_to_today(admin: Client, rows: EventRows) -> None:
     midnight = NOON.replace(hour=0)
     before = await rows.impression(Mark.CRAWLER, occurred_at=midnight.replace(day=14, hour=23, minute=59))
     first = await rows.impression(Mark.CRAWLER, occurred_at=midnight)
@@ -183,38 +181,36 @@ async def test_events_can_be_sorted_by_their_arrival(admin: Client, rows: EventR
     assert await found(admin, sort="-receivedAt") == [late, soon]
 
 
-async def test_an_account_sees_those_of_its_own_things_and_no_network(
+async def test_an_account_sees_only_its_own_rejected_events_and_no_network(
     control: ControlPlane, admin: Client, advertiser: Client, publisher: Client, pool: Pool
 ) -> None:
     banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
     placement = await publisher.make_placement()
-    house_banner, house_campaign = await admin.make_banner(), await admin.make_campaign()
-    house_placement = await admin.make_placement()
+    foreign_banner, foreign_campaign = await admin.make_banner(), await admin.make_campaign()
+    foreign_placement = await admin.make_placement()
     network = {"client_network": "2001:db8:7::/48"}
     both = await EventRows(pool, banner, placement, campaign).impression(Mark.ADDRESS_FLOOD, **network)
-    bare = await EventRows(pool, banner, house_placement).click(Mark.CRAWLER)
-    shown = await EventRows(pool, house_banner, placement, house_campaign).impression(Mark.CRAWLER)
-    borrowed = await EventRows(pool, banner, house_placement, house_campaign).impression(Mark.CRAWLER)
+    bare = await EventRows(pool, banner, foreign_placement).click(Mark.CRAWLER)
+    shown = await EventRows(pool, foreign_banner, placement, foreign_campaign).impression(Mark.CRAWLER)
+    borrowed = await EventRows(pool, banner, foreign_placement, foreign_campaign).impression(Mark.CRAWLER)
 
     assert set(await found(admin)) == {both, bare, shown, borrowed}
     assert set(await found(advertiser)) == {both, bare}
     assert set(await found(publisher)) == {both, shown}
-    assert await found(advertiser, bannerId=house_banner["id"]) == []
-    assert await found(publisher, placementId=house_placement["id"]) == []
+    assert await found(advertiser, bannerId=foreign_banner["id"]) == []
+    assert await found(publisher, placementId=foreign_placement["id"]) == []
     for client in (advertiser, publisher):
         answer = await rejected(client)
         assert {item["clientNetwork"] for item in answer["items"]} == {None}
         assert sum(one["impressions"] + one["clicks"] for one in answer["reasons"]) == 2
-    async with control.acting_as(Role.VIEWER) as viewer, control.acting_as(Role.ADVERTISER) as stranger:
+    async with control.acting_as(Role.VIEWER) as viewer, control.acting_as(Role.ADVERTISER) as other_account:
         [item] = (await rejected(viewer, reason="address_flood"))["items"]
         assert item["clientNetwork"] == "2001:db8:7::/48"
-        nothing = await rejected(stranger)
+        nothing = await rejected(other_account)
         assert (nothing["totalCount"], {one["impressions"] for one in nothing["reasons"]}) == (0, {0})
 
 
-async def test_a_publisher_still_sees_those_of_a_placement_that_is_gone(
-    publisher: Client, pool: Pool
-) -> None:
+async def test_a_publisher_sees_rejected_events_of_a_deleted_placement(publisher: Client, pool: Pool) -> None:
     placement = await publisher.make_placement()
     async with pool.acquire() as connection:
         await connection.execute(
@@ -244,7 +240,7 @@ async def test_a_publisher_still_sees_those_of_a_placement_that_is_gone(
         ({"userId": "x"}, {"userId"}),
     ],
 )
-async def test_what_cannot_be_asked_of_rejected_events_is_refused_by_field(
+async def test_wrong_parameters_are_refused_by_field(
     admin: Client, params: dict[str, str], fields: set[str]
 ) -> None:
     body = problem(await admin.get(PATH, params=params), 400, "VALIDATION_FAILED")
@@ -254,11 +250,11 @@ async def test_what_cannot_be_asked_of_rejected_events_is_refused_by_field(
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-async def test_any_day_can_be_asked_for(admin: Client, day: str) -> None:
+async def test_any_day_may_be_requested(admin: Client, day: str) -> None:
     assert await found(admin, **{"from": day, "to": day}) == []
 
 
-async def test_the_list_comes_from_the_index_of_what_is_not_valid(pool: Pool, rows: EventRows) -> None:
+async def test_the_list_is_read_from_the_index_of_invalid_events(pool: Pool, rows: EventRows) -> None:
     for _ in range(3):
         await rows.impression(Mark.CRAWLER)
 
@@ -288,5 +284,5 @@ async def test_the_list_comes_from_the_index_of_what_is_not_valid(pool: Pool, ro
         ("no address\nat?all", "no address\nat"),
     ],
 )
-def test_a_bare_address_says_which_page_and_no_more(address: str | None, bare: str | None) -> None:
+def test_a_shown_url_has_no_query_and_no_credentials(address: str | None, bare: str | None) -> None:
     assert bare_address(address) == bare

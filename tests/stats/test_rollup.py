@@ -1,4 +1,4 @@
-"""A day rolled up from its rows: everything once, nothing that is no longer true, and no event between."""
+"""A day is rolled up from its rows: every event once, and nothing outdated."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ async def is_fresh(pool: Pool, day: date = DAY) -> bool:
 
 
 async def finish(connection: Connection, found: DayFound, clock: ManualClock) -> int:
-    """Do the rest of a rollup that has looked at its day, and tell how many events it has read."""
+    """Finish a rollup that has taken its snapshot, and return the number of events that it read."""
     await rollup_store.make_stage(connection)
     for kind, blocks, _ in batches(found, 1):
         await rollup_store.stage(connection, DAY, kind, blocks)
@@ -55,9 +55,7 @@ async def finish(connection: Connection, found: DayFound, clock: ManualClock) ->
     return staged
 
 
-async def test_a_day_is_counted_by_banner_placement_and_campaign_and_none_is_skipped(
-    pool: Pool, rollup: Rollup
-) -> None:
+async def test_a_day_is_counted_by_banner_placement_and_campaign(pool: Pool, rollup: Rollup) -> None:
     await insert_events(
         pool,
         *[an_event(banner=1, placement=2, campaign=3)] * 3,
@@ -88,7 +86,7 @@ async def test_rolling_up_again_changes_nothing(pool: Pool, rollup: Rollup, cloc
     assert await pool.fetch("SELECT * FROM banner_stats ORDER BY id") == before
 
 
-async def test_what_is_no_longer_true_goes_and_what_was_charged_is_made_anew(
+async def test_a_rollup_replaces_outdated_rows_and_recomputes_spend(
     pool: Pool, rollup: Rollup, clock: ManualClock
 ) -> None:
     await insert_events(pool, an_event())
@@ -141,9 +139,7 @@ async def test_a_day_begins_and_ends_at_midnight_of_utc(
     assert [tuple(row) for row in rows] == [(day, 1)]
 
 
-async def test_an_event_that_comes_later_makes_the_day_stale_and_it_is_rolled_up_again(
-    pool: Pool, rollup: Rollup
-) -> None:
+async def test_a_late_event_makes_its_day_stale(pool: Pool, rollup: Rollup) -> None:
     await insert_events(pool, an_event())
     await rollup.roll_up(DAY)
     assert await is_fresh(pool)
@@ -169,9 +165,7 @@ async def test_a_click_that_becomes_valid_later_makes_the_day_stale(pool: Pool, 
     assert await statistics(pool) == [(1, 1, None, 0, 1, 0, 0)]
 
 
-async def test_an_event_folded_while_a_rollup_runs_is_not_in_it_and_makes_the_day_stale(
-    pool: Pool, clock: ManualClock
-) -> None:
+async def test_an_event_applied_during_a_rollup_makes_the_day_stale(pool: Pool, clock: ManualClock) -> None:
     """The snapshot is taken, the first batch is read; then an event is committed."""
     await insert_events(pool, an_event(), an_event(kind="clicks"))
     rollup = Rollup(pool, clock, batch_blocks=1)
@@ -186,9 +180,7 @@ async def test_an_event_folded_while_a_rollup_runs_is_not_in_it_and_makes_the_da
     assert await statistics(pool) == [(1, 1, None, 2, 1, 0, 0), (2, 1, None, 0, 1, 0, 0)]
 
 
-async def test_a_catalog_that_is_edited_meanwhile_does_not_stop_a_rollup(
-    pool: Pool, clock: ManualClock
-) -> None:
+async def test_an_edit_of_the_catalog_does_not_stop_a_rollup(pool: Pool, clock: ManualClock) -> None:
     await insert_events(pool, an_event(campaign=1))
 
     async with rollup_store.one_snapshot(pool, DAY) as connection:
@@ -200,7 +192,7 @@ async def test_a_catalog_that_is_edited_meanwhile_does_not_stop_a_rollup(
     assert await statistics(pool) == [(1, 1, 1, 1, 0, 0, 0)]
 
 
-async def test_two_rollups_of_a_day_take_turns_and_the_later_one_sees_what_the_first_could_not(
+async def test_two_rollups_of_a_day_run_one_after_the_other(
     pool: Pool, rollup: Rollup, clock: ManualClock
 ) -> None:
     await insert_events(pool, an_event())
@@ -217,8 +209,8 @@ async def test_two_rollups_of_a_day_take_turns_and_the_later_one_sees_what_the_f
     assert await is_fresh(pool)
 
 
-async def test_rollups_and_new_events_at_once_lose_nothing(pool: Pool, rollup: Rollup) -> None:
-    async def fold() -> None:
+async def test_concurrent_rollups_and_new_events_lose_nothing(pool: Pool, rollup: Rollup) -> None:
+    async def apply() -> None:
         for number in range(30):
             await insert_events(pool, an_event(banner=1 + number % 3), an_event(kind="clicks"))
 
@@ -228,7 +220,7 @@ async def test_rollups_and_new_events_at_once_lose_nothing(pool: Pool, rollup: R
                 await rollup.roll_up(DAY, only_if_stale=True)
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(fold())
+        group.create_task(apply())
         group.create_task(roll())
         group.create_task(roll())
     await rollup.roll_up(DAY, only_if_stale=True)
@@ -237,7 +229,7 @@ async def test_rollups_and_new_events_at_once_lose_nothing(pool: Pool, rollup: R
     assert await pool.fetchval("SELECT sum(impressions + clicks) FROM banner_stats") == 60
 
 
-async def test_a_rollup_that_is_cut_off_leaves_the_day_as_it_was(pool: Pool, rollup: Rollup) -> None:
+async def test_an_interrupted_rollup_leaves_the_day_unchanged(pool: Pool, rollup: Rollup) -> None:
     await insert_events(pool, an_event())
     await rollup.roll_up(DAY)
     await insert_events(pool, an_event())
@@ -256,21 +248,19 @@ async def test_a_rollup_that_is_cut_off_leaves_the_day_as_it_was(pool: Pool, rol
     assert await rollup.roll_up(DAY) is not None
 
 
-async def test_progress_grows_to_the_whole(pool: Pool, rollup: Rollup) -> None:
+async def test_progress_grows_to_one(pool: Pool, rollup: Rollup) -> None:
     await insert_events(pool, *many(600), *many(300, kind="clicks"))
-    told: list[float] = []
+    shares: list[float] = []
 
-    await rollup.roll_up(DAY, on_progress=told.append)
+    await rollup.roll_up(DAY, on_progress=shares.append)
 
-    assert len(told) > 3
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
     assert await pool.fetchval("SELECT sum(impressions + clicks) FROM banner_stats") == 900
 
 
-async def test_rows_that_were_dropped_are_not_rolled_up_and_their_statistics_stay(
-    pool: Pool, rollup: Rollup
-) -> None:
+async def test_a_dropped_day_is_not_rolled_up_and_keeps_its_statistics(pool: Pool, rollup: Rollup) -> None:
     await insert_events(pool, an_event(), an_event(at=NOON + ONE_DAY))
     await rollup.roll_up(DAY)
     await pool.execute("DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114")
@@ -295,8 +285,8 @@ async def test_a_day_that_is_being_dropped_is_refused_too(pool: Pool, rollup: Ro
         await rollup.roll_up(DAY)
 
 
-async def test_rows_that_are_not_those_that_were_counted_are_refused(pool: Pool, rollup: Rollup) -> None:
-    """As when the tables are swapped for rebuilt ones while their blocks are read."""
+async def test_a_rollup_is_refused_when_rows_and_counts_differ(pool: Pool, rollup: Rollup) -> None:
+    """As when a rebuild swaps the tables while their blocks are read."""
     await insert_events(pool, an_event(), an_event())
     await rollup.roll_up(DAY)
     await pool.execute("UPDATE events.event_days SET events = 3")
@@ -308,7 +298,7 @@ async def test_rows_that_are_not_those_that_were_counted_are_refused(pool: Pool,
     assert not await is_fresh(pool)
 
 
-async def test_a_day_without_events_is_rolled_up_to_nothing(pool: Pool, rollup: Rollup) -> None:
+async def test_a_day_without_events_is_rolled_up_to_no_rows(pool: Pool, rollup: Rollup) -> None:
     rolled = await rollup.roll_up(DAY)
 
     assert rolled is not None
@@ -316,7 +306,7 @@ async def test_a_day_without_events_is_rolled_up_to_nothing(pool: Pool, rollup: 
     assert await is_fresh(pool)
 
 
-async def test_the_figures_of_a_placement_that_is_gone_are_rolled_up_too(pool: Pool, rollup: Rollup) -> None:
+async def test_figures_of_a_deleted_placement_are_rolled_up(pool: Pool, rollup: Rollup) -> None:
     await insert_events(pool, an_event(placement=2))
     await pool.execute("DELETE FROM placements WHERE id = 2")
 
@@ -325,8 +315,8 @@ async def test_the_figures_of_a_placement_that_is_gone_are_rolled_up_too(pool: P
     assert await statistics(pool) == [(1, 2, None, 1, 0, 0, 0)]
 
 
-async def test_a_batch_is_read_by_its_blocks_alone(pool: Pool) -> None:
-    """Were each batch to read the whole day, a large one would take hours."""
+async def test_a_batch_reads_only_its_own_blocks(pool: Pool) -> None:
+    """If each batch read the whole day, a large one would take hours."""
     await insert_events(pool, *many(600), an_event(at=NOON + ONE_DAY))
     begins, ends = rollup_store.bounds_of(DAY)
 

@@ -1,4 +1,4 @@
-"""The rollup by the clock: once a night, again when late events come, and for nights that were missed."""
+"""The scheduled rollup: once a night, again after late events, and for missed nights."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -39,7 +39,7 @@ def noon(day: date) -> datetime:
 
 
 class Recorder:
-    """A queue that remembers what was put, each once, and is away if it is told so."""
+    """A queue that records what was put, each once, and may be away."""
 
     def __init__(self) -> None:
         self.put_ids: list[str] = []
@@ -93,7 +93,7 @@ async def rolled_days(pool: Pool) -> list[date]:
         (datetime(2026, 11, 15, 0, 0, tzinfo=UTC), "banner-rollup-2026-11-14"),
         (datetime(2026, 11, 14, 23, 59, tzinfo=UTC), "banner-rollup-2026-11-13"),
         (datetime(2027, 1, 1, 1, tzinfo=UTC), "banner-rollup-2026-12-31"),
-        # Nights on which clocks are moved in Berlin are nights like others.
+        # Nights on which clocks change in Berlin are not special.
         (datetime(2026, 3, 29, 1, tzinfo=UTC), "banner-rollup-2026-03-28"),
         (datetime(2026, 10, 25, 1, tzinfo=UTC), "banner-rollup-2026-10-24"),
     ],
@@ -102,13 +102,13 @@ def test_the_nightly_job_names_the_day_before(moment: datetime, job_id: str) -> 
     assert nightly_job_id(moment) == rollup_job(EVERY_NIGHT).job_id(moment) == job_id
 
 
-def test_a_job_says_its_day_by_its_id() -> None:
+def test_the_id_of_a_job_names_its_day() -> None:
     assert day_of("banner-rollup-2026-11-14") == (DAY, False)
     assert day_of(stale_job_id(DAY, 12_345)) == (DAY, True)
     assert stale_job_id(DAY, 12_345) == "banner-rollup-2026-11-14-12345"
 
 
-def test_the_night_is_a_setting() -> None:
+def test_the_time_of_the_nightly_job_is_a_setting() -> None:
     services = {"DATABASE_URL": "postgresql://db/adloom", "REDIS_URL": "redis://cache"}
 
     assert worker_settings(services).stats_rollup_cron.expression == "0 1 * * *"
@@ -116,7 +116,7 @@ def test_the_night_is_a_setting() -> None:
     assert other.stats_rollup_cron.expression == "30 4 * * *"
 
 
-async def test_the_nightly_job_rolls_up_its_day_and_then_looks_for_stale_ones(
+async def test_the_nightly_job_rolls_up_its_day_and_then_stale_ones(
     pool: Pool, clock: ManualClock, queue: Recorder, stale: StaleDays
 ) -> None:
     await insert_events(pool, an_event(), an_event(at=noon(DAY - ONE_DAY)))
@@ -129,7 +129,7 @@ async def test_the_nightly_job_rolls_up_its_day_and_then_looks_for_stale_ones(
     assert (rollup.days, stale.count) == (1, 1)
 
 
-async def test_a_day_is_not_looked_for_before_its_night(
+async def test_a_day_is_not_rolled_up_before_its_nightly_job(
     pool: Pool, clock: ManualClock, queue: Recorder
 ) -> None:
     await insert_events(pool, *(an_event(at=noon(DAY + number * ONE_DAY)) for number in (-1, 0, 1)))
@@ -142,7 +142,7 @@ async def test_a_day_is_not_looked_for_before_its_night(
     assert queue.put_ids == ["banner-rollup-2026-11-13-1", "banner-rollup-2026-11-14-1"]
 
 
-async def test_late_events_have_their_day_rolled_up_again_but_not_all_the_time(
+async def test_a_day_with_late_events_is_rolled_up_again_after_a_pause(
     pool: Pool, clock: ManualClock, queue: Recorder, stale: StaleDays
 ) -> None:
     rollup = Rollup(pool, clock)
@@ -177,14 +177,14 @@ async def test_days_whose_rows_were_dropped_are_never_rolled_up_again(
     await pool.execute("DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114")
 
     await stale.look()
-    # One that was put before ends well too: no attempt would bring the rows back.
+    # A job that was put before succeeds too: no attempt would bring the rows back.
     await Rollup(pool, clock).handle(a_job("banner-rollup-2026-11-14-1"))
 
     assert (queue.put_ids, stale.count) == ([], 0)
     assert await rolled_days(pool) == []
 
 
-async def test_the_look_goes_on_when_a_server_was_away(
+async def test_the_search_for_stale_days_continues_after_an_outage(
     pool: Pool, database_url: str, clock: ManualClock, queue: Recorder
 ) -> None:
     await insert_events(pool, an_event())
@@ -208,7 +208,7 @@ async def test_the_look_goes_on_when_a_server_was_away(
     await StaleDays(closed, queue, EVERY_NIGHT, clock).look()
 
 
-async def test_a_day_whose_job_has_died_is_tried_again_after_an_hour(
+async def test_a_day_with_a_dead_job_is_retried_after_an_hour(
     pool: Pool, clock: ManualClock, queue: Recorder, stale: StaleDays
 ) -> None:
     await insert_events(pool, an_event())
@@ -220,7 +220,7 @@ async def test_a_day_whose_job_has_died_is_tried_again_after_an_hour(
 
 @asynccontextmanager
 async def a_worker(pool: Pool, redis_url: str, clock: ManualClock) -> AsyncGenerator[JobQueue]:
-    """Everything that a worker has for the rollup, on a real queue."""
+    """All parts of a worker for the rollup, on a real queue."""
     async with open_queue("banners", redis_url) as queue:
         stale = StaleDays(pool, queue, EVERY_NIGHT, clock)
         rollup = Rollup(pool, clock, then=stale.look)
@@ -234,9 +234,7 @@ async def a_worker(pool: Pool, redis_url: str, clock: ManualClock) -> AsyncGener
                 stop.set()
 
 
-async def test_nights_that_were_missed_are_made_up_for(
-    pool: Pool, redis_url: str, clock: ManualClock
-) -> None:
+async def test_missed_nights_are_rolled_up_later(pool: Pool, redis_url: str, clock: ManualClock) -> None:
     await insert_events(pool, *(an_event(at=noon(DAY - number * ONE_DAY)) for number in range(4)))
 
     async with a_worker(pool, redis_url, clock):
@@ -245,7 +243,7 @@ async def test_nights_that_were_missed_are_made_up_for(
     assert await rolled_days(pool) == [DAY - number * ONE_DAY for number in (3, 2, 1, 0)]
 
 
-async def test_two_workers_roll_the_same_days_up_and_agree(
+async def test_two_workers_roll_up_the_same_days_consistently(
     pool: Pool, redis_url: str, clock: ManualClock
 ) -> None:
     await insert_events(pool, *(an_event(at=noon(DAY - number * ONE_DAY)) for number in range(6)))

@@ -1,4 +1,4 @@
-"""`spendPaisa` of the statistics: what was charged, by the moment of the charge, and nobody else's."""
+"""`spendPaisa` of the statistics: charges, by their time, per account."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.runtime.postgres import Pool
-from tests.stats.folding import Books, seen
+from tests.stats.event_writer import EventWriter, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
 
@@ -26,7 +26,7 @@ def a_charge(banner: Json, placement: Json, campaign: Json, amount: int, at: dat
         kind=MoneyKind.CHARGE,
         campaign_id=CampaignId(UUID(campaign["id"])),
         advertiser_id=None,
-        day=date(2026, 1, 1),  # The budget's, which is another matter.
+        day=date(2026, 1, 1),  # The budget's day, which does not matter here.
         window=1,
         amount=Micros(amount),
         at=at,
@@ -48,7 +48,7 @@ async def charge(pool: Pool, *rows: msgspec.Struct) -> None:
 async def spent(
     client: Client, groupings: str = "day", **params: str
 ) -> tuple[list[tuple[Any, Any]], int | None]:
-    """Give the first key and the spend of each row, and the total."""
+    """Return the first key and the spend of each row, and the total."""
     query = {"from": str(YESTERDAY), "to": str(TODAY), "groupBy": groupings, **params}
     answer = await client.get("/admin/stats/banners", params=query)
     assert answer.status_code == 200, answer.text
@@ -61,11 +61,13 @@ async def test_charges_are_added_up_by_every_key_that_they_have(
     is_rolled_up: bool,  # noqa: FBT001 - a column of the table
     admin: Client,
     pool: Pool,
-    books: Books,
+    writer: EventWriter,
 ) -> None:
     banner, placement = await admin.make_banner(), await admin.make_placement()
     one, other = await admin.make_campaign(), await admin.make_campaign()
-    await books.fold(seen(banner, placement, one), seen(banner, placement, one, at=NOON - timedelta(days=1)))
+    await writer.write(
+        seen(banner, placement, one), seen(banner, placement, one, at=NOON - timedelta(days=1))
+    )
     midnight = datetime(2026, 11, 15, tzinfo=UTC)
     await charge(
         pool,
@@ -74,10 +76,10 @@ async def test_charges_are_added_up_by_every_key_that_they_have(
         a_charge(banner, placement, other, 25_000),
     )
     if is_rolled_up:
-        await books.roll_up()
+        await writer.roll_up()
 
     assert await spent(admin) == ([("2026-11-14", 1), ("2026-11-15", 4)], 5)
-    # Half a paisa each is none by itself, and one together.
+    # Half a paisa each is zero alone, and one together.
     assert await spent(admin, "banner") == ([(banner["id"], 5)], 5)
     assert sorted((await spent(admin, "campaign"))[0]) == sorted([(one["id"], 3), (other["id"], 2)])
     assert await spent(admin, "placement", campaignId=other["id"]) == ([(placement["id"], 2)], 2)
@@ -86,14 +88,12 @@ async def test_charges_are_added_up_by_every_key_that_they_have(
     assert (await spent(admin, device="mobile", groupings="day"))[1] in {None, 0}
 
 
-async def test_an_account_sees_what_was_charged_for_its_own(
-    admin: Client, pool: Pool, control: ControlPlane
-) -> None:
-    payer, stranger = await admin.make_advertiser(), await admin.make_advertiser()
+async def test_an_account_sees_only_its_own_charges(admin: Client, pool: Pool, control: ControlPlane) -> None:
+    payer, other_advertiser = await admin.make_advertiser(), await admin.make_advertiser()
     banner, placement = await admin.make_banner(), await admin.make_placement()
     campaign = await admin.make_campaign(advertiserId=payer["id"])
     await charge(pool, a_charge(banner, placement, campaign, 70_000))
 
-    for account, paisa in ((payer, 7), (stranger, 0)):
+    for account, paisa in ((payer, 7), (other_advertiser, 0)):
         async with control.acting_as(Role.ADVERTISER, UUID(account["id"])) as client:
             assert (await spent(client))[1] == paisa

@@ -1,4 +1,4 @@
-"""A day's spend against its plan: the curve itself, and over HTTP for who may know it."""
+"""A day's spend against its plan: the curve itself, and over HTTP per account."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -23,7 +23,7 @@ SPEND = """
 """
 
 
-def test_hours_that_are_over_add_up_and_what_is_ahead_is_not_known() -> None:
+def test_past_hours_add_up_and_future_spend_is_unknown() -> None:
     by_hour = {DAY.starts_at: Micros(3), DAY.starts_at + 11 * HOUR: Micros(4)}
 
     points = {one.at.hour: one for one in curve(DAY, by_hour, Plan(), spent=Micros(9), now=NOON + HOUR / 2)}
@@ -33,7 +33,7 @@ def test_hours_that_are_over_add_up_and_what_is_ahead_is_not_known() -> None:
     assert (at[NOON], at[NOON + HOUR / 2], at[DAY.ends_at]) == (7, 9, None)
 
 
-def test_the_line_is_that_of_the_pacing() -> None:
+def test_the_planned_line_follows_the_pacing() -> None:
     smooth = curve(DAY, {}, Plan(smooth=Micros(2_400)), spent=Micros(0), now=NOON)
     fast = curve(DAY, {}, Plan(accelerated=Micros(2_400)), spent=Micros(0), now=NOON)
 
@@ -42,7 +42,7 @@ def test_the_line_is_that_of_the_pacing() -> None:
     assert {one.line for one in fast} == {2_400}
 
 
-def test_together_campaigns_may_not_spend_more_than_their_advertiser() -> None:
+def test_the_plan_of_all_campaigns_is_capped_by_the_advertisers_budget() -> None:
     plan = Plan(smooth=Micros(1_000), accelerated=Micros(1_000), most=Micros(1_500))
 
     assert plan.allowed_by(DAY.ends_at, DAY) == 1_500
@@ -53,7 +53,7 @@ def test_together_campaigns_may_not_spend_more_than_their_advertiser() -> None:
     st.integers(0, 24 * 60),
     st.integers(0, 10**9),
 )
-def test_a_curve_never_falls_and_ends_at_what_is_spent(
+def test_a_spend_curve_never_falls_and_ends_at_the_spend(
     hours: dict[int, int], minute: int, budget: int
 ) -> None:
     now = DAY.starts_at + timedelta(minutes=minute)
@@ -68,7 +68,7 @@ def test_a_curve_never_falls_and_ends_at_what_is_spent(
     assert [one.at for one in points] == sorted({one.at for one in points})
 
 
-async def test_the_day_of_a_campaign_is_drawn_with_its_line(admin: Client, pool: Pool) -> None:
+async def test_the_day_of_a_campaign_has_its_planned_line(admin: Client, pool: Pool) -> None:
     campaign = await admin.make_campaign(budgetDailyPaisa=2_400)
     await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
     eleven = datetime(2026, 11, 15, 11, tzinfo=UTC)
@@ -92,7 +92,9 @@ async def test_the_day_of_a_campaign_is_drawn_with_its_line(admin: Client, pool:
     assert points["2026-11-16T00:00:00Z"]["spentPaisa"] is None
 
 
-async def test_the_day_of_an_advertiser_adds_its_running_campaigns_up(admin: Client, pool: Pool) -> None:
+async def test_the_day_of_an_advertiser_is_the_sum_of_its_running_campaigns(
+    admin: Client, pool: Pool
+) -> None:
     advertiser = await admin.make_advertiser(dailyBudgetPaisa=3_000)
     campaign = await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=2_400)
     await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=9_000)
@@ -105,18 +107,20 @@ async def test_the_day_of_an_advertiser_adds_its_running_campaigns_up(admin: Cli
     assert (day["dailyBudgetPaisa"], day["points"][-1]["linePaisa"]) == (3_000, 2_400)
 
 
-async def test_an_advertiser_sees_its_own_days_only(admin: Client, control: ControlPlane) -> None:
+async def test_an_advertiser_sees_only_its_own_days(admin: Client, control: ControlPlane) -> None:
     advertiser = await admin.make_advertiser()
     own = await admin.make_campaign(advertiserId=advertiser["id"])
     foreign = await admin.make_campaign()
-    stranger = await admin.make_advertiser()
+    other_advertiser = await admin.make_advertiser()
 
     async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as client:
         await _day(client, f"/admin/campaigns/{own['id']}/budget/day")
         await _day(client, f"/admin/advertisers/{advertiser['id']}/spend/day")
         problem(await client.get(f"/admin/campaigns/{foreign['id']}/budget/day"), 404, "CAMPAIGN_NOT_FOUND")
         problem(
-            await client.get(f"/admin/advertisers/{stranger['id']}/spend/day"), 404, "ADVERTISER_NOT_FOUND"
+            await client.get(f"/admin/advertisers/{other_advertiser['id']}/spend/day"),
+            404,
+            "ADVERTISER_NOT_FOUND",
         )
 
 

@@ -1,4 +1,4 @@
-"""Budgets over HTTP: what was spent, held and is left, for who may know it."""
+"""Budgets over HTTP: spent, held and remaining amounts, per account."""
 
 from datetime import timedelta
 from typing import Any
@@ -47,7 +47,7 @@ def a_busy_state(*, charged: int, held: int, leased: int, **fields: Any) -> Camp
 
 
 async def keep(pool: Pool, campaign: Json, state: CampaignState, *, format_number: int = 1) -> None:
-    """Keep a state as its brain would."""
+    """Store a state as its budget actor would."""
     owner = campaign["advertiserId"]
     address = campaign_address(
         CampaignId(UUID(campaign["id"])), None if owner is None else AdvertiserId(UUID(owner))
@@ -69,7 +69,7 @@ async def spend(client: Client, advertiser: Json) -> Json:
     return answer.json()
 
 
-async def test_a_campaign_that_was_never_offered_has_its_budgets_and_has_spent_nothing(admin: Client) -> None:
+async def test_a_campaign_without_offers_has_spent_nothing(admin: Client) -> None:
     limited = await admin.make_campaign(budgetDailyPaisa=1_000, budgetTotalPaisa=5_000)
     unlimited = await admin.make_campaign(pacingStrategy="Accelerated")
 
@@ -91,7 +91,7 @@ async def test_a_campaign_that_was_never_offered_has_its_budgets_and_has_spent_n
     }
 
 
-async def test_a_campaigns_budget_is_what_its_brain_has_kept(admin: Client, pool: Pool) -> None:
+async def test_a_campaigns_budget_is_the_stored_state_of_its_actor(admin: Client, pool: Pool) -> None:
     campaign = await admin.make_campaign(budgetDailyPaisa=100, budgetTotalPaisa=5_000)
     await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
     await keep(pool, campaign, a_busy_state(charged=12, held=3, leased=4, pacing=PacingStrategy.SMOOTH))
@@ -105,19 +105,19 @@ async def test_a_campaigns_budget_is_what_its_brain_has_kept(admin: Client, pool
         "heldPaisa": 3,
         "leasedPaisa": 4,
         "remainingTodayPaisa": 85,
-        "pace": 0.2,  # Of the 60 that may be spent by noon.
+        "pace": 0.2,  # Of the 60 that pacing allows by noon.
         "projectedPaisa": 24,
     }
 
 
-async def test_a_budget_that_was_just_changed_is_told_at_once(admin: Client, pool: Pool) -> None:
+async def test_a_changed_budget_is_in_the_next_answer(admin: Client, pool: Pool) -> None:
     campaign = await admin.make_campaign(budgetDailyPaisa=100)
     await keep(pool, campaign, a_busy_state(charged=12, held=3, leased=0, daily_budget=Micros(1_000_000)))
 
     await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"budgetDailyPaisa": 40})
 
-    told = await budget(admin, campaign)
-    assert (told["dailyBudgetPaisa"], told["remainingTodayPaisa"]) == (40, 25)
+    answer = await budget(admin, campaign)
+    assert (answer["dailyBudgetPaisa"], answer["remainingTodayPaisa"]) == (40, 25)
 
 
 async def test_after_midnight_in_its_zone_a_campaign_has_a_new_day(
@@ -137,14 +137,12 @@ async def test_after_midnight_in_its_zone_a_campaign_has_a_new_day(
 
 
 async def _again(client: Client, control: ControlPlane) -> Client:
-    """Give the client a token of now: the old one has expired."""
+    """Give the client a new token: the old one has expired."""
     client.headers["Authorization"] = f"Bearer {control.token(Role.ADMIN)}"
     return client
 
 
-async def test_an_advertisers_spend_is_that_of_all_its_campaigns_and_of_nobody_elses(
-    admin: Client, pool: Pool
-) -> None:
+async def test_an_advertisers_spend_is_the_sum_of_its_own_campaigns(admin: Client, pool: Pool) -> None:
     payer = await admin.make_advertiser(dailyBudgetPaisa=500)
     other = await admin.make_advertiser()
     for owner, charged in ((payer, 12), (payer, 30), (other, 7)):
@@ -179,7 +177,7 @@ async def test_an_advertiser_that_was_never_charged_has_all_of_its_budget(admin:
     }
 
 
-async def test_a_budget_that_was_put_is_in_the_next_answer(admin: Client) -> None:
+async def test_an_advertisers_changed_budget_is_in_the_next_answer(admin: Client) -> None:
     payer = await admin.make_advertiser()
 
     await admin.put(f"/admin/advertisers/{payer['id']}/budget", json={"dailyBudgetPaisa": 700})
@@ -193,13 +191,13 @@ async def test_fractions_are_rounded_down(admin: Client, pool: Pool) -> None:
     bench.take(bench.offered(amount=Micros(15_000)))
     await keep(pool, campaign, bench.state)
 
-    told = await budget(admin, campaign)
+    answer = await budget(admin, campaign)
 
-    assert (told["spentTodayPaisa"], told["remainingTodayPaisa"]) == (1, 8)
+    assert (answer["spentTodayPaisa"], answer["remainingTodayPaisa"]) == (1, 8)
 
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.VIEWER])
-async def test_who_sees_all_reads_all(role: Role, control: ControlPlane, admin: Client) -> None:
+async def test_admins_and_viewers_read_all_budgets(role: Role, control: ControlPlane, admin: Client) -> None:
     payer = await admin.make_advertiser()
     campaign = await admin.make_campaign(advertiserId=payer["id"])
 
@@ -208,16 +206,18 @@ async def test_who_sees_all_reads_all(role: Role, control: ControlPlane, admin: 
         assert (await spend(client, payer))["spentPaisa"] == 0
 
 
-async def test_an_advertiser_reads_its_own_and_nobody_elses(control: ControlPlane, admin: Client) -> None:
-    payer, stranger = await admin.make_advertiser(), await admin.make_advertiser()
+async def test_an_advertiser_reads_only_its_own_budgets(control: ControlPlane, admin: Client) -> None:
+    payer, other_advertiser = await admin.make_advertiser(), await admin.make_advertiser()
     campaign = await admin.make_campaign(advertiserId=payer["id"])
-    houses_own = await admin.make_campaign()
+    without_advertiser = await admin.make_campaign()
 
     async with control.acting_as(Role.ADVERTISER, UUID(payer["id"])) as client:
         assert (await budget(client, campaign))["spentTotalPaisa"] == 0
         assert (await spend(client, payer))["spentPaisa"] == 0
-        problem(await client.get(f"/admin/campaigns/{houses_own['id']}/budget"), 404, "CAMPAIGN_NOT_FOUND")
-    async with control.acting_as(Role.ADVERTISER, UUID(stranger["id"])) as client:
+        problem(
+            await client.get(f"/admin/campaigns/{without_advertiser['id']}/budget"), 404, "CAMPAIGN_NOT_FOUND"
+        )
+    async with control.acting_as(Role.ADVERTISER, UUID(other_advertiser["id"])) as client:
         problem(await client.get(f"/admin/campaigns/{campaign['id']}/budget"), 404, "CAMPAIGN_NOT_FOUND")
         problem(await client.get(f"/admin/advertisers/{payer['id']}/spend"), 404, "ADVERTISER_NOT_FOUND")
 
@@ -231,12 +231,12 @@ async def test_a_publisher_reads_no_budgets(admin: Client, publisher: Client) ->
     problem(await publisher.get("/admin/spend/stream"), 403, "FORBIDDEN")
 
 
-async def test_what_there_is_not_is_not_found(admin: Client) -> None:
+async def test_an_unknown_campaign_or_advertiser_is_not_found(admin: Client) -> None:
     problem(await admin.get(f"/admin/campaigns/{uuid4()}/budget"), 404, "CAMPAIGN_NOT_FOUND")
     problem(await admin.get(f"/admin/advertisers/{uuid4()}/spend"), 404, "ADVERTISER_NOT_FOUND")
 
 
-async def test_a_state_of_another_version_is_not_taken_for_nothing(admin: Client, pool: Pool) -> None:
+async def test_a_state_of_another_version_is_not_read_as_empty(admin: Client, pool: Pool) -> None:
     payer = await admin.make_advertiser()
     campaign = await admin.make_campaign(advertiserId=payer["id"])
     await keep(pool, campaign, a_busy_state(charged=1, held=0, leased=0), format_number=9)

@@ -1,4 +1,4 @@
-"""Following what is spent: events for who may see them, over real sockets and a real Valkey."""
+"""Spend updates as server-sent events, per account, over real sockets and a real Valkey."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ from tests.support.builders import NOON
 from tests.support.control import SECRET, control_settings
 from tests.support.eventually import eventually
 
-PAYER, STRANGER = AdvertiserId(UUID(int=1)), AdvertiserId(UUID(int=2))
+PAYER, OTHER_ADVERTISER = AdvertiserId(UUID(int=1)), AdvertiserId(UUID(int=2))
 IN_TIME = 5.0
 
 
@@ -62,7 +62,7 @@ class Control:
     async def following(
         self, role: Role = Role.ADMIN, account_id: UUID | None = None
     ) -> AsyncGenerator["Follower"]:
-        """Follow what is spent, from when on nothing is left out."""
+        """Follow spend updates; from here on none is missed."""
         actor = Actor(subject="test", role=role, account_id=account_id)
         token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
         async with (
@@ -83,7 +83,7 @@ class Follower:
         self._lines = answer.aiter_lines()
 
     async def next(self) -> dict[str, Any]:
-        """Read the next event; comments and what tells when to come back are none."""
+        """Read the next event; skip comments and retry hints."""
         event: dict[str, Any] = {}
         async with asyncio.timeout(IN_TIME):
             async for line in self._lines:
@@ -127,7 +127,7 @@ async def control(database_url: str, redis_url: str) -> AsyncGenerator[Control]:
         yield control
 
 
-async def test_who_follows_hears_what_brains_say(control: Control, valkey: Valkey) -> None:
+async def test_a_follower_receives_spend_updates(control: Control, valkey: Valkey) -> None:
     async with control.following() as follower:
         await valkey.publish(SPEND_CHANNEL, encode_updates([an_update()]))
 
@@ -149,25 +149,25 @@ async def test_who_follows_hears_what_brains_say(control: Control, valkey: Valke
     }
 
 
-async def test_an_advertiser_follows_its_own_and_nobody_elses(control: Control, valkey: Valkey) -> None:
-    said = [an_update(1, STRANGER), an_update(2, None), an_update(3, PAYER)]
+async def test_an_advertiser_receives_only_its_own_updates(control: Control, valkey: Valkey) -> None:
+    sent = [an_update(1, OTHER_ADVERTISER), an_update(2, None), an_update(3, PAYER)]
 
     async with (
         control.following(Role.ADVERTISER, PAYER) as payer,
         control.following(Role.VIEWER) as viewer,
     ):
-        await valkey.publish(SPEND_CHANNEL, encode_updates(said))
+        await valkey.publish(SPEND_CHANNEL, encode_updates(sent))
 
         assert (await payer.next())["data"]["campaignId"] == str(UUID(int=3))
-        seen = [(await viewer.next())["data"]["campaignId"] for _ in said]
+        seen = [(await viewer.next())["data"]["campaignId"] for _ in sent]
         assert seen == [str(UUID(int=number)) for number in (1, 2, 3)]
-        await valkey.publish(SPEND_CHANNEL, encode_updates([an_update(1, STRANGER), an_update(4, PAYER)]))
+        await valkey.publish(
+            SPEND_CHANNEL, encode_updates([an_update(1, OTHER_ADVERTISER), an_update(4, PAYER)])
+        )
         assert (await payer.next())["data"]["campaignId"] == str(UUID(int=4))
 
 
-async def test_however_many_follow_there_is_one_subscription_and_none_when_nobody_does(
-    control: Control, valkey: Valkey
-) -> None:
+async def test_all_followers_share_one_subscription(control: Control, valkey: Valkey) -> None:
     async def subscribed() -> int:
         [(_, count)] = await valkey.pubsub_numsub(SPEND_CHANNEL)
         return count
@@ -187,18 +187,16 @@ async def test_however_many_follow_there_is_one_subscription_and_none_when_nobod
         assert (await follower.next())["event"] == "spend"
 
 
-async def test_what_is_no_update_of_spend_is_not_handed_on(control: Control, valkey: Valkey) -> None:
+async def test_other_messages_on_the_channel_are_ignored(control: Control, valkey: Valkey) -> None:
     async with control.following() as follower:
-        await valkey.publish(SPEND_CHANNEL, b"nobody has written this")
+        await valkey.publish(SPEND_CHANNEL, b"not an update")
         restored = CampaignRestored(campaign_id=CampaignId(UUID(int=9)), at=NOON)
         await valkey.publish(SPEND_CHANNEL, encode_updates([restored, an_update()]))
 
         assert (await follower.next())["data"]["campaignId"] == str(UUID(int=100))
 
 
-async def test_after_a_broken_connection_it_is_said_that_something_may_be_lost(
-    control: Control, valkey: Valkey
-) -> None:
+async def test_followers_are_notified_after_a_lost_connection(control: Control, valkey: Valkey) -> None:
     async with control.following() as follower:
         await valkey.client_kill_filter(_type="pubsub")
 
@@ -217,43 +215,45 @@ async def test_streams_end_when_the_process_stops(database_url: str, redis_url: 
 # ---------------------------------------------------------------- one listener
 
 
-async def test_of_several_updates_that_wait_the_last_is_said() -> None:
+async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
     listener = Listener(None)
-    said = listener.updates()
-    assert await anext(said) == BEGINNING
+    updates = listener.updates()
+    assert await anext(updates) == BEGINNING
     listener.begin()
     for update in (an_update(1, spent=1), an_update(2), an_update(1, spent=2)):
         listener.push(update.campaign_id, encode_update(update))
 
-    assert await anext(said) == LISTENING + encode_update(an_update(1, spent=2)) + encode_update(an_update(2))
+    assert await anext(updates) == LISTENING + encode_update(an_update(1, spent=2)) + encode_update(
+        an_update(2)
+    )
 
 
-async def test_who_hears_nothing_hears_a_heartbeat() -> None:
-    said = Listener(None, heartbeat_seconds=0.01).updates()
+async def test_a_quiet_listener_receives_heartbeats() -> None:
+    updates = Listener(None, heartbeat_seconds=0.01).updates()
 
-    assert [await anext(said) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
+    assert [await anext(updates) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
 
 
-async def test_nobody_listens_for_ever() -> None:
+async def test_a_listener_ends_after_its_time_limit() -> None:
     listener = Listener(None, heartbeat_seconds=0.01, seconds_max=0.05)
 
-    said = [part async for part in listener.updates()]
+    parts = [part async for part in listener.updates()]
 
-    assert said[0] == BEGINNING
-    assert set(said[1:]) <= {HEARTBEAT}
+    assert parts[0] == BEGINNING
+    assert set(parts[1:]) <= {HEARTBEAT}
 
 
-async def test_who_does_not_keep_up_is_cut_off_and_counted() -> None:
+async def test_a_slow_listener_is_disconnected_and_counted() -> None:
     feed, slow, quick = SpendFeed(), Listener(None, waiting_max=2), Listener(None, waiting_max=3)
-    said = slow.updates()
-    await anext(said)
+    updates = slow.updates()
+    await anext(updates)
 
     with feed.listen(slow), feed.listen(quick):
         feed.distribute(encode_updates([an_update(number) for number in range(3)]))
         feed.distribute(encode_updates([an_update(0)]))
 
         assert (slow.is_over, quick.is_over, feed.cut_off) == (True, False, 1)
-        assert [part async for part in said] == []
+        assert [part async for part in updates] == []
 
 
 async def test_too_many_listeners_are_refused() -> None:

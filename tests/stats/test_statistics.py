@@ -1,4 +1,4 @@
-"""`GET /admin/stats/banners`: what was counted, by key, and nobody else's."""
+"""`GET /admin/stats/banners`: counts by key, per account."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.stats.api import StatsAnswer
 from adloom.stats.model import Grouping
-from tests.stats.folding import Books, clicked, seen
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
@@ -30,8 +30,8 @@ def figures(**counts: float) -> Json:
     return {**NOTHING, **counts}
 
 
-def of_readers(counts: Json) -> Json:
-    """Money tells no reader: by country or device what was spent is not known."""
+def per_visitor(counts: Json) -> Json:
+    """Charges do not record the visitor: spend by country or device is unknown."""
     return {**counts, "spendPaisa": None}
 
 
@@ -50,26 +50,26 @@ async def make_three(client: Client) -> tuple[Json, Json, Json]:
     return await client.make_banner(), await client.make_placement(), await client.make_campaign()
 
 
-async def test_without_events_everything_is_nothing(admin: Client) -> None:
+async def test_all_figures_are_zero_without_events(admin: Client) -> None:
     assert await stats(admin) == {"items": [], "totals": NOTHING}
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True])
-async def test_statistics_carry_the_key_of_their_grouping_and_no_other(
+async def test_statistics_have_only_the_keys_of_their_grouping(
     is_rolled_up: bool,  # noqa: FBT001 - a column of the table
     admin: Client,
-    books: Books,
+    writer: EventWriter,
 ) -> None:
     banner, placement, campaign = await make_three(admin)
     at_night = NOON.replace(hour=23)
-    await books.fold(
+    await writer.write(
         *[seen(banner, placement, campaign, at=NOON, country="DE", device="mobile")] * 3,
         seen(banner, placement, campaign, at=at_night, is_valid=False),
         clicked(banner, placement, campaign, at=at_night, is_valid=False),
         seen(banner, placement, campaign, at=NOON - timedelta(days=1)),
     )
     if is_rolled_up:
-        await books.roll_up()
+        await writer.roll_up()
 
     noon = figures(impressions=3)
     night = figures(impressions=1, clicks=1, ctr=1.0, invalidImpressions=1, invalidClicks=1)
@@ -85,14 +85,14 @@ async def test_statistics_carry_the_key_of_their_grouping_and_no_other(
     async def items(groupings: str) -> list[Json]:
         answer = await stats(admin, groupBy=groupings)
         StatsAnswer.model_validate(answer, by_alias=True)
-        is_of_readers = "country" in groupings or "device" in groupings
-        assert answer["totals"] == (of_readers(both) if is_of_readers else both)
+        is_per_visitor = "country" in groupings or "device" in groupings
+        assert answer["totals"] == (per_visitor(both) if is_per_visitor else both)
         return answer["items"]
 
     assert await items("banner") == [{"bannerId": banner["id"], **both}]
     assert await items("placement") == [{"placementId": placement["id"], **both}]
     assert await items("campaign") == [{"campaignId": campaign["id"], **both}]
-    mobile, others = of_readers(noon), of_readers(unknown)
+    mobile, others = per_visitor(noon), per_visitor(unknown)
     assert await items("country") == [{"country": "DE", **mobile}, {"country": None, **others}]
     assert await items("device") == [{"device": "mobile", **mobile}, {"device": None, **others}]
     assert await items("hour") == [
@@ -106,13 +106,13 @@ async def test_statistics_carry_the_key_of_their_grouping_and_no_other(
     ]
     assert await items("country, day , device") == [
         {"country": "DE", "date": "2026-11-15", "device": "mobile", **mobile},
-        {"country": None, "date": "2026-11-14", "device": None, **of_readers(before)},
-        {"country": None, "date": "2026-11-15", "device": None, **of_readers(night)},
+        {"country": None, "date": "2026-11-14", "device": None, **per_visitor(before)},
+        {"country": None, "date": "2026-11-15", "device": None, **per_visitor(night)},
     ]
 
 
-async def test_groupings_may_be_given_one_by_one(admin: Client, books: Books) -> None:
-    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
+async def test_groupings_may_be_repeated_parameters(admin: Client, writer: EventWriter) -> None:
+    await writer.write(seen(await admin.make_banner(), await admin.make_placement()))
     query = {"from": "2026-11-14", "to": "2026-11-14", "groupBy": ["day", "hour,campaign"]}
 
     [item] = (await admin.get("/admin/stats/banners", params=query)).json()["items"]
@@ -120,9 +120,9 @@ async def test_groupings_may_be_given_one_by_one(admin: Client, books: Books) ->
     assert item.keys() - NOTHING.keys() == {"date", "hour", "campaignId"}
 
 
-async def test_events_without_a_campaign_are_a_group_of_their_own(admin: Client, books: Books) -> None:
+async def test_events_without_a_campaign_form_their_own_group(admin: Client, writer: EventWriter) -> None:
     banner, placement = await admin.make_banner(), await admin.make_placement()
-    await books.fold(seen(banner, placement))
+    await writer.write(seen(banner, placement))
 
     [item] = (await stats(admin, groupBy="campaign"))["items"]
 
@@ -130,22 +130,22 @@ async def test_events_without_a_campaign_are_a_group_of_their_own(admin: Client,
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True])
-async def test_statistics_can_be_narrowed(
+async def test_statistics_can_be_filtered(
     is_rolled_up: bool,  # noqa: FBT001 - a column of the table
     admin: Client,
-    books: Books,
+    writer: EventWriter,
 ) -> None:
     one, other = await admin.make_banner(), await admin.make_banner()
     here, there = await admin.make_placement(), await admin.make_placement()
     campaign = await admin.make_campaign()
-    await books.fold(
+    await writer.write(
         seen(one, here, campaign, country="DE", device="mobile"),
         seen(one, there, country="DE"),
         seen(other, here, country="FR", device="tablet"),
         seen(other, there),
     )
     if is_rolled_up:
-        await books.roll_up()
+        await writer.roll_up()
 
     assert await counted(admin) == 4
     assert await counted(admin, bannerId=one["id"]) == 2
@@ -161,51 +161,51 @@ async def test_statistics_can_be_narrowed(
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True])
-async def test_a_placement_that_is_gone_keeps_its_figures_and_its_publisher_still_sees_them(
+async def test_a_publisher_still_sees_the_figures_of_a_deleted_placement(
     is_rolled_up: bool,  # noqa: FBT001 - a column of the table
     admin: Client,
     publisher: Client,
-    books: Books,
+    writer: EventWriter,
 ) -> None:
     placement = await publisher.make_placement()
-    await books.fold(seen(await admin.make_banner(), placement))
+    await writer.write(seen(await admin.make_banner(), placement))
     assert (await publisher.delete(f"/admin/placements/{placement['id']}")).status_code == 204
     if is_rolled_up:
-        await books.roll_up()
+        await writer.roll_up()
 
     for client in (admin, publisher):
         [item] = (await stats(client, groupBy="placement", placementId=placement["id"]))["items"]
         assert (item["placementId"], item["impressions"]) == (placement["id"], 1)
 
 
-async def test_yesterday_is_exact_before_while_and_after_it_is_rolled_up(
-    admin: Client, books: Books, pool: Pool
+async def test_yesterday_is_exact_before_during_and_after_its_rollup(
+    admin: Client, writer: EventWriter, pool: Pool
 ) -> None:
     banner, placement, campaign = await make_three(admin)
     for total in range(1, 4):
-        await books.fold(seen(banner, placement, campaign))  # The day is stale from here on.
+        await writer.write(seen(banner, placement, campaign))  # From here on the day is stale.
         assert await counted(admin) == await counted(admin, groupBy="banner") == total
 
-        await books.roll_up()
+        await writer.roll_up()
         assert await counted(admin) == await counted(admin, groupBy="banner") == total
     await pool.execute("DELETE FROM events.event_counts")
     assert await counted(admin) == 3
     assert await counted(admin, groupBy="hour") == 0
 
 
-async def test_today_is_read_from_the_counts_even_if_somebody_has_rolled_it_up(
-    admin: Client, books: Books, pool: Pool
+async def test_today_is_read_from_the_counts_even_after_a_rollup(
+    admin: Client, writer: EventWriter, pool: Pool
 ) -> None:
-    await books.fold(seen(await admin.make_banner(), await admin.make_placement(), at=NOON))
-    await books.roll_up()
+    await writer.write(seen(await admin.make_banner(), await admin.make_placement(), at=NOON))
+    await writer.roll_up()
     await pool.execute("UPDATE events.event_counts SET impressions = 7")
 
     assert await counted(admin) == 7
 
 
-async def test_the_first_and_the_last_day_of_all_may_be_asked_for(admin: Client, books: Books) -> None:
-    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
-    await books.roll_up()
+async def test_the_first_and_last_possible_day_may_be_requested(admin: Client, writer: EventWriter) -> None:
+    await writer.write(seen(await admin.make_banner(), await admin.make_placement()))
+    await writer.roll_up()
 
     assert await counted(admin, **{"from": "0001-01-01", "to": "9999-12-31"}) == 1
 
@@ -219,13 +219,13 @@ async def test_the_first_and_the_last_day_of_all_may_be_asked_for(admin: Client,
         (datetime(2026, 11, 15, tzinfo=UTC), "2026-11-15"),
     ],
 )
-async def test_a_day_of_the_statistics_is_one_of_utc_from_either_source(
-    moment: datetime, day: str, admin: Client, books: Books, pool: Pool
+async def test_a_day_of_the_statistics_is_a_utc_day_in_both_sources(
+    moment: datetime, day: str, admin: Client, writer: EventWriter, pool: Pool
 ) -> None:
     database = await pool.fetchval("SELECT current_database()")
     await pool.execute(f"ALTER DATABASE {database} SET timezone = 'America/New_York'")
     await pool.expire_connections()
-    await books.fold(seen(await admin.make_banner(), await admin.make_placement(), at=moment))
+    await writer.write(seen(await admin.make_banner(), await admin.make_placement(), at=moment))
     wide = {"from": "2026-11-01", "to": "2026-11-30"}
 
     for _ in ("live", "rolled up"):
@@ -233,55 +233,55 @@ async def test_a_day_of_the_statistics_is_one_of_utc_from_either_source(
         assert await counted(admin, **{"from": day, "to": day}) == 1
         [item] = (await stats(admin, **wide, groupBy="hour"))["items"]
         assert item["hour"] == f"{moment:%Y-%m-%dT%H}:00:00Z"
-        await books.roll_up()
+        await writer.roll_up()
 
 
 @pytest.mark.parametrize("is_rolled_up", [False, True])
-async def test_an_account_sees_the_counts_of_its_own_things_only_by_any_grouping_and_as_csv(
+async def test_an_account_sees_only_its_own_counts_in_any_grouping_and_format(
     is_rolled_up: bool,  # noqa: FBT001 - a column of the table
     admin: Client,
     advertiser: Client,
     publisher: Client,
-    books: Books,
+    writer: EventWriter,
 ) -> None:
     banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
     placement = await publisher.make_placement()
-    house_banner, house_placement, house_campaign = await make_three(admin)
-    await books.fold(
+    foreign_banner, foreign_placement, foreign_campaign = await make_three(admin)
+    await writer.write(
         seen(banner, placement, campaign, country="DE"),
-        seen(banner, house_placement, country="FR"),
-        seen(house_banner, placement, house_campaign, country="IN"),
-        *[seen(house_banner, house_placement, country="US", device="desktop")] * 4711,
-        # Somebody else's campaign may use this banner: the counts are the campaign's.
-        *[seen(banner, house_placement, house_campaign, country="US")] * 4711,
+        seen(banner, foreign_placement, country="FR"),
+        seen(foreign_banner, placement, foreign_campaign, country="IN"),
+        *[seen(foreign_banner, foreign_placement, country="US", device="desktop")] * 4711,
+        # Another account's campaign may use this banner: the counts belong to the campaign.
+        *[seen(banner, foreign_placement, foreign_campaign, country="US")] * 4711,
     )
     if is_rolled_up:
-        await books.roll_up()
+        await writer.roll_up()
 
     assert await counted(admin) == 9425
     for grouping in [*Grouping, ",".join(Grouping)]:
         assert await counted(advertiser, groupBy=grouping) == 2
         assert await counted(publisher, groupBy=grouping) == 2
-        for client, hidden in ((advertiser, [house_campaign]), (publisher, [house_placement])):
+        for client, hidden in ((advertiser, [foreign_campaign]), (publisher, [foreign_placement])):
             query = {"from": "2026-11-14", "to": "2026-11-14", "groupBy": grouping}
             for written in ("json", "csv"):
-                told = (await client.get("/admin/stats/banners", params={**query, "format": written})).text
-                assert not any(word in told for word in ("4711", "9422", "US", "desktop"))
-                assert not any(thing["id"] in told for thing in hidden)
-    assert await counted(advertiser, campaignId=house_campaign["id"]) == 0
-    assert await counted(advertiser, bannerId=house_banner["id"]) == 0
-    assert await counted(publisher, placementId=house_placement["id"]) == 0
+                text = (await client.get("/admin/stats/banners", params={**query, "format": written})).text
+                assert not any(word in text for word in ("4711", "9422", "US", "desktop"))
+                assert not any(thing["id"] in text for thing in hidden)
+    assert await counted(advertiser, campaignId=foreign_campaign["id"]) == 0
+    assert await counted(advertiser, bannerId=foreign_banner["id"]) == 0
+    assert await counted(publisher, placementId=foreign_placement["id"]) == 0
     assert await counted(publisher, country="US") == 0
 
 
 async def test_a_viewer_sees_all_and_another_account_nothing(
-    control: ControlPlane, admin: Client, books: Books
+    control: ControlPlane, admin: Client, writer: EventWriter
 ) -> None:
-    await books.fold(seen(await admin.make_banner(), await admin.make_placement()))
+    await writer.write(seen(await admin.make_banner(), await admin.make_placement()))
 
-    async with control.acting_as(Role.VIEWER) as viewer, control.acting_as(Role.ADVERTISER) as stranger:
+    async with control.acting_as(Role.VIEWER) as viewer, control.acting_as(Role.ADVERTISER) as other_account:
         assert (await stats(viewer))["totals"]["impressions"] == 1
-        assert (await stats(stranger))["items"] == []
+        assert (await stats(other_account))["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ async def test_what_cannot_be_asked_is_refused_by_field(
     assert error_fields(body) == fields
 
 
-async def test_a_range_that_is_too_long_by_hour_is_told_how_to_be_shorter(admin: Client) -> None:
+async def test_the_error_for_a_too_long_hourly_range_says_how_to_shorten_it(admin: Client) -> None:
     query = {"from": "2025-01-01", "to": "2026-11-15", "groupBy": "hour"}
 
     body = problem(await admin.get("/admin/stats/banners", params=query), 400, "VALIDATION_FAILED")
@@ -329,7 +329,7 @@ async def test_a_range_that_is_too_long_by_hour_is_told_how_to_be_shorter(admin:
     )
 
 
-async def test_an_answer_that_would_be_too_long_is_refused(admin: Client, pool: Pool) -> None:
+async def test_a_query_with_too_many_rows_is_refused(admin: Client, pool: Pool) -> None:
     await pool.execute(
         "INSERT INTO banners (public_id, title, primary_image_url)"
         " SELECT gen_random_uuid(), 'B', 'https://x/' FROM generate_series(1, 1001)"
@@ -356,5 +356,5 @@ async def test_an_answer_that_would_be_too_long_is_refused(admin: Client, pool: 
 
 
 async def test_statistics_need_a_token(control: ControlPlane) -> None:
-    async with control.client() as nobody:
-        problem(await nobody.get("/admin/stats/banners"), 401, "UNAUTHENTICATED")
+    async with control.client() as anonymous:
+        problem(await anonymous.get("/admin/stats/banners"), 401, "UNAUTHENTICATED")

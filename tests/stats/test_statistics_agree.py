@@ -1,4 +1,4 @@
-"""Whatever has happened: both sources say the same, and every grouping adds up to the same."""
+"""For any events both sources agree, and every grouping has the same total."""
 
 import itertools
 from collections import Counter
@@ -37,7 +37,7 @@ WHOLE = SourceSpan(FIRST, LAST)
 
 
 class Spend(NamedTuple):
-    """What was charged in an hour."""
+    """The charges of an hour."""
 
     banner: int
     placement: int
@@ -73,7 +73,7 @@ spends = st.builds(
     micros=st.integers(1, 20_000),
 )
 groupings = st.lists(st.sampled_from(Grouping), min_size=1, max_size=4, unique=True).map(tuple)
-# Each example empties the tables itself. Making a failure smaller would take minutes of database time.
+# Each example empties the tables itself. Shrinking a failure would take minutes of database time.
 against_the_database = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
@@ -92,15 +92,15 @@ async def ask(pool: Pool, chosen: tuple[Grouping, ...], **fields: Any) -> list[S
 
 @against_the_database
 @given(
-    happened=st.lists(events, max_size=30),
+    inserted=st.lists(events, max_size=30),
     late=st.lists(events, max_size=5),
     spent=st.lists(spends, max_size=10),
     chosen=groupings,
     rolled=st.sets(st.integers(0, 3)),
 )
-async def test_every_grouping_adds_up_from_either_source(  # noqa: PLR0913, PLR0917 - all that happens
+async def test_every_grouping_has_the_same_total_in_both_sources(  # noqa: PLR0913, PLR0917 - all that happens
     pool: Pool,
-    happened: list[EventRow],
+    inserted: list[EventRow],
     late: list[EventRow],
     spent: list[Spend],
     chosen: tuple[Grouping, ...],
@@ -110,7 +110,7 @@ async def test_every_grouping_adds_up_from_either_source(  # noqa: PLR0913, PLR0
     if not await pool.fetchval("SELECT EXISTS (SELECT FROM banners)"):
         await insert_catalog(pool, 3)
     names = await public_ids(pool)
-    await insert_events(pool, *happened) if happened else None
+    await insert_events(pool, *inserted) if inserted else None
     await insert_spends(pool, spent)
 
     live = await ask(pool, chosen)
@@ -121,24 +121,24 @@ async def test_every_grouping_adds_up_from_either_source(  # noqa: PLR0913, PLR0
     stale = await ask(pool, chosen)
 
     assert live == mixed
-    assert as_mapping(live) == expected(happened, chosen, names, spent)
-    assert as_mapping(stale) == expected([*happened, *late], chosen, names, spent)
-    assert total(await ask(pool, (Grouping.DAY,))) == counts_of([*happened, *late], spent)
-    assert without_spend(total(stale)) == without_spend(counts_of([*happened, *late]))
+    assert as_mapping(live) == expected(inserted, chosen, names, spent)
+    assert as_mapping(stale) == expected([*inserted, *late], chosen, names, spent)
+    assert total(await ask(pool, (Grouping.DAY,))) == counts_of([*inserted, *late], spent)
+    assert without_spend(total(stale)) == without_spend(counts_of([*inserted, *late]))
 
 
 @against_the_database
 @given(
-    happened=st.lists(events, min_size=1, max_size=30),
+    inserted=st.lists(events, min_size=1, max_size=30),
     chosen=groupings,
     banner=st.one_of(st.none(), st.integers(1, 3)),
     placement=st.one_of(st.none(), st.integers(1, 3)),
     campaign=st.one_of(st.none(), st.integers(1, 3)),
     span=st.tuples(st.integers(0, 3), st.integers(0, 3)).map(sorted),
 )
-async def test_a_filter_gives_the_same_from_either_source(  # noqa: PLR0913, PLR0917 - one for each filter
+async def test_a_filter_returns_the_same_from_both_sources(  # noqa: PLR0913, PLR0917 - one for each filter
     pool: Pool,
-    happened: list[EventRow],
+    inserted: list[EventRow],
     chosen: tuple[Grouping, ...],
     banner: int | None,
     placement: int | None,
@@ -149,7 +149,7 @@ async def test_a_filter_gives_the_same_from_either_source(  # noqa: PLR0913, PLR
     if not await pool.fetchval("SELECT EXISTS (SELECT FROM banners)"):
         await insert_catalog(pool, 3)
     names = await public_ids(pool)
-    await insert_events(pool, *happened)
+    await insert_events(pool, *inserted)
     first, last = (FIRST + number * ONE_DAY for number in span)
     fields = {
         "banner_id": banner and names["banner", banner],
@@ -166,7 +166,7 @@ async def test_a_filter_gives_the_same_from_either_source(  # noqa: PLR0913, PLR
     assert await ask(pool, chosen, **fields) == live
     wanted = [
         event
-        for event in happened
+        for event in inserted
         if banner in {None, event.banner}
         and placement in {None, event.placement}
         and campaign in {None, event.campaign}
@@ -175,7 +175,7 @@ async def test_a_filter_gives_the_same_from_either_source(  # noqa: PLR0913, PLR
     assert as_mapping(live) == expected(wanted, chosen, names)
 
 
-async def test_days_that_are_rolled_up_are_not_read_from_the_counts(pool: Pool) -> None:
+async def test_rolled_up_days_are_not_read_from_the_counts(pool: Pool) -> None:
     await insert_catalog(pool, 1)
     at = MIDNIGHT + timedelta(hours=5)
     await insert_events(pool, EventRow("impressions", 1, 1, None, "DE", "mobile", at, is_valid=True))
@@ -200,7 +200,7 @@ def test_every_day_of_a_range_is_read_from_one_source(rolled: set[int], first: i
         assert all(one.last + ONE_DAY < other.first for one, other in itertools.pairwise(spans))
 
 
-def test_a_range_of_which_nothing_is_rolled_up_is_one_span() -> None:
+def test_a_range_without_rolled_up_days_is_one_span() -> None:
     assert sources(WHOLE, []) == Sources(live=(WHOLE,))
     assert sources(WHOLE, days_of(WHOLE)) == Sources(rolled_up=(WHOLE,))
 
@@ -245,24 +245,24 @@ def key_of(
 
 
 def expected(
-    happened: list[EventRow],
+    inserted: list[EventRow],
     chosen: tuple[Grouping, ...],
     names: dict[tuple[str, int | None], UUID | None],
     spent: Sequence[Spend] = (),
 ) -> dict[tuple[Key, ...], Counts]:
-    """Count by hand; where readers are told apart nobody knows what they cost."""
-    is_of_readers = not OF_READERS.isdisjoint(chosen)
+    """Count by hand; spend per country or device is unknown."""
+    is_per_visitor = not OF_READERS.isdisjoint(chosen)
     by_key: dict[tuple[Key, ...], tuple[list[EventRow], list[Spend]]] = {}
-    for event in happened:
+    for event in inserted:
         by_key.setdefault(key_of(event, chosen, names), ([], []))[0].append(event)
-    for spend in () if is_of_readers else spent:
+    for spend in () if is_per_visitor else spent:
         by_key.setdefault(key_of(spend, chosen, names), ([], []))[1].append(spend)
     counted = {key: counts_of(*of_key) for key, of_key in by_key.items()}
-    return {key: without_spend(counts) if is_of_readers else counts for key, counts in counted.items()}
+    return {key: without_spend(counts) if is_per_visitor else counts for key, counts in counted.items()}
 
 
-def counts_of(happened: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
-    counted = Counter((event.kind, event.is_valid) for event in happened)
+def counts_of(inserted: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
+    counted = Counter((event.kind, event.is_valid) for event in inserted)
     return Counts(
         impressions=counted["impressions", True] + counted["impressions", False],
         clicks=counted["clicks", True] + counted["clicks", False],

@@ -6,7 +6,7 @@ import io
 import httpx
 import pytest
 
-from tests.stats.folding import Books, clicked, seen
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
 
@@ -19,9 +19,9 @@ async def sheet(client: Client, **params: str) -> httpx.Response:
     return answer
 
 
-async def some_events(admin: Client, books: Books) -> tuple[Json, Json]:
+async def some_events(admin: Client, writer: EventWriter) -> tuple[Json, Json]:
     banner, placement = await admin.make_banner(), await admin.make_placement()
-    await books.fold(
+    await writer.write(
         *[seen(banner, placement, country="DE", device="mobile")] * 4,
         clicked(banner, placement, country="DE", device="mobile", is_valid=False),
         seen(banner, placement),
@@ -29,8 +29,8 @@ async def some_events(admin: Client, books: Books) -> tuple[Json, Json]:
     return banner, placement
 
 
-async def test_a_sheet_has_the_names_and_figures_of_the_json(admin: Client, books: Books) -> None:
-    banner, placement = await some_events(admin, books)
+async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(admin: Client, writer: EventWriter) -> None:
+    banner, placement = await some_events(admin, writer)
 
     answer = await sheet(admin, groupBy="day,hour,banner,placement,campaign,country,device")
 
@@ -50,8 +50,8 @@ async def test_a_sheet_has_the_names_and_figures_of_the_json(admin: Client, book
 @pytest.mark.parametrize(
     "groupings", ["day", "hour", "banner", "placement", "campaign", "country", "device", "device,country,day"]
 )
-async def test_a_sheet_says_what_the_json_says(admin: Client, books: Books, groupings: str) -> None:
-    await some_events(admin, books)
+async def test_a_csv_sheet_equals_the_json(admin: Client, writer: EventWriter, groupings: str) -> None:
+    await some_events(admin, writer)
     answer = await admin.get("/admin/stats/banners", params={**QUERY, "groupBy": groupings})
 
     rows = list(csv.DictReader(io.StringIO((await sheet(admin, groupBy=groupings)).text, newline="")))
@@ -62,7 +62,7 @@ async def test_a_sheet_says_what_the_json_says(admin: Client, books: Books, grou
     ]
 
 
-async def test_a_sheet_without_events_has_its_head(admin: Client) -> None:
+async def test_a_csv_sheet_without_events_has_its_header(admin: Client) -> None:
     assert (await sheet(admin)).text.splitlines() == [
         "date,impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks"
     ]
@@ -80,7 +80,7 @@ async def test_a_sheet_without_events_has_its_head(admin: Client) -> None:
         ("application/json", "csv", "text/csv"),
     ],
 )
-async def test_a_client_may_ask_for_a_sheet_by_its_header_and_the_query_wins(
+async def test_the_accept_header_may_request_csv_and_the_query_wins(
     admin: Client, accept: str, written: str | None, kind: str
 ) -> None:
     query = {**QUERY, **({"format": written} if written else {})}
@@ -90,10 +90,10 @@ async def test_a_client_may_ask_for_a_sheet_by_its_header_and_the_query_wins(
     assert answer.headers["content-type"].startswith(kind)
 
 
-async def test_an_error_is_a_problem_for_those_too_who_want_a_sheet(
+async def test_an_error_is_problem_details_even_when_csv_was_requested(
     admin: Client, control: ControlPlane
 ) -> None:
     wrong = await admin.get("/admin/stats/banners", params={**QUERY, "groupBy": "x", "format": "csv"})
     problem(wrong, 400, "VALIDATION_FAILED")
-    async with control.client(Accept="text/csv") as nobody:
-        problem(await nobody.get("/admin/stats/banners", params=QUERY), 401, "UNAUTHENTICATED")
+    async with control.client(Accept="text/csv") as anonymous:
+        problem(await anonymous.get("/admin/stats/banners", params=QUERY), 401, "UNAUTHENTICATED")

@@ -10,7 +10,7 @@ from tests.support.builders import NOON
 KEPT_DAYS = 7
 
 
-async def fold_auctions(pool: Pool, *auctions: Auctioned) -> BatchResult:
+async def apply_auctions(pool: Pool, *auctions: Auctioned) -> BatchResult:
     """Fold auctions as the next batch of the ledger."""
     tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=KEPT_DAYS)
     after = await tables.read_cursor()

@@ -14,7 +14,7 @@ from adloom.schedule.pacing import PacingStrategy
 Json = dict[str, Any]
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
-NOBODY = UUID("01890000-0000-7000-8000-000000000000")
+UNKNOWN_ID = UUID("01890000-0000-7000-8000-000000000000")
 
 _numbers = itertools.count(1)
 
@@ -27,7 +27,7 @@ def a_campaign(
     deleted_at: datetime | None = None,
 ) -> Campaign:
     return Campaign(
-        id=CampaignId(NOBODY),
+        id=CampaignId(UNKNOWN_ID),
         advertiser_id=None,
         name="Summer",
         description=None,

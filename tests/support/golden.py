@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from adloom.core.actor import Role
-from tests.support.builders import NOBODY
+from tests.support.builders import UNKNOWN_ID
 from tests.support.control import ControlPlane
 
 REFERENCE = re.compile(r"\$(\w+)")
@@ -54,7 +54,7 @@ def read_case(path: Path) -> Case:
 
 
 async def run_case(case: Case, control: ControlPlane) -> None:
-    kept = {"nobody": str(NOBODY)}
+    kept = {"nobody": str(UNKNOWN_ID)}
     for step in case.setup:
         answer = await ask(step, kept, control)
         assert answer.is_success, f"{step.do}: {answer.text}"
@@ -90,7 +90,7 @@ def authorization(actor: str, control: ControlPlane) -> dict[str, str]:
 
 
 def account_named(name: str) -> UUID:
-    return uuid5(NOBODY, name)
+    return uuid5(UNKNOWN_ID, name)
 
 
 def filled(value: Any, kept: dict[str, str]) -> Any:

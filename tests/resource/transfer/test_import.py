@@ -9,7 +9,7 @@ from adloom.core.ids import SystemIds
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from tests.support.builders import NOBODY
+from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.documents import BANNER, PLACEMENT, Importer, a_document
 
@@ -179,13 +179,13 @@ async def test_what_hangs_on_a_wrong_item_is_not_blamed_for_it(importer: Importe
     ("lists", "field"),
     [
         ({"banners": [{"key": "b", **BANNER}, {"key": "b", **BANNER}]}, "banners[1].key"),
-        ({"banners": [{"id": str(NOBODY), **BANNER}] * 2, "assignments": []}, "banners[1]"),
+        ({"banners": [{"id": str(UNKNOWN_ID), **BANNER}] * 2, "assignments": []}, "banners[1]"),
         ({"links": [{"campaignId": "c", "placementId": "p"}] * 2}, "links[1]"),
         ({"links": []}, "assignments[0].placementId"),
         ({"banners": [{"key": "b", **BANNER, "id": "x"}]}, "banners[0].id"),
         ({"banners": [{"key": 7, **BANNER}], "assignments": []}, "banners[0].key"),
         (
-            {"campaigns": [{"key": "c", "name": "A", "advertiserId": str(NOBODY)}]},
+            {"campaigns": [{"key": "c", "name": "A", "advertiserId": str(UNKNOWN_ID)}]},
             "campaigns[0].advertiserId",
         ),
         ({"placements": [{"key": "p", **PLACEMENT, "siteId": "\0"}]}, "placements[0].siteId"),
@@ -247,7 +247,7 @@ async def test_an_owner_cannot_be_changed(importer: Importer) -> None:
     advertiser = await importer.client.made("/admin/advertisers", {"name": "Tea"})
     banner = await importer.client.make_banner(advertiserId=advertiser["id"])
 
-    for owner in (None, str(NOBODY)):
+    for owner in (None, str(UNKNOWN_ID)):
         problems = await importer.problems({"banners": [{"id": banner["id"], "advertiserId": owner}]})
         assert set(problems) == {"banners[0].advertiserId"}
 
@@ -299,7 +299,7 @@ async def test_frequency_caps_are_made_and_changed_one_for_each_window(importer:
                 {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Week"},
                 {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Month"},
                 {"adId": day["adId"], "maxImpressionsPerUser": 1, "window": "Month"},
-                {"id": week["id"], "adId": str(NOBODY)},
+                {"id": week["id"], "adId": str(UNKNOWN_ID)},
                 {"id": week["id"], "window": "Hour"},
             ]
         }
@@ -343,7 +343,10 @@ async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, imp
         {
             "placements": [PLACEMENT],
             "brands": [{"id": 1, "label": "B"}],
-            "banners": [{"id": str(SystemIds().new()), **BANNER}, {**BANNER, "advertiserId": str(NOBODY)}],
+            "banners": [
+                {"id": str(SystemIds().new()), **BANNER},
+                {**BANNER, "advertiserId": str(UNKNOWN_ID)},
+            ],
             "campaigns": [{"key": "c", "name": "A"}, {"id": house["id"], "name": "Stolen"}],
             "links": [
                 {"campaignId": other["id"], "placementId": "hero"},

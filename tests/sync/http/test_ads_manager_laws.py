@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adloom.app.control import openapi_document
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
-from tests.support.builders import NOBODY
+from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane
 from tests.sync.http.seller import API, DAY, Seller
 
@@ -50,7 +50,7 @@ scalars = st.one_of(
     st.integers(),
     st.floats(),
     texts,
-    st.sampled_from([2**31, 10**400, 1e-9, DAY, "2026-12-01T00:00:00Z", str(NOBODY), "1", "USD", "EUR"]),
+    st.sampled_from([2**31, 10**400, 1e-9, DAY, "2026-12-01T00:00:00Z", str(UNKNOWN_ID), "1", "USD", "EUR"]),
 )
 values = st.one_of(scalars, st.lists(scalars, max_size=2), st.dictionaries(texts, scalars, max_size=2))
 QUERY_NAMES = (
@@ -179,7 +179,7 @@ async def test_no_sync_breaks_anything(body: dict[str, Any], seller: Seller) -> 
     query=st.dictionaries(
         st.sampled_from(QUERY_NAMES),
         st.one_of(
-            st.text(max_size=20), st.integers().map(str), st.sampled_from([DAY, str(NOBODY), "-spend"])
+            st.text(max_size=20), st.integers().map(str), st.sampled_from([DAY, str(UNKNOWN_ID), "-spend"])
         ),
         max_size=3,
     ),

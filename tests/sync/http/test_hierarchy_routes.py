@@ -9,7 +9,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.postgres import Pool
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import (
     Client,
     ControlPlane,
@@ -129,7 +129,7 @@ async def test_nothing_hangs_on_what_is_not_there_or_not_yours(
     for one in NOUNS[: NOUNS.index(noun)]:
         others.made[one] = await others.make(one)
 
-    for strange in (str(NOBODY), others.id_of(parent)):
+    for strange in (str(UNKNOWN_ID), others.id_of(parent)):
         body = {"name": "x", **seller.parents(noun), field: strange}
         problem(await seller.client.post(f"{API}/{noun}", json=body), 404, CODES[parent])
         problem(await seller.client.patch(seller.path(noun), json={field: strange}), 404, CODES[parent])
@@ -226,7 +226,7 @@ async def test_lists_are_narrowed_and_sorted(seller: Seller) -> None:
     assert await names(status="PAUSED") == ["Zebra"]
     assert await names(search="zEb") == ["Zebra"]
     assert await names(adAccountId=seller.id_of("accounts"), pageSize="1", sort="budget") == ["Zebra"]
-    assert await names(sellpageId=str(NOBODY)) == []
+    assert await names(sellpageId=str(UNKNOWN_ID)) == []
     adset = await seller.make("adsets", campaignId=other["id"])
     listed = await seller.client.get(f"{API}/adsets", params={"campaignId": other["id"]})
     assert [one["id"] for one in listed.json()["items"]] == [adset["id"]]
@@ -340,14 +340,14 @@ async def test_an_admin_names_the_seller(noun: str, seller: Seller, admin: Clien
     assert (await admin.patch(path, json={"name": "Renamed", **named})).json()["name"] == "Renamed"
     assert (await admin.patch(path, json={"name": "Again"}, params=named)).json()["name"] == "Again"
     assert (await admin.delete(f"{API}/{noun}/{made['id']}", params=named)).status_code == 204
-    other = {"sellerId": str(NOBODY)}
+    other = {"sellerId": str(UNKNOWN_ID)}
     problem(await admin.get(path, params=other), 404, CODES[noun])
     both = await admin.patch(path, json={"name": "x", **other}, params=named)
     assert error_fields(problem(both, 400, "VALIDATION_FAILED")) == {"sellerId"}
 
 
 async def test_an_admin_makes_nothing_for_a_seller_who_is_not_there(admin: Client) -> None:
-    made = await admin.post(f"{API}/sellpages", json={"name": "x", "sellerId": str(NOBODY)})
+    made = await admin.post(f"{API}/sellpages", json={"name": "x", "sellerId": str(UNKNOWN_ID)})
 
     assert error_fields(problem(made, 400, "VALIDATION_FAILED")) == {"sellerId"}
 

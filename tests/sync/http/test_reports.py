@@ -17,7 +17,7 @@ from adloom.runtime.postgres import Pool
 from adloom.sync.figures import ZERO, Figures, compute_ratios
 from adloom.sync.pipeline import store
 from adloom.sync.reports.model import MONEY, Order, ReportRow, build_entity_report
-from tests.support.builders import NOBODY, Json
+from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.sync.http.seller import API, DAY, Seller, a_seller
 
@@ -126,7 +126,7 @@ async def test_the_summary_adds_up_the_rows(seller: Seller, daily_stats: DailySt
 
 
 async def test_a_seller_without_anything_has_an_empty_report(stranger: Client) -> None:
-    empty = Seller(stranger, NOBODY)
+    empty = Seller(stranger, UNKNOWN_ID)
 
     for what in (*LEVELS, "sellpages"):
         body = await empty.report(what)
@@ -280,7 +280,7 @@ amounts = st.decimals(min_value=0, max_value=10**9, places=2)
 counts = st.integers(min_value=0, max_value=10**12)
 rows = st.builds(
     ReportRow,
-    entity=st.just({"id": NOBODY}),
+    entity=st.just({"id": UNKNOWN_ID}),
     currency=st.sampled_from(["USD", "EUR", "JPY"]),
     figures=st.builds(
         Figures,
@@ -370,7 +370,9 @@ async def test_a_page_has_a_row_for_who_brings_its_readers(seller: Seller, daily
 # --- sheets
 
 
-async def test_a_sheet_has_the_names_and_figures_of_the_json(seller: Seller, daily_stats: DailyStats) -> None:
+async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(
+    seller: Seller, daily_stats: DailyStats
+) -> None:
     await seller.client.patch(seller.path("campaigns"), json={"name": '=HYPERLINK("x"), "y"'})
     await daily_stats.write("campaigns", seller.made["campaigns"], 1234567.89, 3, 1)
     [row] = (await seller.report("campaigns"))["rows"]
@@ -437,7 +439,7 @@ async def test_nobody_sees_the_figures_of_another(
     what: str, seller: Seller, daily_stats: DailyStats, stranger: Client, admin: Client
 ) -> None:
     await daily_stats.write(what, seller.made[what], 4711)
-    other, params = Seller(stranger, NOBODY), {"dateFrom": DAY, "dateTo": DAY}
+    other, params = Seller(stranger, UNKNOWN_ID), {"dateFrom": DAY, "dateTo": DAY}
 
     assert (await other.report(what))["rows"] == []
     named = await other.asked(what, sellerId=seller.id)
@@ -460,7 +462,7 @@ async def test_nobody_sees_the_figures_of_another(
 async def test_a_report_on_what_is_not_yours_is_not_found(
     field: str, noun: str, code: str, seller: Seller, stranger: Client
 ) -> None:
-    other = await a_seller(stranger, NOBODY)
+    other = await a_seller(stranger, UNKNOWN_ID)
 
     for what in LEVELS:
         problem(await other.asked(what, **{field: seller.id_of(noun)}), 404, code)

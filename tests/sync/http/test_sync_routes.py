@@ -12,7 +12,7 @@ from adloom.sync.jobs import Origin, SyncJob
 from adloom.sync.providers.mock import make_figures
 from adloom.sync.queue import StatsQueue
 from adloom.sync.words import Level
-from tests.support.builders import NOBODY
+from tests.support.builders import UNKNOWN_ID
 from tests.support.control import (
     Client,
     ControlPlane,
@@ -195,7 +195,9 @@ async def test_a_failed_job_is_tried_again(seller: Seller, redis_url: str) -> No
     problem(await seller.client.post(f"{API}/jobs/{job_id}/retry"), 409, "SYNC_JOB_NOT_FAILED")
 
 
-@pytest.mark.parametrize("job_id", ["nothing", f"sync_{NOBODY}_{DAY}_{DAY}_AD", "%2e%2e", "sync_", "a%20b"])
+@pytest.mark.parametrize(
+    "job_id", ["nothing", f"sync_{UNKNOWN_ID}_{DAY}_{DAY}_AD", "%2e%2e", "sync_", "a%20b"]
+)
 async def test_a_job_that_is_not_there_cannot_be_tried_again(job_id: str, seller: Seller) -> None:
     problem(await seller.client.post(f"{API}/jobs/{job_id}/retry"), 404, "SYNC_JOB_NOT_FOUND")
     problem(
@@ -245,7 +247,7 @@ async def test_an_admin_names_the_seller_to_sync(seller: Seller, admin: Client) 
     named = {"sellerId": str(seller.id)}
 
     unnamed = await admin.post(f"{API}/sync", json={"date": DAY})
-    unknown = await admin.post(f"{API}/sync", json={"sellerId": str(NOBODY)})
+    unknown = await admin.post(f"{API}/sync", json={"sellerId": str(UNKNOWN_ID)})
     synced = await admin.post(f"{API}/sync", json={"date": DAY, **named})
     listed = await admin.get(f"{API}/jobs", params=named)
 

@@ -1,4 +1,4 @@
-"""The projection's own rows, rolled up: an impression after midnight makes a click of the day before valid."""
+"""Rollups of rows that the projection wrote: an impression after midnight makes a click of the day before valid."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -21,13 +21,13 @@ AFTER_MIDNIGHT = datetime(2026, 11, 15, 0, 0, 1, tzinfo=UTC)
 
 
 class Ledger:
-    """Folds events as the worker does; each call is a batch."""
+    """Applies events as the worker does; each call is a batch."""
 
     def __init__(self, pool: Pool) -> None:
         self._tables = EventTables(pool)
         self._sequence = 0
 
-    async def fold(self, *events: Event) -> None:
+    async def apply(self, *events: Event) -> None:
         after = await self._tables.read_cursor()
         records: list[DecodedEntry] = []
         for event in events:
@@ -62,12 +62,12 @@ async def test_statistics_follow_a_click_that_becomes_valid_after_its_day_was_ro
     pool: Pool, ledger: Ledger
 ) -> None:
     rollup = Rollup(pool, ManualClock(AFTER_MIDNIGHT))
-    await ledger.fold(a_click("c", occurred_at=BEFORE_MIDNIGHT, request_id=REQUEST, slot=0))
+    await ledger.apply(a_click("c", occurred_at=BEFORE_MIDNIGHT, request_id=REQUEST, slot=0))
     await rollup.roll_up(DAY)
     lonely = Counts(clicks=1, invalid_clicks=1)
     assert await counted(pool, Grouping.DAY) == await counted(pool, Grouping.HOUR) == lonely
 
-    await ledger.fold(an_impression("i", occurred_at=AFTER_MIDNIGHT, request_id=REQUEST, slot=0))
+    await ledger.apply(an_impression("i", occurred_at=AFTER_MIDNIGHT, request_id=REQUEST, slot=0))
     billed = Counts(clicks=1)
     assert await counted(pool, Grouping.DAY) == await counted(pool, Grouping.HOUR) == billed
 
@@ -76,12 +76,12 @@ async def test_statistics_follow_a_click_that_becomes_valid_after_its_day_was_ro
     assert await counted(pool, Grouping.DAY) == billed
 
 
-async def test_an_event_that_is_told_twice_is_in_both_sources_once(pool: Pool, ledger: Ledger) -> None:
+async def test_a_repeated_event_is_in_both_sources_once(pool: Pool, ledger: Ledger) -> None:
     event = an_impression("i", occurred_at=BEFORE_MIDNIGHT)
-    await ledger.fold(event, event)
-    await ledger.fold(event)
+    await ledger.apply(event, event)
+    await ledger.apply(event)
     await Rollup(pool, ManualClock(AFTER_MIDNIGHT)).roll_up(DAY)
-    await ledger.fold(event)
+    await ledger.apply(event)
 
     for grouping in Grouping:
         spend = None if grouping in OF_READERS else Micros(0)

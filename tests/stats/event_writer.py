@@ -1,4 +1,4 @@
-"""Events of things that were made over the admin API, named by their public ids."""
+"""Writes events of banners that were made over the admin API, named by their public ids."""
 
 from typing import Any
 from uuid import UUID
@@ -12,14 +12,14 @@ from tests.support.builders import Json
 KEYS = "SELECT public_id, id FROM {table}"
 
 
-class Books:
-    """Puts events into the tables, and rolls their days up when it is told so."""
+class EventWriter:
+    """Writes events into the tables, and rolls up their days on request."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def fold(self, *events: Json) -> None:
-        """Put events into the tables as one batch; each is made by `seen` or `clicked`."""
+    async def write(self, *events: Json) -> None:
+        """Write events into the tables as one batch; each is made by `seen` or `clicked`."""
         keys = {
             noun: {row["public_id"]: row["id"] for row in await self._pool.fetch(KEYS.format(table=table))}
             for noun, table in {
@@ -31,7 +31,7 @@ class Books:
         await insert_events(self._pool, *(_row(event, keys) for event in events))
 
     async def roll_up(self) -> None:
-        """Roll up every day of which there are events."""
+        """Roll up every day that has events."""
         rollup = Rollup(self._pool, ManualClock(NOON))
         for row in await self._pool.fetch("SELECT day FROM events.event_days"):
             await rollup.roll_up(row["day"])
