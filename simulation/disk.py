@@ -65,32 +65,38 @@ class DiskConnection:
         self._disk.holders[name] = self._host
         return DiskFile(self, self._disk, name)
 
-    def holds(self, name: str) -> bool:
-        return self._disk.holders.get(name) is self._host
-
     async def work(
-        self, what: str, finish: Callable[[], None], tear: Callable[[], None] | None = None
+        self,
+        what: str,
+        finish: Callable[[], object],
+        tear: Callable[[], object] | None = None,
+        *,
+        on_file: str | None = None,
     ) -> None:
-        """Do something that takes time; if the process dies or the disk fails meanwhile, a part of it may be done."""
-        faults = self._disk.faults
-        if not self._host.is_alive:
+        """Do something that takes time; if the process dies or the disk fails meanwhile, a part of it may be done.
+
+        What a dead process had begun on a file is done before another process has the file, or never.
+        """
+        faults, host = self._disk.faults, self._host
+
+        def do(work: Callable[[], object]) -> None:
+            if on_file is None or self._disk.holders.get(on_file) is host:
+                work()
+
+        if not host.is_alive:
             raise OSError("This process is dead.")
         try:
             await asyncio.sleep(faults.seconds(WRITE_SECONDS_MEAN))
         except asyncio.CancelledError:
             # The caller no longer waits, but the real thread would finish its work.
-            if self._host.is_alive:
-                finish()
+            if host.is_alive:
+                do(finish)
             raise
-        is_broken = not self._host.is_alive or faults.strikes(
-            f"disk failed to {what}", faults.rates.disk_failed
-        )
-        if not is_broken:
+        if host.is_alive and not faults.strikes(f"disk failed to {what}", faults.rates.disk_failed):
             faults.trace.note(f"disk {what}")
-            finish()
+            do(finish)
             return
-        outcome = faults.chance.choice([finish, tear or finish, lambda: None])
-        outcome()
+        do(faults.chance.choice([finish, tear or finish, lambda: None]))
         raise OSError(f"The disk failed to {what}.")
 
 
@@ -150,13 +156,4 @@ class DiskFile:
         finish: Callable[[], object] = lambda: None,
         tear: Callable[[], object] | None = None,
     ) -> None:
-        """Work on the file while we hold it: what a dead process had begun is done before another one has the file."""
-
-        def ours(work: Callable[[], object]) -> Callable[[], None]:
-            def work_if_ours() -> None:
-                if self._connection.holds(self._name):
-                    work()
-
-            return work_if_ours
-
-        await self._connection.work(what, ours(finish), ours(tear or finish))
+        await self._connection.work(what, finish, tear, on_file=self._name)
