@@ -114,7 +114,7 @@ def test_who_has_no_readers_is_not_woken_by_what_comes_back() -> None:
     assert offered_at(world, 7, seconds=5) is not None
     world.wait(10)
     for process in world.processes:
-        process.has_readers = False
+        process.has_visitors = False
     before = world.exchanges
 
     world.wait(60)

@@ -15,7 +15,7 @@ from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.rules import parse_rule
-from tests.serving.test_decide import naive
+from tests.serving.test_decide import decide_naively
 from tests.support.catalogs import NOON, some_assignments
 from tests.support.contexts import a_context, some_contexts
 from tests.support.rows import a_placement_row, an_assignment_row, an_id
@@ -133,5 +133,5 @@ def test_an_explanation_never_disagrees_with_what_is_served(
     verdicts = explain(*rows, context=context, counts=counts, max_banners=slots, allow_partial_render=partial)
 
     won = [one.title for one in verdicts if one.outcome is CandidateOutcome.WON]
-    assert sorted(won) == sorted(naive(rows, context, slots, excluded, partial=partial))
+    assert sorted(won) == sorted(decide_naively(rows, context, slots, excluded, partial=partial))
     assert all((one.removed_by is None) == (one.outcome is not CandidateOutcome.REMOVED) for one in verdicts)

@@ -42,16 +42,16 @@ COST = Micros(1_000)
 START = datetime(2026, 3, 28, 20, tzinfo=UTC)
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True):
-    """How reliable the mail is."""
+class MessageFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """The shares of messages that are lost, repeated or delayed."""
 
     lost: float = 0.0
     repeated: float = 0.0
     delayed: float = 0.0
 
 
-RELIABLE = Mail()
-BAD = Mail(lost=0.05, repeated=0.05, delayed=0.03)
+NO_FAULTS = MessageFaults()
+MANY_FAULTS = MessageFaults(lost=0.05, repeated=0.05, delayed=0.03)
 
 
 class Process:
@@ -59,13 +59,13 @@ class Process:
 
     def __init__(self, session: int) -> None:
         self.leases = LocalLeases(session)
-        self.has_readers = True
+        self.has_visitors = True
 
 
 class LeaseWorld:
-    """Budget actors of one advertiser and its campaigns, and processes that give what they are granted."""
+    """Budget actors of one advertiser and its campaigns, and processes that make offers out of their leases."""
 
-    def __init__(  # noqa: PLR0913 - what a world is made of
+    def __init__(  # noqa: PLR0913 - the options of a simulated world
         self,
         *,
         seed: int = 1,
@@ -73,7 +73,7 @@ class LeaseWorld:
         daily: Mapping[int, int | None],
         total: Mapping[int, int | None] | None = None,
         advertiser_daily: int | None = None,
-        mail: Mail = RELIABLE,
+        faults: MessageFaults = NO_FAULTS,
         timezone: str = "UTC",
         start: datetime = START,
         hold_seconds: int = 1_000_000,
@@ -82,7 +82,7 @@ class LeaseWorld:
         self.chance = Random(seed)  # noqa: S311 - seeded, and of a test
         self.now = start
         self._start = start
-        self._mail = mail
+        self._faults = faults
         self._daily, self._total, self._advertiser_daily = dict(daily), dict(total or {}), advertiser_daily
         self._timezone, self._hold_seconds, self._pacing = timezone, hold_seconds, pacing
         self._queue: list[tuple[datetime, int, Address | int | None, msgspec.Struct]] = []
@@ -105,11 +105,11 @@ class LeaseWorld:
         for _ in range(processes):
             self.start()
 
-    # ------------------------------------------------------------ the outside
+    # ------------------------------------------------------------ what tests do
 
     @property
     def at(self) -> float:
-        """The clock that never goes back."""
+        """Monotonic time in seconds since the start."""
         return (self.now - self._start).total_seconds()
 
     @property
@@ -123,14 +123,14 @@ class LeaseWorld:
         return process
 
     def kill(self, process: Process) -> None:
-        """End a process without a word; after a while that is noticed."""
+        """End a process without a message; ten seconds later its session is closed."""
         self.processes.remove(process)
-        self.over(process.leases.session, seconds=10)
+        self.end_session(process.leases.session, seconds=10)
 
-    def over(self, session: int, *, seconds: float = 0) -> None:
-        over = SessionOver(session=session, second=self.second)
+    def end_session(self, session: int, *, seconds: float = 0) -> None:
+        message = SessionOver(session=session, second=self.second)
         for key in self.keys:
-            self._post(self._campaign(key), over, after=timedelta(seconds=seconds))
+            self._post(self._campaign(key), message, after=timedelta(seconds=seconds))
 
     def configure(
         self, *, daily: Mapping[int, int | None] | None = None, advertiser_daily: int | None = None
@@ -165,7 +165,7 @@ class LeaseWorld:
         self._post(self._campaign(key), OpenWindow(reason="a test"))
 
     def offer(self, process: Process, key: int, *, confirmed_after: float | None = None) -> bool:
-        """Make an offer if the process may, and let it be seen after a while, or never."""
+        """Make an offer if the process may; confirm it after some seconds, or never."""
         is_shown = not any(key in keys for keys in process.leases.list_excluded().values())
         lease = process.leases.reserve(key, COST, self.second) if is_shown else None
         if lease is None:
@@ -190,12 +190,12 @@ class LeaseWorld:
     # ------------------------------------------------------------ time
 
     def run(self, seconds: float, *, step_seconds: float = 0.02) -> Iterator[None]:
-        """Let time go on; whoever iterates does something at every step."""
+        """Advance time; the caller acts at every step of the iteration."""
         end = self.now + timedelta(seconds=seconds)
         while self.now < end:
             self._deliver_until(self.now)
             for process in self.processes:
-                self._speak(process)
+                self._send_reports(process)
             yield
             self.now += timedelta(seconds=step_seconds)
 
@@ -203,27 +203,27 @@ class LeaseWorld:
         for _ in self.run(seconds):
             pass
 
-    def _speak(self, process: Process) -> None:
+    def _send_reports(self, process: Process) -> None:
         leases = process.leases
         if leases.is_void:
-            self.over(leases.session)
+            self.end_session(leases.session)
             leases.start_session(next(self._sessions), at=self.at)
-        said = leases.collect_reports(
-            second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_readers
+        reports = leases.collect_reports(
+            second=self.second, at=self.at, most=500, is_wanted=lambda _: process.has_visitors
         )
-        for terms, usage in said:
+        for terms, usage in reports:
             self.exchanges += 1
             self._send(campaign_address(terms.campaign_id, terms.advertiser_id), usage)
 
-    # ------------------------------------------------------------ the mail
+    # ------------------------------------------------------------ messages
 
     def _send(self, to: Address | int | None, message: msgspec.Struct) -> None:
-        """Post what may be lost, repeated or overtaken."""
-        for _ in range(1 + (self.chance.random() < self._mail.repeated)):
-            if self.chance.random() < self._mail.lost:
+        """Post a message that may be lost, repeated or overtaken."""
+        for _ in range(1 + (self.chance.random() < self._faults.repeated)):
+            if self.chance.random() < self._faults.lost:
                 continue
             seconds = self.chance.expovariate(200)
-            if self.chance.random() < self._mail.delayed:
+            if self.chance.random() < self._faults.delayed:
                 seconds = self.chance.uniform(0, 3)
             self._post(to, message, after=timedelta(seconds=seconds))
 
@@ -241,7 +241,7 @@ class LeaseWorld:
                 if isinstance(to, Address):
                     self._step(to, message)
                 else:
-                    self._hear(to, message)
+                    self._receive(to, message)
             elif timer and timer[0] <= until:
                 self.now = max(self.now, timer[0])
                 del self._timers[timer[1]]
@@ -259,10 +259,10 @@ class LeaseWorld:
         self._states[address] = state
         for effect in effects:
             match effect:
-                case Tell(to=to, message=told):
-                    self._send(to, told)
-                case Publish(topic=topic, message=news):
-                    self._send(int(topic.partition(":")[2]) if ":" in topic else None, news)
+                case Tell(to=to, message=content):
+                    self._send(to, content)
+                case Publish(topic=topic, message=update):
+                    self._send(int(topic.partition(":")[2]) if ":" in topic else None, update)
                 case Wake(at=at):
                     self._timers.pop(address, None)
                     if at is not None:
@@ -272,27 +272,27 @@ class LeaseWorld:
                 case _:
                     pass
 
-    def _hear(self, session: int | None, news: msgspec.Struct) -> None:
+    def _receive(self, session: int | None, update: msgspec.Struct) -> None:
         for process in self.processes:
             leases = process.leases
             if session is not None and session != leases.session:
                 continue
-            match news:
+            match update:
                 case LeaseAnswer():
-                    self.days[self._key(news.campaign_id), news.lease] = self.days.get(
-                        (self._key(news.campaign_id), news.lease), news.ends_at
+                    self.days[self._key(update.campaign_id), update.lease] = self.days.get(
+                        (self._key(update.campaign_id), update.lease), update.ends_at
                     )
-                    leases.on_answer(news, second=self.second, at=self.at)
+                    leases.on_answer(update, second=self.second, at=self.at)
                 case Recall():
-                    leases.on_recall(news, second=self.second, at=self.at)
+                    leases.on_recall(update, second=self.second, at=self.at)
                 case CampaignRestored():
-                    leases.on_campaign_restored(news.campaign_id, at=self.at)
+                    leases.on_campaign_restored(update.campaign_id, at=self.at)
                 case CampaignExhausted():
-                    leases.on_campaign_exhausted(news.campaign_id, at=self.at)
+                    leases.on_campaign_exhausted(update.campaign_id, at=self.at)
                 case AdvertiserRestored():
-                    leases.on_advertiser_restored(news.advertiser_id, at=self.at)
+                    leases.on_advertiser_restored(update.advertiser_id, at=self.at)
                 case SpendUpdate():
-                    leases.on_spend_update(news.campaign_id, at=self.at)
+                    leases.on_spend_update(update.campaign_id, at=self.at)
                 case _:
                     pass
 
@@ -302,10 +302,10 @@ class LeaseWorld:
     def _key(self, campaign_id: CampaignId) -> int:
         return campaign_id.int - 100
 
-    # ------------------------------------------------------------ the law
+    # ------------------------------------------------------------ the law: no overspend
 
     def check(self) -> None:
-        """Law 2: neither what was offered (where no hold has come back) nor what was charged is over a budget."""
+        """Law 2: neither offers (as long as no hold has expired) nor charges exceed a budget."""
         if self._hold_seconds > 100_000:
             self._check_offers()
         charged: dict[int, Counter[date]] = defaultdict(Counter)
@@ -313,23 +313,29 @@ class LeaseWorld:
             if row.kind is MoneyKind.CHARGE:
                 charged[self._key(row.campaign_id)][row.day] += row.amount
         for key, by_day in charged.items():
-            assert _is_within(max(by_day.values()), self._daily[key]), "a campaign's day is overspent"
-            assert _is_within(by_day.total(), self._total.get(key)), "a campaign is overspent"
+            assert _is_within(max(by_day.values()), self._daily[key]), (
+                "charges exceed a campaign's daily budget"
+            )
+            assert _is_within(by_day.total(), self._total.get(key)), (
+                "charges exceed a campaign's total budget"
+            )
         by_day = sum(charged.values(), Counter[date]())
-        assert _is_within(max(by_day.values(), default=0), self._advertiser_daily), "a day is overspent"
+        assert _is_within(max(by_day.values(), default=0), self._advertiser_daily), (
+            "charges exceed the advertiser's daily budget"
+        )
 
     def _check_offers(self) -> None:
         by_day: Counter[datetime] = Counter()
         for (key, day), amount in self.given.items():
-            assert _is_within(amount, self._daily[key]), "more of a campaign's day was offered than there is"
+            assert _is_within(amount, self._daily[key]), "offers exceed a campaign's daily budget"
             by_day[day] += amount
         for key, amount in self.given_total.items():
-            assert _is_within(amount, self._total.get(key)), "more of a campaign was offered than there is"
+            assert _is_within(amount, self._total.get(key)), "offers exceed a campaign's total budget"
         most = max(by_day.values(), default=0)
-        assert _is_within(most, self._advertiser_daily), "more of a day was offered than there is"
+        assert _is_within(most, self._advertiser_daily), "offers exceed the advertiser's daily budget"
 
     def leased(self) -> int:
-        """Tell what budget actors think that processes can still give."""
+        """Return the sum that budget actors count as leased to processes."""
         return sum(state.leased for address, state in self._states.items() if address.kind == CAMPAIGN)
 
     def advertiser_state(self) -> Any:

@@ -1,4 +1,4 @@
-"""Budgets with everything real but the processes: the catalog, budget actors, leases, and what is served."""
+"""Budgets with the real catalog, budget actors, leases and serve routes, in one process."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -29,7 +29,7 @@ KEYS = TokenKeys(SECRET)
 PAISA = 10_000
 
 OFFERED_SECONDS_MAX = 10.0
-ASKED_AFTERWARDS = 50
+REQUESTS_AFTERWARDS = 50
 INSERT_PLACEMENT = """
     INSERT INTO placements (public_id, slug, label, layout_type, max_banners)
     VALUES ($1, $2, 'Label', 'full_slider', 20) RETURNING id
@@ -49,8 +49,8 @@ LINK = "INSERT INTO campaign_placements (campaign_id, placement_id) VALUES ($1, 
 ASSIGN = "INSERT INTO banner_assignments (campaign_id, placement_id, banner_id) VALUES ($1, $2, $3)"
 
 
-class Shop:
-    """Puts campaigns into the catalog."""
+class CampaignCatalog:
+    """Writes campaigns into the catalog."""
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self._catalog = Catalog(pool, valkey)
@@ -99,13 +99,13 @@ class Shop:
 
     async def change(self, campaign: int, assignment: str, *values: object) -> None:
         async with self._catalog.write() as write:
-            sql = f"UPDATE campaigns SET {assignment} WHERE id = $1"  # noqa: S608 - a test's own words
+            sql = f"UPDATE campaigns SET {assignment} WHERE id = $1"  # noqa: S608 - a constant of the tests
             await write.connection.execute(sql, campaign, *values)
             write.touch(IndexedNoun.CAMPAIGN, campaign)
 
 
-class Desk:
-    """A delivery process without its process."""
+class DeliveryProcess:
+    """The parts of a delivery process, run in this one."""
 
     def __init__(self, pool: Pool, valkey: Valkey, number: int) -> None:
         clock, states = SystemClock(), PlacementStates()
@@ -143,19 +143,19 @@ class Desk:
         return token
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator["Desk"]:
+    async def running(self) -> AsyncGenerator["DeliveryProcess"]:
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.leases.run(stop))
-            keeping = group.create_task(self.refresher.run())
+            refreshing = group.create_task(self.refresher.run())
             await self.refresher.wait_until_ready(seconds_max=5)
             yield self
-            keeping.cancel()
+            refreshing.cancel()
             stop.set()
 
 
 @asynccontextmanager
-async def thinking(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
+async def running_budget_actors(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
     """Run the budget actors of a worker."""
     worker = WorkerIdentity("worker@test", f"life-{SystemIds().new()}")
     budget_actors = make_budget_actors(pool, valkey, SystemClock(), worker=worker, hold_seconds=300)
@@ -167,95 +167,105 @@ async def thinking(pool: Pool, valkey: Valkey) -> AsyncGenerator[None]:
 
 
 @pytest.fixture
-def shop(pool: Pool, valkey: Valkey) -> Shop:
-    return Shop(pool, valkey)
+def catalog(pool: Pool, valkey: Valkey) -> CampaignCatalog:
+    return CampaignCatalog(pool, valkey)
 
 
 @pytest.fixture
-async def desks(pool: Pool, valkey: Valkey) -> AsyncGenerator[list[Desk]]:
-    async with thinking(pool, valkey), AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(Desk(pool, valkey, number).running()) for number in range(4)]
+async def processes(pool: Pool, valkey: Valkey) -> AsyncGenerator[list[DeliveryProcess]]:
+    async with running_budget_actors(pool, valkey), AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(DeliveryProcess(pool, valkey, number).running())
+            for number in range(4)
+        ]
 
 
-async def all_offers(desks: list[Desk], *, count: int) -> list[OfferToken]:
-    """Ask everybody again and again until so many offers were made, and a while longer for more than that."""
-    made: list[OfferToken] = []
+async def all_offers(processes: list[DeliveryProcess], *, count: int) -> list[OfferToken]:
+    """Request offers from all processes until there are `count`, and then some more requests."""
+    offers: list[OfferToken] = []
     async with asyncio.timeout(OFFERED_SECONDS_MAX):
-        while len(made) < count:
-            made += await asked_once(desks)
-    for _ in range(ASKED_AFTERWARDS):
-        made += await asked_once(desks)
-    return made
+        while len(offers) < count:
+            offers += await request_once(processes)
+    for _ in range(REQUESTS_AFTERWARDS):
+        offers += await request_once(processes)
+    return offers
 
 
-async def asked_once(desks: list[Desk]) -> list[OfferToken]:
+async def request_once(processes: list[DeliveryProcess]) -> list[OfferToken]:
     await asyncio.sleep(0.01)
-    return [offer for desk in desks for offer in desk.offers()]
+    return [offer for process in processes for offer in process.offers()]
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_a_budget_of_so_many_impressions_makes_so_many_offers(
-    shop: Shop, desks: list[Desk], times: int
+async def test_a_budget_for_n_impressions_allows_n_offers(
+    catalog: CampaignCatalog, processes: list[DeliveryProcess], times: int
 ) -> None:
-    placement = await shop.placement()
-    await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100 * times)
+    placement = await catalog.placement()
+    await catalog.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100 * times)
 
-    made = await all_offers(desks, count=times)
+    offers = await all_offers(processes, count=times)
 
-    assert len(made) == times
-    assert all(token.charge == 100 * PAISA and token.lease > 0 for token in made)
-    assert all(token.charged_by is ChargedBy.IMPRESSION for token in made)
+    assert len(offers) == times
+    assert all(token.charge == 100 * PAISA and token.lease > 0 for token in offers)
+    assert all(token.charged_by is ChargedBy.IMPRESSION for token in offers)
 
 
-async def test_an_advertisers_budget_is_shared_by_its_campaigns(shop: Shop, desks: list[Desk]) -> None:
-    placement, advertiser = await shop.placement(), await shop.advertiser(200)
+async def test_an_advertisers_budget_is_shared_by_its_campaigns(
+    catalog: CampaignCatalog, processes: list[DeliveryProcess]
+) -> None:
+    placement, advertiser = await catalog.placement(), await catalog.advertiser(200)
     for _ in range(10):
-        await shop.campaign(
+        await catalog.campaign(
             placement, bid_micros=100 * PAISA, daily_paisa=None, bid_type="cpc", advertiser=advertiser
         )
 
-    made = await all_offers(desks, count=2)
+    offers = await all_offers(processes, count=2)
 
-    assert len(made) == 2
-    assert {token.charged_by for token in made} == {ChargedBy.CLICK}
+    assert len(offers) == 2
+    assert {token.charged_by for token in offers} == {ChargedBy.CLICK}
 
 
-async def test_raising_a_budget_releases_it_and_pausing_stops_it(shop: Shop, desks: list[Desk]) -> None:
-    placement = await shop.placement()
-    campaign = await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
-    assert len(await all_offers(desks, count=1)) == 1
+async def test_a_raised_budget_allows_more_offers_and_a_pause_stops_them(
+    catalog: CampaignCatalog, processes: list[DeliveryProcess]
+) -> None:
+    placement = await catalog.placement()
+    campaign = await catalog.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
+    assert len(await all_offers(processes, count=1)) == 1
 
-    await shop.change(campaign, "budget_daily_paisa = $2", 100_000)
-    await all_offers(desks, count=1)
-    before = desks[0].refresher.current.version
-    await shop.change(campaign, "status = 'paused'")
+    await catalog.change(campaign, "budget_daily_paisa = $2", 100_000)
+    await all_offers(processes, count=1)
+    before = processes[0].refresher.current.version
+    await catalog.change(campaign, "status = 'paused'")
     await eventually(
-        lambda: all(desk.refresher.current.version > before for desk in desks), seconds=OFFERED_SECONDS_MAX
+        lambda: all(process.refresher.current.version > before for process in processes),
+        seconds=OFFERED_SECONDS_MAX,
     )
 
-    assert await all_offers(desks, count=0) == []
+    assert await all_offers(processes, count=0) == []
 
 
-async def test_what_nobody_limits_is_charged_without_a_lease_and_what_has_no_bid_is_free(
-    shop: Shop, desks: list[Desk]
+async def test_a_campaign_without_a_budget_needs_no_lease_and_one_without_a_bid_is_free(
+    catalog: CampaignCatalog, processes: list[DeliveryProcess]
 ) -> None:
-    placement = await shop.placement()
-    await shop.campaign(placement, bid_micros=5_000, daily_paisa=None)
-    await shop.campaign(placement, bid_micros=None, daily_paisa=100)
-    await eventually(lambda: len(desks[0].offers()) == 2, seconds=2)
+    placement = await catalog.placement()
+    await catalog.campaign(placement, bid_micros=5_000, daily_paisa=None)
+    await catalog.campaign(placement, bid_micros=None, daily_paisa=100)
+    await eventually(lambda: len(processes[0].offers()) == 2, seconds=2)
 
-    made = desks[0].offers()
+    offers = processes[0].offers()
 
-    assert sorted((token.lease, token.charge) for token in made) == [(0, 0), (0, 5)]
+    assert sorted((token.lease, token.charge) for token in offers) == [(0, 0), (0, 5)]
 
 
-async def test_who_asks_only_for_the_head_takes_nothing(shop: Shop, desks: list[Desk]) -> None:
-    placement = await shop.placement()
-    await shop.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
+async def test_a_head_request_takes_nothing_out_of_the_lease(
+    catalog: CampaignCatalog, processes: list[DeliveryProcess]
+) -> None:
+    placement = await catalog.placement()
+    await catalog.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
     holder = None
     async with asyncio.timeout(5):
         while holder is None:
-            holder = next((desk for desk in desks if desk.offers(method=b"HEAD")), None)
+            holder = next((process for process in processes if process.offers(method=b"HEAD")), None)
             await asyncio.sleep(0.01)
 
     assert len(holder.offers(method=b"HEAD")) == 1
@@ -263,17 +273,17 @@ async def test_who_asks_only_for_the_head_takes_nothing(shop: Shop, desks: list[
     assert len(holder.page("home")) == 0
 
 
-async def test_a_worker_that_is_away_stops_nobody_who_has_a_lease(
-    pool: Pool, valkey: Valkey, shop: Shop
+async def test_a_process_spends_its_lease_while_the_worker_is_away(
+    pool: Pool, valkey: Valkey, catalog: CampaignCatalog
 ) -> None:
-    placement = await shop.placement()
-    await shop.campaign(placement, bid_micros=1_000, daily_paisa=100_000)
-    async with Desk(pool, valkey, 1).running() as desk:
-        async with thinking(pool, valkey):
-            await eventually(lambda: bool(desk.offers(method=b"HEAD")), seconds=5)
-        away = [len(desk.offers()) for _ in range(50)]
-        async with thinking(pool, valkey):
-            await eventually(lambda: bool(desk.offers()), seconds=10)
+    placement = await catalog.placement()
+    await catalog.campaign(placement, bid_micros=1_000, daily_paisa=100_000)
+    async with DeliveryProcess(pool, valkey, 1).running() as process:
+        async with running_budget_actors(pool, valkey):
+            await eventually(lambda: bool(process.offers(method=b"HEAD")), seconds=5)
+        away = [len(process.offers()) for _ in range(50)]
+        async with running_budget_actors(pool, valkey):
+            await eventually(lambda: bool(process.offers()), seconds=10)
 
     assert away[0] == 1
     assert away[-1] == 0

@@ -1,4 +1,4 @@
-"""A campaign that left the index and came back gets a lease again, in the same session."""
+"""A campaign that leaves the index and returns gets a lease again, in the same session."""
 
 from tests.serving.lease_world import COST, PLACEMENT, LeaseWorld
 
@@ -13,7 +13,7 @@ def test_a_campaign_that_was_paused_is_offered_again_within_a_second() -> None:
     for process in world.processes:
         process.leases.update({PLACEMENT: {}}, at=world.at)
     world.wait(2)
-    assert world.leased() == 0, "what it had is returned"
+    assert world.leased() == 0, "the lease is returned"
     for process in world.processes:
         process.leases.update({PLACEMENT: world.terms}, at=world.at)
     for _ in world.run(1):

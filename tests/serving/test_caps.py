@@ -1,4 +1,4 @@
-"""Caps: what was counted and what is still out count together."""
+"""Caps: counted events and open offers count together."""
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,10 @@ from adloom.serving.index.rows import Caps
 CAMPAIGN = 7
 
 
-def a_book(caps: Caps, counts: LifetimeCounts | None = None) -> CapTracker:
-    book = CapTracker()
-    book.update({CAMPAIGN: caps}, {} if counts is None else {CAMPAIGN: counts}, second=0)
-    return book
+def a_tracker(caps: Caps, counts: LifetimeCounts | None = None) -> CapTracker:
+    tracker = CapTracker()
+    tracker.update({CAMPAIGN: caps}, {} if counts is None else {CAMPAIGN: counts}, second=0)
+    return tracker
 
 
 @pytest.mark.parametrize(
@@ -32,42 +32,42 @@ def a_book(caps: Caps, counts: LifetimeCounts | None = None) -> CapTracker:
         (Caps(0, None), None, IMPRESSION_CAP),
     ],
 )
-def test_a_campaign_that_has_reached_a_cap_is_excluded_by_its_name(
+def test_a_campaign_that_has_reached_a_cap_is_excluded_with_the_name_of_the_cap(
     caps: Caps, counts: LifetimeCounts | None, name: str | None
 ) -> None:
-    excluded = a_book(caps, counts).find_reached()
+    excluded = a_tracker(caps, counts).find_reached()
 
     assert {reason for reason, keys in excluded.items() if CAMPAIGN in keys} == ({name} - {None})
 
 
-def test_an_offer_that_is_never_reported_comes_back_when_its_token_is_too_old() -> None:
-    book = a_book(Caps(1, None))
+def test_an_unreported_offer_is_released_when_its_token_expires() -> None:
+    tracker = a_tracker(Caps(1, None))
 
-    assert book.reserve(CAMPAIGN, second=100)
-    assert not book.reserve(CAMPAIGN, second=101)
-    book.update({CAMPAIGN: Caps(1, None)}, {}, second=100 + RESERVED_SECONDS)
+    assert tracker.reserve(CAMPAIGN, second=100)
+    assert not tracker.reserve(CAMPAIGN, second=101)
+    tracker.update({CAMPAIGN: Caps(1, None)}, {}, second=100 + RESERVED_SECONDS)
 
-    assert book.reserve(CAMPAIGN, second=100 + RESERVED_SECONDS)
+    assert tracker.reserve(CAMPAIGN, second=100 + RESERVED_SECONDS)
 
 
 def test_raising_a_cap_releases_the_campaign() -> None:
-    book = a_book(Caps(1, None), LifetimeCounts(1, 0))
+    tracker = a_tracker(Caps(1, None), LifetimeCounts(1, 0))
 
-    book.update({CAMPAIGN: Caps(2, None)}, {CAMPAIGN: LifetimeCounts(1, 0)}, second=1)
+    tracker.update({CAMPAIGN: Caps(2, None)}, {CAMPAIGN: LifetimeCounts(1, 0)}, second=1)
 
-    assert CAMPAIGN not in book.find_reached()[IMPRESSION_CAP]
+    assert CAMPAIGN not in tracker.find_reached()[IMPRESSION_CAP]
 
 
-def test_who_reaches_a_cap_is_news_and_so_is_what_is_put_back() -> None:
-    book = a_book(Caps(2, None))
+def test_reaching_a_cap_and_releasing_an_offer_are_changes() -> None:
+    tracker = a_tracker(Caps(2, None))
 
-    book.reserve(CAMPAIGN, second=1)
-    first = book.take_changes()
-    book.reserve(CAMPAIGN, second=1)
-    second = book.take_changes()
-    book.release(CAMPAIGN)
+    tracker.reserve(CAMPAIGN, second=1)
+    first = tracker.take_changes()
+    tracker.reserve(CAMPAIGN, second=1)
+    second = tracker.take_changes()
+    tracker.release(CAMPAIGN)
 
-    assert (first, second, book.take_changes(), book.take_changes()) == (
+    assert (first, second, tracker.take_changes(), tracker.take_changes()) == (
         {},
         {CAMPAIGN: IMPRESSION_CAP},
         {CAMPAIGN: None},
@@ -76,15 +76,15 @@ def test_who_reaches_a_cap_is_news_and_so_is_what_is_put_back() -> None:
 
 
 @given(cap=st.integers(0, 5), steps=st.lists(st.booleans(), max_size=30))
-def test_counted_and_held_are_never_more_than_the_cap(cap: int, steps: list[bool]) -> None:
-    """A step offers one more, or sees one that is out reported."""
-    book, counted, held = a_book(Caps(cap, None)), 0, 0
+def test_counted_and_open_offers_never_exceed_the_cap(cap: int, steps: list[bool]) -> None:
+    """A step makes an offer, or counts an open one."""
+    tracker, counted, open_offers = a_tracker(Caps(cap, None)), 0, 0
     for is_offer in steps:
         if is_offer:
-            held += book.reserve(CAMPAIGN, second=1)
-        elif held:
-            counted, held = counted + 1, held - 1
-            book.update({CAMPAIGN: Caps(cap, None)}, {CAMPAIGN: LifetimeCounts(counted, 0)}, second=1)
+            open_offers += tracker.reserve(CAMPAIGN, second=1)
+        elif open_offers:
+            counted, open_offers = counted + 1, open_offers - 1
+            tracker.update({CAMPAIGN: Caps(cap, None)}, {CAMPAIGN: LifetimeCounts(counted, 0)}, second=1)
 
-        assert counted + held <= cap
-        assert (CAMPAIGN in book.find_reached()[IMPRESSION_CAP]) == (counted + held == cap)
+        assert counted + open_offers <= cap
+        assert (CAMPAIGN in tracker.find_reached()[IMPRESSION_CAP]) == (counted + open_offers == cap)

@@ -1,4 +1,4 @@
-"""What is known about a request from its headers, its address, its query and the clock."""
+"""The context of a request from its headers, its address, its query and the clock."""
 
 import ipaddress
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 
-READER = ContextParser()
+PARSER = ContextParser()
 UTC_ZONE = ZoneInfo("UTC")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)  # a Sunday
 IPHONE = (
@@ -35,14 +35,14 @@ def a_request(query: str = "", client: str = "", **headers: str) -> FastRequest:
 
 
 def context_of(query: str = "", **headers: str) -> Context:
-    return context_by(READER, query, **headers)
+    return context_by(PARSER, query, **headers)
 
 
-def context_by(reader: ContextParser, query: str = "", **headers: str) -> Context:
-    return reader.parse(a_request(query, **headers), UTC_ZONE, NOON)
+def context_by(parser: ContextParser, query: str = "", **headers: str) -> Context:
+    return parser.parse(a_request(query, **headers), UTC_ZONE, NOON)
 
 
-def test_a_request_without_headers_is_a_new_visitor_of_whom_nothing_is_known() -> None:
+def test_a_request_without_headers_is_from_a_new_visitor_with_an_empty_context() -> None:
     assert context_of() == Context(
         device=None,
         country=None,
@@ -75,7 +75,7 @@ def test_the_device_comes_from_the_user_agent() -> None:
         ({"x_country_code": "\u00fc\u00fc"}, None),
     ],
 )
-def test_the_country_comes_from_the_first_header_that_knows_it(
+def test_the_country_comes_from_the_first_header_with_a_valid_one(
     headers: dict[str, str], country: str | None
 ) -> None:
     assert context_of(**headers).country == country
@@ -85,25 +85,25 @@ def countries(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | N
     return {"93.184.216.34": "US", "194.150.168.168": "DE"}.get(str(address))
 
 
-def test_the_country_of_the_address_counts_where_no_header_knows_it() -> None:
-    reader = ContextParser(Countries(countries))
+def test_the_country_of_the_address_is_used_if_no_header_has_one() -> None:
+    parser = ContextParser(Countries(countries))
 
-    assert context_by(reader, client="93.184.216.34").country == "US"
-    assert context_by(reader, client="93.184.216.34", cf_ipcountry="XX").country == "US"
-    assert context_by(reader, client="93.184.216.34", cf_ipcountry="FR").country == "FR"
-    assert context_by(reader, client="10.0.0.1").country is None
-    assert reader.parse(a_request(), UTC_ZONE, NOON).country is None
+    assert context_by(parser, client="93.184.216.34").country == "US"
+    assert context_by(parser, client="93.184.216.34", cf_ipcountry="XX").country == "US"
+    assert context_by(parser, client="93.184.216.34", cf_ipcountry="FR").country == "FR"
+    assert context_by(parser, client="10.0.0.1").country is None
+    assert parser.parse(a_request(), UTC_ZONE, NOON).country is None
 
 
-def test_only_a_trusted_proxy_may_say_whose_address_it_is() -> None:
-    behind = ContextParser(Countries(countries), trusted=[ipaddress.ip_network("10.0.0.0/8")])
+def test_only_a_trusted_proxy_may_forward_an_address() -> None:
+    behind_a_proxy = ContextParser(Countries(countries), trusted=[ipaddress.ip_network("10.0.0.0/8")])
     forwarded = "194.150.168.168"
 
-    assert context_by(behind, client="10.0.0.1", x_forwarded_for=forwarded).country == "DE"
-    assert context_by(behind, client="93.184.216.34", x_forwarded_for=forwarded).country == "US"
+    assert context_by(behind_a_proxy, client="10.0.0.1", x_forwarded_for=forwarded).country == "DE"
+    assert context_by(behind_a_proxy, client="93.184.216.34", x_forwarded_for=forwarded).country == "US"
 
 
-def test_without_a_file_of_countries_the_address_says_nothing() -> None:
+def test_without_a_country_file_the_address_gives_no_country() -> None:
     assert context_by(ContextParser(None), client="93.184.216.34").country is None
 
 
@@ -153,7 +153,7 @@ def test_a_bearer_token_is_a_login(authorization: str, *, is_logged_in: bool) ->
         ({"x_device_id": "", "x_session_id": ""}, True),
     ],
 )
-def test_who_has_neither_device_nor_session_is_new(headers: dict[str, str], *, is_new: bool) -> None:
+def test_a_visitor_without_device_id_and_session_id_is_new(headers: dict[str, str], *, is_new: bool) -> None:
     assert context_of(**headers).is_new_visitor is is_new
 
 
@@ -222,20 +222,20 @@ def test_a_parameter_of_the_query_overrides_the_headers(query: str, field: str, 
     assert [getattr(overridden, name) for name in names] == [getattr(plain, name) for name in names]
 
 
-def test_a_parameter_that_makes_no_sense_is_refused_however_often_it_is_sent() -> None:
+def test_an_invalid_parameter_is_refused_every_time() -> None:
     for _ in range(2):
         with pytest.raises(ValidationFailedError) as caught:
             context_of("device=phone")
         assert [one.field for one in caught.value.errors] == ["device"]
 
 
-def test_the_same_request_for_another_placement_differs_only_in_its_time() -> None:
+def test_the_context_for_another_placement_differs_only_in_its_local_time() -> None:
     context = context_of(user_agent=IPHONE)
 
-    moved = READER.move_to_zone(context, ZoneInfo("Asia/Tokyo"), NOON.replace(hour=20))
+    moved = PARSER.move_to_zone(context, ZoneInfo("Asia/Tokyo"), NOON.replace(hour=20))
 
     assert (moved.hour, moved.day, moved.device) == (5, 1, "mobile")
-    assert READER.move_to_zone(context, UTC_ZONE, NOON) is context
+    assert PARSER.move_to_zone(context, UTC_ZONE, NOON) is context
 
 
 @given(
@@ -257,12 +257,12 @@ def test_the_same_request_for_another_placement_differs_only_in_its_time() -> No
     ),
     st.binary(max_size=60),
 )
-def test_no_header_and_no_query_is_more_than_a_client_error(
+def test_any_header_and_query_is_parsed_or_is_a_validation_error(
     headers: list[tuple[bytes, bytes]], query: bytes
 ) -> None:
     request = FastRequest(b"GET", b"/", query=query, headers=headers)
     try:
-        context = READER.parse(request, UTC_ZONE, NOON)
+        context = PARSER.parse(request, UTC_ZONE, NOON)
     except ValidationFailedError:
         return
 

@@ -1,4 +1,4 @@
-"""Crawlers, by what they say of themselves; programs that report for readers are none."""
+"""Crawlers are recognized by their user agent; libraries that report for visitors are not crawlers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ IS_CRAWLER = DeviceParser().is_crawler
         b"Scrapy/2.11 (+https://scrapy.org)",
     ],
 )
-def test_a_crawler_is_known_by_its_name(agent: bytes) -> None:
+def test_a_crawler_is_recognized_by_its_user_agent(agent: bytes) -> None:
     assert IS_CRAWLER(agent)
 
 
@@ -35,12 +35,12 @@ def test_a_crawler_is_known_by_its_name(agent: bytes) -> None:
         b"\xff\xfe",
         IPHONE,
         b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36",
-        # A telephone whose maker ends in «bot», and a reader for books whose browser is in the crawlers' list.
+        # A phone whose maker ends in «bot», and an e-book tablet whose browser is in the list of crawlers.
         b"Mozilla/5.0 (Linux; Android 9; CUBOT X19) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91.0 Mobile Safari/537.36",
         b"Mozilla/5.0 (Linux; Android 11; KFTRWI) AppleWebKit/537.36 (KHTML, like Gecko) Silk/120.1 like Chrome/120.0 Safari/537.36",
     ],
 )
-def test_a_reader_is_no_crawler(agent: bytes) -> None:
+def test_a_browser_is_not_a_crawler(agent: bytes) -> None:
     assert not IS_CRAWLER(agent)
 
 
@@ -64,9 +64,9 @@ def test_a_reader_is_no_crawler(agent: bytes) -> None:
         b"AppEngine-Google; (+http://code.google.com/appengine; appid: s~shop)",
     ],
 )
-def test_a_library_is_no_crawler_since_a_server_may_report_for_its_readers(agent: bytes) -> None:
+def test_a_library_is_not_a_crawler_since_a_server_may_report_for_its_visitors(agent: bytes) -> None:
     assert not IS_CRAWLER(agent)
 
 
-def test_a_long_user_agent_is_known_by_its_beginning() -> None:
+def test_a_long_user_agent_is_recognized_by_its_beginning() -> None:
     assert IS_CRAWLER(b"Googlebot/2.1" + b" " * AGENT_CHARACTERS_MAX + b"x" * 10_000)

@@ -12,7 +12,7 @@ DESKTOPS = {
     "Firefox, Windows": "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:132.0) Gecko/20100101 Firefox/132.0",
     "Edge": f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {WEBKIT} Chrome/130.0.0.0 Safari/537.36 Edg/130.0.0.0",
     "Safari, Mac": f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {IOS_WEBKIT} Version/18.1 Safari/605.1.15",
-    # Byte for byte the Mac's: only the page could tell, and may say so with ?device=tablet.
+    # The same bytes as on a Mac: only the page can know, and may send ?device=tablet.
     "iPad, desktop mode": f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) {IOS_WEBKIT} Version/17.6 Safari/605.1.15",
     "Firefox, Linux": "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",
     "Chromebook": f"Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) {WEBKIT} Chrome/130.0.0.0 Safari/537.36",
@@ -82,7 +82,7 @@ def parser() -> DeviceParser:
 
 
 @pytest.mark.parametrize(("agent", "kind"), CASES)
-def test_a_user_agent_tells_the_kind_of_device(parser: DeviceParser, agent: str, kind: str) -> None:
+def test_a_user_agent_has_this_kind_of_device(parser: DeviceParser, agent: str, kind: str) -> None:
     assert parser.device_of(agent.encode("latin-1")) == kind
 
 
@@ -91,5 +91,5 @@ def test_without_a_user_agent_the_device_is_unknown(parser: DeviceParser, agent:
     assert parser.device_of(agent) is None
 
 
-def test_what_is_remembered_has_a_bound(parser: DeviceParser) -> None:
+def test_the_cache_of_user_agents_is_bounded(parser: DeviceParser) -> None:
     assert parser.device_of.cache_info().maxsize == CACHED_AGENTS_MAX

@@ -1,4 +1,4 @@
-"""The hour and the day where a placement is, also when clocks are changed."""
+"""The local hour and day of a placement, also when clocks change."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -45,9 +45,9 @@ def test_the_hour_and_day_are_those_of_the_zone(zone: str, moment: str, expected
         max_size=30,
     )
 )
-def test_what_is_remembered_never_shows(asked: list[tuple[str, datetime]]) -> None:
-    remembering = LocalTimes()
+def test_cached_local_times_equal_computed_ones(requests: list[tuple[str, datetime]]) -> None:
+    local_times = LocalTimes()
 
-    for zone, now in asked:
+    for zone, now in requests:
         local = now.astimezone(ZoneInfo(zone))
-        assert remembering.get(ZoneInfo(zone), now) == (local.hour, local.isoweekday() % 7)
+        assert local_times.get(ZoneInfo(zone), now) == (local.hour, local.isoweekday() % 7)

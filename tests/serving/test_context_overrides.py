@@ -1,4 +1,4 @@
-"""What a body's `context` may say, in the words of the query."""
+"""The fields of a body's `context`: the same names as in the query."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from adloom.core.errors import ValidationFailedError
 from adloom.serving.request.overrides import PARAMETERS, parse_overrides, parse_query
 from tests.targeting.builders import DEFAULT_CONTEXT
 
-SOMEONE = "01890000-0000-7000-8000-000000000000"
+USER_ID = "01890000-0000-7000-8000-000000000000"
 
 
 def test_every_field_can_be_given_in_a_body() -> None:
@@ -23,7 +23,7 @@ def test_every_field_can_be_given_in_a_body() -> None:
             "newVisitor": True,
             "referrer": "https://example.com/x",
             "segment": "buyers",
-            "userId": SOMEONE,
+            "userId": USER_ID,
             "somethingElse": {"is": "ignored"},
         }
     )
@@ -34,10 +34,10 @@ def test_every_field_can_be_given_in_a_body() -> None:
     assert (context.is_logged_in, context.is_new_visitor) == (True, True)
     assert (context.referrer_domain, context.segment) == ("example.com", "buyers")
     assert (context.hour, context.day) == (DEFAULT_CONTEXT.hour, DEFAULT_CONTEXT.day)
-    assert overrides.user_id == UUID(SOMEONE)
+    assert overrides.user_id == UUID(USER_ID)
 
 
-def test_null_says_that_a_thing_is_unknown() -> None:
+def test_null_makes_a_value_unknown() -> None:
     overrides = parse_overrides({"device": None, "country": None, "userId": None})
 
     context = overrides.apply_to(DEFAULT_CONTEXT)
@@ -46,12 +46,12 @@ def test_null_says_that_a_thing_is_unknown() -> None:
     assert overrides.user_id is None
 
 
-def test_nothing_given_changes_nothing() -> None:
+def test_no_overrides_change_nothing() -> None:
     assert parse_overrides({}).apply_to(DEFAULT_CONTEXT) is DEFAULT_CONTEXT
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "takes"),
+    ("name", "value", "allowed"),
     [
         ("device", "phone", "one of mobile, tablet, desktop"),
         ("device", 7, "one of mobile, tablet, desktop"),
@@ -70,18 +70,20 @@ def test_nothing_given_changes_nothing() -> None:
         ("userId", {}, "a UUID"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_what_does(name: str, value: object, takes: str) -> None:
+def test_the_error_for_an_invalid_value_names_it_and_says_what_is_allowed(
+    name: str, value: object, allowed: str
+) -> None:
     with pytest.raises(ValidationFailedError) as caught:
         parse_overrides({name: value}, within="context.")
 
     [problem] = caught.value.errors
     assert problem.field == f"context.{name}"
-    assert takes in problem.message
+    assert allowed in problem.message
     assert len(problem.message) < 200
     assert caught.value.code == "VALIDATION_FAILED"
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_the_error_names_all_invalid_parameters() -> None:
     with pytest.raises(ValidationFailedError) as caught:
         parse_query(b"device=phone&country=DE&loggedIn=maybe")
 
@@ -92,7 +94,7 @@ JSON = st.none() | st.booleans() | st.integers(0, 9) | st.text(max_size=20) | st
 
 
 @given(st.dictionaries(st.sampled_from(list(PARAMETERS)), JSON))
-def test_whatever_is_given_is_taken_or_refused_by_name(given_values: dict[str, object]) -> None:
+def test_any_value_is_accepted_or_refused_by_name(given_values: dict[str, object]) -> None:
     try:
         overrides = parse_overrides(given_values)
     except ValidationFailedError as refusal:

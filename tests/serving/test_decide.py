@@ -67,19 +67,19 @@ def test_slots_are_filled_in_order(first: dict[str, int], second: dict[str, int]
     assert titles(placement) == ["first", "second"]
 
 
-def test_where_all_is_equal_the_older_banner_comes_first() -> None:
+def test_the_older_of_equal_banners_comes_first() -> None:
     placement = placement_of(a_row("newer", 9), a_row("older", 8))
 
     assert titles(placement) == ["older", "newer"]
 
 
-def test_no_more_offers_than_slots() -> None:
+def test_there_are_no_more_offers_than_slots() -> None:
     placement = placement_of(*(a_row(str(n), n) for n in range(5)), max_banners=2)
 
     assert titles(placement) == ["0", "1"]
 
 
-def test_fallbacks_fill_what_is_left_by_their_priority_when_partial_render_is_allowed() -> None:
+def test_fallbacks_fill_the_remaining_slots_by_priority_if_partial_render_is_allowed() -> None:
     rows = [
         a_row("primary", 3),
         a_row("unranked", 4, is_fallback=True),
@@ -116,18 +116,18 @@ def test_a_campaign_serves_from_its_start_until_before_its_end(
 
 
 @pytest.mark.parametrize("status", [one for one in AssignmentStatus if one is not AssignmentStatus.LIVE])
-def test_what_is_not_live_is_no_candidate(status: AssignmentStatus) -> None:
+def test_an_assignment_that_is_not_live_is_not_a_candidate(status: AssignmentStatus) -> None:
     assert titles(placement_of(a_row("gone", status=status, is_evergreen_fallback=True))) == []
 
 
-def test_a_campaign_is_for_those_whom_its_rules_name() -> None:
+def test_a_campaign_is_shown_to_visitors_that_match_its_rules() -> None:
     placement = placement_of(a_row("for Germany", rules=GERMANS), a_row("for all", 4))
 
     assert titles(placement, a_context(country="DE")) == ["for Germany", "for all"]
     assert titles(placement, a_context(country="FR")) == ["for all"]
 
 
-def test_where_nothing_else_is_left_evergreens_are_shown_whatever_their_rules_say() -> None:
+def test_evergreens_ignore_their_rules_if_there_is_no_other_candidate() -> None:
     evergreen = a_row("evergreen", 4, rules=GERMANS, is_evergreen_fallback=True)
 
     assert titles(placement_of(evergreen)) == ["evergreen"]
@@ -135,13 +135,13 @@ def test_where_nothing_else_is_left_evergreens_are_shown_whatever_their_rules_sa
     assert titles(placement_of(a_row("later", 4, is_evergreen_fallback=True, starts_at=NOON + HOUR))) == []
 
 
-def test_an_evergreen_fallback_is_shown_even_where_fallbacks_are_not() -> None:
+def test_an_evergreen_fallback_is_shown_even_without_partial_render() -> None:
     row = a_row("evergreen", is_fallback=True, is_evergreen_fallback=True)
 
     assert titles(placement_of(row, allow_partial_render=False)) == ["evergreen"]
 
 
-def test_who_is_excluded_is_not_shown_not_even_as_an_evergreen() -> None:
+def test_an_excluded_campaign_is_not_shown_even_as_an_evergreen() -> None:
     rows = [a_row("capped", 3, campaign_key=7, is_evergreen_fallback=True), a_row("other", 4, campaign_key=8)]
 
     assert titles(placement_of(*rows), exclusions=Exclusions(campaigns={"a": frozenset({7})})) == ["other"]
@@ -172,13 +172,13 @@ def test_the_decision_agrees_with_a_naive_reference(
 
     chosen = titles(placement, context, exclusions=Exclusions(campaigns={"capped": excluded}))
 
-    assert chosen == naive(rows, context, slots, excluded, partial=partial)
+    assert chosen == decide_naively(rows, context, slots, excluded, partial=partial)
 
 
-def naive(
+def decide_naively(
     rows: list[AssignmentRow], context: Context, slots: int, excluded: frozenset[int], *, partial: bool
 ) -> list[str]:
-    """Seed 1 §4.1 and design §7 as they are written: filter, sort, fill, fallbacks, evergreens."""
+    """Decide step by step: filter, sort, fill, add fallbacks, else evergreens."""
     may_serve = [
         row
         for row in rows

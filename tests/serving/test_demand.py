@@ -1,4 +1,4 @@
-"""Who is not shown is asked for where its placements are."""
+"""A campaign is requested while one of its placements is."""
 
 from adloom.serving.leases.registry import RECENT_SECONDS, Demand
 
@@ -9,7 +9,7 @@ def a_demand() -> Demand:
     return Demand(lambda campaign: PLACEMENTS[campaign])
 
 
-def test_a_campaign_is_asked_for_while_one_of_its_placements_is() -> None:
+def test_a_campaign_is_requested_while_one_of_its_placements_is() -> None:
     demand = a_demand()
 
     demand.record_requests([1], at=10.0)
@@ -17,7 +17,7 @@ def test_a_campaign_is_asked_for_while_one_of_its_placements_is() -> None:
     assert [demand.is_requested(campaign) for campaign in (7, 8, 9)] == [True, False, False]
 
 
-def test_what_was_asked_for_a_while_ago_is_not_any_more() -> None:
+def test_a_request_counts_only_for_a_while() -> None:
     demand = a_demand()
 
     demand.record_requests([1], at=10.0)
@@ -26,13 +26,13 @@ def test_what_was_asked_for_a_while_ago_is_not_any_more() -> None:
     assert not demand.is_requested(7)
 
 
-def test_who_waits_is_told_once_when_somebody_asks() -> None:
+def test_waiting_campaigns_are_returned_once_when_a_placement_is_requested() -> None:
     demand = a_demand()
     demand.is_requested(7)
     demand.is_requested(8)
 
-    told = [demand.record_requests(asked, at=20.0) for asked in ([3], [2], [2], [1])]
+    requested = [demand.record_requests(placements, at=20.0) for placements in ([3], [2], [2], [1])]
 
-    # Who waited at two places is told again at the second, which harms nobody.
-    assert told == [set(), {7, 8}, set(), {7}]
+    # A campaign that waits on two placements is returned again for the second, which does no harm.
+    assert requested == [set(), {7, 8}, set(), {7}]
     assert not demand.has_waiting

@@ -1,4 +1,4 @@
-"""What an offer of direct delivery costs."""
+"""The price of an offer in direct delivery."""
 
 import pytest
 
@@ -27,7 +27,11 @@ def test_an_offer_costs_the_flat_bid(bid_type: str, bid: int | None, price: Offe
 @pytest.mark.parametrize(
     ("cost", "is_limited", "is_leased"), [(5, True, True), (5, False, False), (0, True, False)]
 )
-def test_only_what_costs_and_is_limited_needs_a_lease(cost: int, is_limited: bool, is_leased: bool) -> None:  # noqa: FBT001 - cases
+def test_only_a_priced_campaign_with_a_budget_needs_a_lease(
+    cost: int,
+    is_limited: bool,  # noqa: FBT001 - a case
+    is_leased: bool,  # noqa: FBT001 - a case
+) -> None:
     row = an_assignment_row(campaign_key=7, price=OfferPrice(Micros(cost)), is_limited=is_limited)
 
     placement = compile_index(a_snapshot(row)).by_slug[b"home"]

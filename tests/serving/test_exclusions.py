@@ -1,4 +1,4 @@
-"""Who is excluded: kept campaign by campaign, equal to looking at every candidate."""
+"""Excluded campaigns: updates by campaign give the same result as a scan of all candidates."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ def a_row(number: int, campaign: int) -> AssignmentRow:
     )
 
 
-def test_a_campaign_is_out_while_anybody_says_so() -> None:
+def test_a_campaign_is_excluded_while_any_source_excludes_it() -> None:
     excluded = ExcludedCampaigns()
 
     flips = [
@@ -47,7 +47,7 @@ def test_a_campaign_is_out_while_anybody_says_so() -> None:
     assert [sorted(one) for one in flips] == [[7], [8], [], [], [7, 8], []]
 
 
-def test_the_newest_reason_is_told() -> None:
+def test_the_newest_reason_is_returned() -> None:
     excluded = ExcludedCampaigns()
 
     excluded.change("budgets", {7: "budget_pending", 8: "pacing"})
@@ -68,11 +68,11 @@ def test_the_newest_reason_is_told() -> None:
         max_size=12,
     ),
 )
-def test_marking_one_by_one_equals_looking_at_every_candidate(
+def test_incremental_marks_equal_a_scan_of_all_candidates(
     rows: list[AssignmentRow],
     steps: list[tuple[dict[int, str | None], frozenset[int] | None, int, Context]],
 ) -> None:
-    """Budgets change some, caps say all anew, time goes on, and every answer is the one decided from nothing."""
+    """Budgets change some campaigns, caps replace all, time passes; every answer equals a new decision."""
     placement = compile_index(a_snapshot(*rows, max_banners=2, allow_partial_render=True)).by_slug[b"home"]
     states, now = PlacementStates(), NOON
     budgets: set[int] = set()
@@ -95,13 +95,13 @@ def test_marking_one_by_one_equals_looking_at_every_candidate(
         )
 
         assert tuple(state.available) == expected
-        # Also those who were asked before, whose answers may be remembered.
-        for asked in contexts:
-            offers = states.decide_offers(state, asked, int(NOON.timestamp()))
-            assert [offer.candidate for offer in offers] == decide(placement, asked, expected)
+        # Also for earlier contexts, whose answers may be cached.
+        for context_again in contexts:
+            offers = states.decide_offers(state, context_again, int(NOON.timestamp()))
+            assert [offer.candidate for offer in offers] == decide(placement, context_again, expected)
 
 
-def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
+def test_a_campaign_that_is_excluded_while_a_state_is_prepared_is_excluded_in_it() -> None:
     states = PlacementStates()
     index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
     preparing = states.prepare(index.by_slug[b"home"], now=NOON)
@@ -115,7 +115,7 @@ def test_a_shelf_knows_who_was_excluded_while_it_was_prepared() -> None:
     assert [offer.candidate.banner_key for offer in offers] == [2]
 
 
-def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_too() -> None:
+def test_an_excluded_campaign_that_is_added_to_a_placement_is_excluded_there_too() -> None:
     states = PlacementStates()
     before, after = (
         compile_index(a_snapshot(a_row(2, 2))),
@@ -133,22 +133,22 @@ def test_a_campaign_that_comes_to_a_placement_while_it_is_excluded_is_out_there_
     assert (out, back) == ([2], [1, 2])
 
 
-def test_candidates_of_all_blocks_go_and_come_back() -> None:
+def test_candidates_of_all_blocks_are_excluded_and_readmitted() -> None:
     rows = [a_row(number, number % 2) for number in range(BLOCK_CANDIDATES_MAX + 10)]
     placement = compile_index(a_snapshot(*rows, max_banners=3)).by_slug[b"home"]
     states = PlacementStates()
     state = states.get(placement, NOON)
-    everyone = [block.everyone for block in placement.blocks]
+    all_candidates = [block.everyone for block in placement.blocks]
 
     states.mark_changed({0: "pacing"})
     half = sum(mask.bit_count() for mask in state.available)
     states.mark_changed({0: None})
 
     assert half == len(rows) // 2
-    assert state.available == everyone
+    assert state.available == all_candidates
 
 
-def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
+def test_cached_answers_stay_when_campaigns_outside_them_change() -> None:
     rows = [a_row(number, number) for number in range(10)]
     placement = compile_index(a_snapshot(*rows, max_banners=2)).by_slug[b"home"]
     states = PlacementStates()
@@ -165,7 +165,7 @@ def test_answers_stay_when_somebody_flips_who_is_in_none_of_them() -> None:
     assert (states.hits, states.misses) == (6, 1)
 
 
-def test_it_is_known_which_placements_were_asked_for() -> None:
+def test_requested_placements_are_returned_once() -> None:
     index = compile_index(a_snapshot(a_row(1, 1), a_row(2, 2)))
     states = PlacementStates()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""How a delivery process says that it is doing."""
+"""The readiness check of a delivery process."""
 
 import asyncio
 import json
@@ -35,17 +35,17 @@ async def refresher(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefr
     return refresher
 
 
-async def said(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
+async def check_ready(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
     answer = await health.check_ready()
     return answer.status, json.loads(answer.body)
 
 
-async def test_all_is_well_with_both_servers_and_an_index(
+async def test_a_process_with_both_servers_and_an_index_is_ready(
     refresher: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     clock.advance(timedelta(seconds=1.5))
 
-    assert await said(DeliveryHealth(refresher, pool, valkey, clock)) == (
+    assert await check_ready(DeliveryHealth(refresher, pool, valkey, clock)) == (
         200,
         {
             "status": "ok",
@@ -59,31 +59,31 @@ async def test_all_is_well_with_both_servers_and_an_index(
     )
 
 
-async def test_serving_goes_on_without_the_database(
+async def test_a_process_without_the_database_is_ready(
     refresher: IndexRefresher, valkey: Valkey, clock: ManualClock
 ) -> None:
     async with open_pool(f"postgresql://nobody@127.0.0.1:{free_port()}/none", size_max=1) as away:
-        status, body = await said(DeliveryHealth(refresher, away, valkey, clock))
+        status, body = await check_ready(DeliveryHealth(refresher, away, valkey, clock))
 
     assert (status, body["checks"]["postgres"]) == (200, "unavailable")
 
 
-async def test_without_the_ledger_no_event_can_be_taken(
+async def test_a_process_without_valkey_and_spool_is_not_ready(
     refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
-        status, body = await said(DeliveryHealth(refresher, pool, away, clock))
+        status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock))
 
     assert (status, body["status"], body["checks"]["valkey"]) == (503, "unavailable", "unavailable")
 
 
 @pytest.mark.parametrize("is_able", [True, False])
-async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
+async def test_a_process_without_valkey_is_ready_while_the_spool_accepts_events(
     refresher: IndexRefresher, pool: Pool, clock: ManualClock, *, is_able: bool
 ) -> None:
     spool = FakeSpool(is_able=is_able, waiting_bytes=12)
     async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
-        status, body = await said(DeliveryHealth(refresher, pool, away, clock, spool=spool))
+        status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock, spool=spool))
 
     word = "ok" if is_able else "unavailable"
     assert (status, body["status"]) == (200 if is_able else 503, word)
@@ -91,36 +91,36 @@ async def test_without_the_ledger_events_are_taken_while_the_spool_takes_them(
     assert body["checks"]["spool"] == {"status": word, "waitingBytes": 12}
 
 
-async def test_a_spool_that_takes_nothing_does_not_matter_while_the_ledger_is_there(
+async def test_a_process_with_valkey_is_ready_although_the_spool_accepts_nothing(
     refresher: IndexRefresher, pool: Pool, valkey: Valkey, clock: ManualClock
 ) -> None:
     spool = FakeSpool(is_able=False, waiting_bytes=0)
 
-    status, body = await said(DeliveryHealth(refresher, pool, valkey, clock, spool=spool))
+    status, body = await check_ready(DeliveryHealth(refresher, pool, valkey, clock, spool=spool))
 
     assert (status, body["checks"]["spool"]["status"]) == (200, "unavailable")
 
 
-async def test_a_ledger_that_hangs_is_given_up_soon(
+async def test_a_check_of_a_hanging_valkey_times_out(
     refresher: IndexRefresher, pool: Pool, clock: ManualClock
 ) -> None:
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
     spool = FakeSpool(is_able=True, waiting_bytes=0)
-    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+    async with await asyncio.start_server(never_answer, "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
         async with (
             asyncio.timeout(2 * CHECK_SECONDS_MAX),
             open_valkey(f"redis://127.0.0.1:{port}") as hanging,
         ):
-            status, body = await said(DeliveryHealth(refresher, pool, hanging, clock, spool=spool))
+            status, body = await check_ready(DeliveryHealth(refresher, pool, hanging, clock, spool=spool))
 
     assert (status, body["checks"]["valkey"]) == (200, "unavailable")
 
 
-async def test_a_flood_of_questions_is_answered_by_one_look(
+async def test_concurrent_checks_share_one_connection(
     refresher: IndexRefresher, pool: Pool, valkey: Valkey, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
@@ -134,13 +134,13 @@ async def test_a_flood_of_questions_is_answered_by_one_look(
         assert (await valkey.info("stats"))["total_connections_received"] == before + 1
 
 
-async def test_what_was_seen_is_told_for_a_moment_only(
+async def test_a_cached_check_expires(
     refresher: IndexRefresher, pool: Pool, redis_url: str, clock: ManualClock
 ) -> None:
     async with open_valkey(redis_url) as own:
         health = DeliveryHealth(refresher, pool, own, clock)
-        _, before = await said(health)
+        _, before = await check_ready(health)
         clock.advance(FRESH_FOR + timedelta(milliseconds=1))
-        _, after = await said(health)
+        _, after = await check_ready(health)
 
     assert before["checks"]["index"]["ageSeconds"] < after["checks"]["index"]["ageSeconds"]

@@ -1,4 +1,4 @@
-"""The refresher of the index: it follows the catalog change by change and equals a whole rebuild."""
+"""The refresher of the index: incremental updates from the catalog equal a rebuild."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -40,7 +40,7 @@ async def refresher(pool: Pool, valkey: Valkey) -> IndexRefresher:
 
 
 @pytest.fixture
-async def running_keeper(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
+async def running_refresher(refresher: IndexRefresher) -> AsyncGenerator[IndexRefresher]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(refresher.run())
         yield refresher
@@ -49,16 +49,16 @@ async def running_keeper(refresher: IndexRefresher) -> AsyncGenerator[IndexRefre
 
 async def wait_for_a_subscriber(valkey: Valkey) -> None:
     async with asyncio.timeout(5):
-        while (await valkey.pubsub_numsub(NOTICE_CHANNEL))[0][1] == 0:  # noqa: ASYNC110 - the server tells nobody
+        while (await valkey.pubsub_numsub(NOTICE_CHANNEL))[0][1] == 0:  # noqa: ASYNC110 - the server sends no notice of it
             await asyncio.sleep(0.005)
 
 
-def has_missed_a_look(refresher: IndexRefresher) -> bool:
+def has_missed_a_check(refresher: IndexRefresher) -> bool:
     age = refresher.age(SystemClock().now())
     return age is not None and age.total_seconds() > CHECK_SECONDS * 1.5
 
 
-async def inserted(catalog: Catalog, noun: IndexedNoun, sql: str, *values: object) -> tuple[UUID, int]:
+async def insert(catalog: Catalog, noun: IndexedNoun, sql: str, *values: object) -> tuple[UUID, int]:
     public_id = SystemIds().new()
     async with catalog.write() as write:
         key = await write.connection.fetchval(sql, public_id, *values)
@@ -66,11 +66,11 @@ async def inserted(catalog: Catalog, noun: IndexedNoun, sql: str, *values: objec
     return public_id, key
 
 
-async def an_ad(catalog: Catalog, slug: str) -> tuple[int, int, int]:
-    """Make a placement, a banner and a campaign that belong together; give their keys."""
-    _, placement = await inserted(catalog, IndexedNoun.PLACEMENT, INSERT_PLACEMENT, slug)
-    _, banner = await inserted(catalog, IndexedNoun.BANNER, INSERT_BANNER)
-    _, campaign = await inserted(catalog, IndexedNoun.CAMPAIGN, INSERT_CAMPAIGN)
+async def insert_ad(catalog: Catalog, slug: str) -> tuple[int, int, int]:
+    """Insert a placement and a campaign with a banner on it; return the keys of placement, banner, campaign."""
+    _, placement = await insert(catalog, IndexedNoun.PLACEMENT, INSERT_PLACEMENT, slug)
+    _, banner = await insert(catalog, IndexedNoun.BANNER, INSERT_BANNER)
+    _, campaign = await insert(catalog, IndexedNoun.CAMPAIGN, INSERT_CAMPAIGN)
     async with catalog.write() as write:
         await write.connection.execute(LINK, campaign, placement)
         await write.connection.execute(ASSIGN, campaign, placement, banner)
@@ -89,12 +89,12 @@ async def test_before_the_first_refresh_there_is_no_index(refresher: IndexRefres
         _ = refresher.current
 
 
-async def test_incremental_updates_equal_a_whole_rebuild(
+async def test_incremental_updates_equal_a_rebuild(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool, valkey: Valkey
 ) -> None:
     await refresher.refresh()
-    first = await an_ad(catalog, "first")
-    second = await an_ad(catalog, "second")
+    first = await insert_ad(catalog, "first")
+    second = await insert_ad(catalog, "second")
     steps = [
         (IndexedNoun.BANNER, first[1], "UPDATE banners SET headline = 'New' WHERE id = $1"),
         (IndexedNoun.CAMPAIGN, second[2], "UPDATE campaigns SET status = 'paused' WHERE id = $1"),
@@ -108,16 +108,16 @@ async def test_incremental_updates_equal_a_whole_rebuild(
 
         await refresher.refresh()
 
-        anew = IndexRefresher(pool, valkey, SystemClock())
-        await anew.refresh()
-        assert refresher.current == anew.current
+        rebuilt = IndexRefresher(pool, valkey, SystemClock())
+        await rebuilt.refresh()
+        assert refresher.current == rebuilt.current
 
 
-async def test_a_keeper_that_was_away_too_long_reads_everything(
+async def test_a_refresher_that_missed_changes_reads_the_whole_catalog(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     await refresher.refresh()
-    await an_ad(catalog, "home")
+    await insert_ad(catalog, "home")
     await pool.execute("DELETE FROM catalog_changes WHERE version < 3")
 
     await refresher.refresh()
@@ -125,80 +125,80 @@ async def test_a_keeper_that_was_away_too_long_reads_everything(
     assert set(refresher.current.by_slug) == {b"home"}
 
 
-async def test_a_notice_brings_a_change_without_waiting_for_the_next_look(
-    catalog: Catalog, valkey: Valkey, running_keeper: IndexRefresher
+async def test_a_notice_brings_a_change_before_the_next_check(
+    catalog: Catalog, valkey: Valkey, running_refresher: IndexRefresher
 ) -> None:
-    await eventually(lambda: running_keeper.version == 0, seconds=5)
+    await eventually(lambda: running_refresher.version == 0, seconds=5)
     await wait_for_a_subscriber(valkey)
 
-    await an_ad(catalog, "home")
+    await insert_ad(catalog, "home")
 
-    await eventually(lambda: running_keeper.version == 4, seconds=0.6)
-    assert set(running_keeper.current.by_slug) == {b"home"}
+    await eventually(lambda: running_refresher.version == 4, seconds=0.6)
+    assert set(running_refresher.current.by_slug) == {b"home"}
 
 
-async def test_a_lost_notice_is_made_up_for_by_looking(pool: Pool, running_keeper: IndexRefresher) -> None:
-    await eventually(lambda: running_keeper.version == 0, seconds=5)
+async def test_a_change_without_a_notice_is_found_by_the_next_check(
+    pool: Pool, running_refresher: IndexRefresher
+) -> None:
+    await eventually(lambda: running_refresher.version == 0, seconds=5)
 
     await pool.execute("UPDATE catalog_version SET version = 1")
 
-    await eventually(lambda: running_keeper.version == 1, seconds=2)
+    await eventually(lambda: running_refresher.version == 1, seconds=2)
 
 
-async def test_a_subscription_that_nothing_comes_through_any_more_is_made_anew(
-    pool: Pool, valkey: Valkey, redis_url: str
-) -> None:
+async def test_a_dead_subscription_is_replaced(pool: Pool, valkey: Valkey, redis_url: str) -> None:
     server = urlsplit(redis_url)
     assert server.port is not None
     async with Relay(server.port).running() as relay:
         relayed_url = redis_url.replace(f":{server.port}", f":{relay.port}")
         async with open_valkey(relayed_url) as relayed, asyncio.TaskGroup() as group:
             refresher = IndexRefresher(pool, relayed, SystemClock(), quiet_seconds=0.1)
-            keeping = group.create_task(refresher.run())
+            refreshing = group.create_task(refresher.run())
             await wait_for_a_subscriber(valkey)
 
             relay.silence()
 
             await eventually(lambda: relay.connections == 2, seconds=5)
             await wait_for_a_subscriber(valkey)
-            keeping.cancel()
+            refreshing.cancel()
 
 
 async def test_a_quiet_subscription_is_kept(pool: Pool, valkey: Valkey) -> None:
     async with asyncio.TaskGroup() as group:
         refresher = IndexRefresher(pool, valkey, SystemClock(), quiet_seconds=0.5)
-        keeping = group.create_task(refresher.run())
+        refreshing = group.create_task(refresher.run())
         await wait_for_a_subscriber(valkey)
         before = (await valkey.info("stats"))["total_connections_received"]
 
-        await asyncio.sleep(1.2)  # twice as long as it stays quiet without asking
+        await asyncio.sleep(1.2)  # more than twice `quiet_seconds`
 
         assert (await valkey.info("stats"))["total_connections_received"] == before
-        keeping.cancel()
+        refreshing.cancel()
 
 
-async def test_a_row_that_cannot_be_read_leaves_the_last_index_serving(
-    catalog: Catalog, running_keeper: IndexRefresher
+async def test_an_unreadable_row_leaves_the_last_index_in_use(
+    catalog: Catalog, running_refresher: IndexRefresher
 ) -> None:
-    _, banner, _ = await an_ad(catalog, "home")
-    await eventually(lambda: running_keeper.version == 4, seconds=5)
+    _, banner, _ = await insert_ad(catalog, "home")
+    await eventually(lambda: running_refresher.version == 4, seconds=5)
 
     await change(
         catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET media_variants = '[1]' WHERE id = $1"
     )
-    await eventually(lambda: has_missed_a_look(running_keeper), seconds=5)
+    await eventually(lambda: has_missed_a_check(running_refresher), seconds=5)
     await change(
         catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET media_variants = '{}' WHERE id = $1"
     )
 
-    await eventually(lambda: running_keeper.version == 6, seconds=5)
-    assert set(running_keeper.current.by_slug) == {b"home"}
+    await eventually(lambda: running_refresher.version == 6, seconds=5)
+    assert set(running_refresher.current.by_slug) == {b"home"}
 
 
-async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
+async def test_a_deleted_banner_still_has_a_destination_for_old_offers(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    placement, banner, campaign = await an_ad(catalog, "home")
+    placement, banner, campaign = await insert_ad(catalog, "home")
     await change(
         catalog, IndexedNoun.BANNER, banner, "UPDATE banners SET cta_url = 'https://shop/' WHERE id = $1"
     )
@@ -214,7 +214,7 @@ async def test_a_deleted_banner_still_leads_its_old_offers_somewhere(
     assert refresher.current.destination(*ids) == "https://shop/"
 
 
-async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
+async def test_a_catalog_that_was_restored_from_a_backup_is_read_again(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
     async with catalog.write() as write:
@@ -230,10 +230,10 @@ async def test_a_catalog_that_came_back_from_a_backup_is_read_anew(
     assert (refresher.version, dict(refresher.current.by_slug)) == (0, {})
 
 
-async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_back_when_it_is_raised(
+async def test_a_campaign_is_excluded_when_it_reaches_its_cap_and_readmitted_when_the_cap_is_raised(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    placement, banner, campaign = await an_ad(catalog, "home")
+    placement, banner, campaign = await insert_ad(catalog, "home")
     cap = "UPDATE campaigns SET impression_cap = {} WHERE id = $1"
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, cap.format(5))
 
@@ -258,10 +258,10 @@ async def test_a_campaign_that_reaches_its_cap_is_excluded_at_the_next_look_and_
 
 
 @pytest.mark.parametrize("written", ["events", "corrections"])
-async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
+async def test_the_counts_of_a_past_day_are_summed_again_when_it_changes(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool, written: str
 ) -> None:
-    placement, banner, campaign = await an_ad(catalog, "home")
+    placement, banner, campaign = await insert_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 2 WHERE id = $1")
     await pool.execute(
         "INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks)"
@@ -279,10 +279,10 @@ async def test_a_day_that_was_over_is_summed_up_again_when_it_has_changed(
     assert refresher.caps.find_reached()["click_cap"] == {campaign}
 
 
-async def test_counts_of_today_are_seen_when_the_projection_has_moved(
+async def test_counts_of_today_are_read_when_the_cursor_of_the_projection_moves(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    placement, banner, campaign = await an_ad(catalog, "home")
+    placement, banner, campaign = await insert_ad(catalog, "home")
     await change(catalog, IndexedNoun.CAMPAIGN, campaign, "UPDATE campaigns SET click_cap = 1 WHERE id = $1")
     await refresher.refresh()
 
@@ -297,10 +297,10 @@ async def test_counts_of_today_are_seen_when_the_projection_has_moved(
     assert refresher.caps.find_reached()["click_cap"] == {campaign}
 
 
-async def test_a_rule_is_part_of_its_campaign(
+async def test_the_rules_of_a_campaign_are_in_the_index(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    _, _, campaign = await an_ad(catalog, "home")
+    _, _, campaign = await insert_ad(catalog, "home")
     await change(
         catalog,
         IndexedNoun.CAMPAIGN,
@@ -316,10 +316,10 @@ async def test_a_rule_is_part_of_its_campaign(
     assert await pool.fetchval("SELECT count(*) FROM campaign_targeting_rules") == 1
 
 
-async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
+async def test_a_campaign_with_an_unreadable_rule_is_not_served(
     catalog: Catalog, refresher: IndexRefresher
 ) -> None:
-    _, _, campaign = await an_ad(catalog, "home")
+    _, _, campaign = await insert_ad(catalog, "home")
     await change(
         catalog,
         IndexedNoun.CAMPAIGN,
@@ -333,10 +333,10 @@ async def test_a_campaign_with_a_rule_that_cannot_be_read_is_shown_to_nobody(
     assert refresher.current.by_slug[b"home"].blocks == ()
 
 
-async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_status_says(
+async def test_a_scheduled_campaign_serves_from_its_start_without_a_change_of_status(
     catalog: Catalog, refresher: IndexRefresher
 ) -> None:
-    _, _, campaign = await an_ad(catalog, "home")
+    _, _, campaign = await insert_ad(catalog, "home")
     await change(
         catalog,
         IndexedNoun.CAMPAIGN,
@@ -350,9 +350,11 @@ async def test_a_scheduled_campaign_serves_when_its_time_has_come_whatever_its_s
     assert refresher.states.get(placement, now + timedelta(hours=1)).available[0]
 
 
-async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, refresher: IndexRefresher) -> None:
-    await an_ad(catalog, "same")
-    _, banner, _ = await an_ad(catalog, "other")
+async def test_a_rebuild_keeps_placements_that_did_not_change(
+    catalog: Catalog, refresher: IndexRefresher
+) -> None:
+    await insert_ad(catalog, "same")
+    _, banner, _ = await insert_ad(catalog, "other")
     await refresher.refresh()
     before = refresher.current
 
@@ -364,10 +366,10 @@ async def test_a_rebuild_keeps_what_did_not_change(catalog: Catalog, refresher: 
 
 
 @pytest.mark.parametrize("owned", ["campaigns", "banners"])
-async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
+async def test_campaigns_and_banners_of_a_deleted_advertiser_are_not_served(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool, owned: str
 ) -> None:
-    _, banner, campaign = await an_ad(catalog, "home")
+    _, banner, campaign = await insert_ad(catalog, "home")
     advertiser = await pool.fetchval(
         "INSERT INTO advertisers (public_id, name) VALUES ($1, 'A') RETURNING id", SystemIds().new()
     )
@@ -386,7 +388,7 @@ async def test_what_belongs_to_a_deleted_advertiser_is_not_served(
 async def test_a_placement_of_a_deleted_publisher_is_not_served(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:
-    placement, _, _ = await an_ad(catalog, "home")
+    placement, _, _ = await insert_ad(catalog, "home")
     publisher = await pool.fetchval(
         "INSERT INTO publishers (public_id, name, deleted_at) VALUES ($1, 'P', now()) RETURNING id",
         SystemIds().new(),

@@ -1,4 +1,4 @@
-"""The lease book: what a process may give, what it says of it, and when."""
+"""Local leases: what a process may offer, what it reports, and when."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -29,29 +29,29 @@ def terms(key: int = KEY, *, cost: int = COST) -> LeaseTerms:
     return LeaseTerms(CampaignId(UUID(int=100 + key)), ADVERTISER, Micros(cost))
 
 
-class Desk:
-    """A book with one placement, and a clock."""
+class LeaseHolder:
+    """The local leases of one placement, with a clock."""
 
     def __init__(self, *keys: int) -> None:
-        self.hurries = 0
-        self.leases = LocalLeases(SESSION, on_urgent=self._hurry)
+        self.urgent_calls = 0
+        self.leases = LocalLeases(SESSION, on_urgent=self._on_urgent)
         self.at = 0.0
         self.second = SECOND
         self.is_wanted = True
-        self.learn(*(keys or (KEY,)))
+        self.load(*(keys or (KEY,)))
 
-    def _hurry(self) -> None:
-        self.hurries += 1
+    def _on_urgent(self) -> None:
+        self.urgent_calls += 1
 
-    def learn(self, *keys: int, cost: int = COST) -> None:
+    def load(self, *keys: int, cost: int = COST) -> None:
         self.leases.update({1: {key: terms(key, cost=cost) for key in keys}}, at=self.at)
 
     def due(self, *, after: float = 0.1, most: int = 500) -> list[LeaseUsage]:
         self.at += after
-        said = self.leases.collect_reports(
+        reports = self.leases.collect_reports(
             second=self.second, at=self.at, most=most, is_wanted=lambda _: self.is_wanted
         )
-        return [usage for _, usage in said]
+        return [usage for _, usage in reports]
 
     def answer(self, usage: LeaseUsage, *, key: int = KEY, **fields: object) -> None:
         given = sum(amount for _, amount in usage.given)
@@ -68,7 +68,7 @@ class Desk:
         self.leases.on_answer(msgspec.structs.replace(answer, **fields), second=self.second, at=self.at)
 
     def lease(self, offers: int) -> LeaseUsage:
-        """Ask, and be granted so many offers."""
+        """Ask for a lease, and be granted one for `offers` offers."""
         [usage] = self.due()
         self.answer(usage, granted=Micros(offers * COST))
         return usage
@@ -81,146 +81,146 @@ class Desk:
         return next((name for name, keys in self.leases.list_excluded().items() if KEY in keys), None)
 
 
-def test_a_campaign_of_the_index_asks_for_a_lease_ahead_of_need_and_is_not_shown_before() -> None:
-    desk = Desk()
+def test_a_new_campaign_asks_for_a_lease_and_is_excluded_until_it_has_one() -> None:
+    holder = LeaseHolder()
 
-    before = desk.take(), desk.reason
-    [usage] = desk.due()
+    before = holder.take(), holder.reason
+    [usage] = holder.due()
 
     assert before == (None, "budget_pending")
     assert (usage.session, usage.report, usage.lease, usage.given) == (SESSION, 1, 0, ())
     assert usage.want >= 8 * COST
 
 
-def test_one_that_nobody_asks_for_wants_enough_for_a_burst() -> None:
-    [usage] = Desk().due()
+def test_an_idle_campaign_asks_for_enough_for_a_burst() -> None:
+    [usage] = LeaseHolder().due()
 
     assert usage.want == OFFERS_MIN * COST
 
 
-def test_offers_are_taken_out_of_the_lease_until_nothing_is_left() -> None:
-    desk = Desk()
-    desk.lease(2)
+def test_offers_are_taken_out_of_the_lease_until_it_is_used_up() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
 
-    assert [desk.take() for _ in range(3)] == [5, 5, None]
-    assert desk.reason == "budget_pending"
+    assert [holder.take() for _ in range(3)] == [5, 5, None]
+    assert holder.reason == "budget_pending"
 
 
-def test_who_can_be_shown_and_who_cannot_any_more_is_news() -> None:
-    desk = Desk()
-    first = desk.leases.take_changes()
-    desk.lease(1)
-    second = desk.leases.take_changes()
-    desk.take()
+def test_a_granted_lease_and_a_used_up_lease_are_changes() -> None:
+    holder = LeaseHolder()
+    first = holder.leases.take_changes()
+    holder.lease(1)
+    second = holder.leases.take_changes()
+    holder.take()
 
-    assert (first, second, desk.leases.take_changes()) == (
+    assert (first, second, holder.leases.take_changes()) == (
         {KEY: "budget_pending"},
         {KEY: None},
         {KEY: "budget_pending"},
     )
-    assert not desk.leases.has_changes
+    assert not holder.leases.has_changes
 
 
-def test_what_was_given_is_reported_by_the_second_and_more_is_asked_for_when_half_is_gone() -> None:
-    desk = Desk()
-    desk.lease(4)
-    desk.take()
-    quiet = desk.due()
-    desk.second += 1
+def test_usage_is_reported_by_second_when_half_of_the_lease_is_used() -> None:
+    holder = LeaseHolder()
+    holder.lease(4)
+    holder.take()
+    quiet = holder.due()
+    holder.second += 1
 
-    desk.take()
-    [usage] = desk.due()
+    holder.take()
+    [usage] = holder.due()
 
-    assert (quiet, desk.hurries) == ([], 1)
+    assert (quiet, holder.urgent_calls) == ([], 1)
     assert usage.given == ((SECOND, COST), (SECOND + 1, COST))
     assert usage.lease == 5
     assert not usage.is_needed
 
 
-def test_what_was_given_is_reported_after_a_while_in_any_case() -> None:
-    desk = Desk()
-    desk.lease(100)
-    desk.take()
+def test_usage_is_reported_after_report_seconds_at_the_latest() -> None:
+    holder = LeaseHolder()
+    holder.lease(100)
+    holder.take()
 
-    assert desk.due() == []
-    assert len(desk.due(after=REPORT_SECONDS)) == 1
+    assert holder.due() == []
+    assert len(holder.due(after=REPORT_SECONDS)) == 1
 
 
-def test_a_busy_campaign_wants_two_seconds_of_its_rate() -> None:
-    desk = Desk()
-    desk.lease(1_000)
-    desk.due(after=20)
+def test_a_busy_campaign_asks_for_two_seconds_of_its_rate() -> None:
+    holder = LeaseHolder()
+    holder.lease(1_000)
+    holder.due(after=20)
 
     for _ in range(100):
-        desk.take()
-    desk.due(after=0)
-    [usage] = desk.due(after=REPORT_SECONDS)
+        holder.take()
+    holder.due(after=0)
+    [usage] = holder.due(after=REPORT_SECONDS)
 
     assert usage.want == 2 * 100 / REPORT_SECONDS * COST
 
 
-def test_an_answer_that_is_lost_is_asked_for_again_in_the_same_words() -> None:
-    desk = Desk()
-    [first] = desk.due()
+def test_an_unanswered_report_is_repeated_unchanged() -> None:
+    holder = LeaseHolder()
+    [first] = holder.due()
 
-    again = [desk.due(after=seconds) for seconds in (0.4, 0.2, 0.9, 0.2)]
+    again = [holder.due(after=seconds) for seconds in (0.4, 0.2, 0.9, 0.2)]
 
     assert again == [[], [first], [], [first]]
 
 
-def test_who_is_not_answered_for_hours_goes_on_asking() -> None:
-    desk = Desk()
-    desk.due()
+def test_an_unanswered_report_is_repeated_for_hours() -> None:
+    holder = LeaseHolder()
+    holder.due()
 
-    assert sum(len(desk.due(after=2)) for _ in range(5_000)) == 5_000
+    assert sum(len(holder.due(after=2)) for _ in range(5_000)) == 5_000
 
 
 def test_only_the_answer_to_the_last_report_counts() -> None:
-    desk = Desk()
-    first = desk.lease(1)
-    desk.take()
-    desk.due()
+    holder = LeaseHolder()
+    first = holder.lease(1)
+    holder.take()
+    holder.due()
 
-    desk.answer(first, granted=Micros(9 * COST))
+    holder.answer(first, granted=Micros(9 * COST))
 
-    assert desk.take() is None
-    assert desk.leases.late == 1
-
-
-def test_what_is_given_while_a_report_is_under_way_is_not_forgotten() -> None:
-    desk = Desk()
-    desk.lease(4)
-    desk.take()
-    desk.take()
-    [usage] = desk.due()
-    desk.take()
-
-    desk.answer(usage, granted=Micros(4 * COST))
-
-    assert [desk.take(), desk.take()] == [5, None]
+    assert holder.take() is None
+    assert holder.leases.late == 1
 
 
-def test_what_is_returned_is_set_aside_before_it_is_said() -> None:
-    desk = Desk()
-    desk.lease(100)
+def test_offers_made_while_a_report_is_under_way_are_counted() -> None:
+    holder = LeaseHolder()
+    holder.lease(4)
+    holder.take()
+    holder.take()
+    [usage] = holder.due()
+    holder.take()
 
-    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
-    [usage] = desk.due()
+    holder.answer(usage, granted=Micros(4 * COST))
 
-    assert (usage.want, desk.take()) == (0, None)
+    assert [holder.take(), holder.take()] == [5, None]
 
 
-def test_who_is_being_shown_keeps_what_it_needs_at_once_when_the_rest_is_recalled() -> None:
-    desk = Desk()
-    desk.lease(100)
-    desk.take()
-    desk.due()
+def test_a_recalled_lease_is_not_spent_any_more() -> None:
+    holder = LeaseHolder()
+    holder.lease(100)
 
-    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
-    [usage] = desk.due()
+    holder.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=holder.second, at=holder.at)
+    [usage] = holder.due()
+
+    assert (usage.want, holder.take()) == (0, None)
+
+
+def test_a_busy_campaign_keeps_a_part_of_a_recalled_lease() -> None:
+    holder = LeaseHolder()
+    holder.lease(100)
+    holder.take()
+    holder.due()
+
+    holder.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=holder.second, at=holder.at)
+    [usage] = holder.due()
 
     assert 0 < usage.want < 10 * COST
-    assert desk.take() == 5
+    assert holder.take() == 5
 
 
 @pytest.mark.parametrize(
@@ -233,271 +233,271 @@ def test_who_is_being_shown_keeps_what_it_needs_at_once_when_the_rest_is_recalle
         (BudgetVerdict.NOT_RUNNING, "budget_pending"),
     ],
 )
-def test_why_a_campaign_is_not_shown_is_what_it_was_told(verdict: BudgetVerdict, reason: str) -> None:
-    desk = Desk()
-    [usage] = desk.due()
+def test_the_reason_of_an_exclusion_follows_from_the_verdict(verdict: BudgetVerdict, reason: str) -> None:
+    holder = LeaseHolder()
+    [usage] = holder.due()
 
-    desk.answer(usage, granted=Micros(0), verdict=verdict)
+    holder.answer(usage, granted=Micros(0), verdict=verdict)
 
-    assert desk.reason == reason
-    assert desk.leases.refused == {verdict: 1}
+    assert holder.reason == reason
+    assert holder.leases.refused == {verdict: 1}
 
 
-def test_a_paced_campaign_asks_again_every_second_while_it_is_asked_for() -> None:
-    desk = Desk()
+def test_a_paced_campaign_asks_again_every_second_while_it_is_requested() -> None:
+    holder = LeaseHolder()
     reports: list[int] = []
     for _ in range(50):
-        for usage in desk.due():
+        for usage in holder.due():
             reports.append(usage.report)
-            desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
+            holder.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
 
     assert 4 <= len(reports) <= 6
 
 
-def test_one_that_is_not_asked_for_waits_until_it_is() -> None:
-    desk = Desk()
-    [usage] = desk.due()
-    desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
-    desk.is_wanted = False
-    quiet = [desk.due() for _ in range(100)]
+def test_a_refused_campaign_asks_again_only_when_it_is_requested() -> None:
+    holder = LeaseHolder()
+    [usage] = holder.due()
+    holder.answer(usage, granted=Micros(0), verdict=BudgetVerdict.PACING)
+    holder.is_wanted = False
+    quiet = [holder.due() for _ in range(100)]
 
-    desk.is_wanted = True
-    still_quiet = desk.due(after=100)
-    desk.leases.on_demand(KEY, at=desk.at)
-    [again] = desk.due()
+    holder.is_wanted = True
+    still_quiet = holder.due(after=100)
+    holder.leases.on_demand(KEY, at=holder.at)
+    [again] = holder.due()
 
     assert not any(quiet)
     assert not still_quiet
     assert again.is_needed
 
 
-def test_one_whose_budget_is_spent_asks_less_and_less_often() -> None:
-    desk = Desk()
+def test_a_campaign_whose_budget_is_spent_asks_less_and_less_often() -> None:
+    holder = LeaseHolder()
     asked: list[float] = []
     for _ in range(600):
-        for usage in desk.due(after=0.5):
-            asked.append(desk.at)
-            desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
+        for usage in holder.due(after=0.5):
+            asked.append(holder.at)
+            holder.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
 
     assert len(asked) < 15
     assert asked[-1] - asked[-2] >= 59
 
 
-def test_good_news_are_followed_at_once() -> None:
-    desk = Desk(KEY, OTHER)
-    for usage, key in zip(desk.due(), (KEY, OTHER), strict=True):
-        desk.answer(usage, key=key, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
-    desk.is_wanted = False
-    desk.due(after=10)
+def test_a_restored_budget_makes_its_campaigns_ask_again() -> None:
+    holder = LeaseHolder(KEY, OTHER)
+    for usage, key in zip(holder.due(), (KEY, OTHER), strict=True):
+        holder.answer(usage, key=key, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
+    holder.is_wanted = False
+    holder.due(after=10)
 
-    desk.leases.on_campaign_restored(CAMPAIGN, at=desk.at)
-    one = desk.due()
-    desk.leases.on_advertiser_restored(ADVERTISER, at=desk.at)
-    both = desk.due()
+    holder.leases.on_campaign_restored(CAMPAIGN, at=holder.at)
+    one = holder.due()
+    holder.leases.on_advertiser_restored(ADVERTISER, at=holder.at)
+    both = holder.due()
 
     assert (len(one), len(both)) == (1, 1)
 
 
-def test_spend_of_others_is_followed_only_where_the_campaign_is_asked_for() -> None:
-    desk = Desk()
-    [usage] = desk.due()
-    desk.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
-    desk.leases.on_campaign_exhausted(CAMPAIGN, at=desk.at)
-    quiet = desk.due(after=10)
+def test_a_spend_update_makes_a_campaign_ask_again_only_if_it_is_requested() -> None:
+    holder = LeaseHolder()
+    [usage] = holder.due()
+    holder.answer(usage, granted=Micros(0), verdict=BudgetVerdict.DAILY_BUDGET)
+    holder.leases.on_campaign_exhausted(CAMPAIGN, at=holder.at)
+    quiet = holder.due(after=10)
 
-    desk.is_wanted = False
-    desk.leases.on_spend_update(CAMPAIGN, at=desk.at)
-    unasked = desk.due()
-    desk.is_wanted = True
-    desk.leases.on_spend_update(CAMPAIGN, at=desk.at)
+    holder.is_wanted = False
+    holder.leases.on_spend_update(CAMPAIGN, at=holder.at)
+    not_requested = holder.due()
+    holder.is_wanted = True
+    holder.leases.on_spend_update(CAMPAIGN, at=holder.at)
 
-    assert (quiet, unasked) == ([], [])
-    assert len(desk.due()) == 1
+    assert (quiet, not_requested) == ([], [])
+    assert len(holder.due()) == 1
 
 
-def test_nothing_is_given_after_the_day_and_the_rest_is_returned_before_a_new_lease() -> None:
-    desk = Desk()
-    desk.lease(8)
-    desk.take()
-    desk.second = int(MIDNIGHT.timestamp())
+def test_a_lease_is_not_spent_after_its_day_and_is_returned_before_a_new_one() -> None:
+    holder = LeaseHolder()
+    holder.lease(8)
+    holder.take()
+    holder.second = int(MIDNIGHT.timestamp())
 
-    is_taken = desk.take()
-    [last] = desk.due()
-    desk.answer(last, granted=Micros(COST))
-    [new] = desk.due()
-    desk.answer(new, lease=6, ends_at=MIDNIGHT + timedelta(days=1))
+    is_taken = holder.take()
+    [last] = holder.due()
+    holder.answer(last, granted=Micros(COST))
+    [new] = holder.due()
+    holder.answer(new, lease=6, ends_at=MIDNIGHT + timedelta(days=1))
 
     assert is_taken is None
     assert (last.lease, last.given, last.want) == (5, ((SECOND, COST),), 0)
     assert (new.lease, new.given, new.want > 0) == (0, (), True)
-    assert desk.take() == 6
+    assert holder.take() == 6
 
 
-def test_a_lease_that_is_used_up_needs_no_return_at_the_end_of_its_day() -> None:
-    desk = Desk()
-    desk.lease(1)
-    desk.take()
-    [usage] = desk.due()
-    desk.answer(usage, granted=Micros(COST), verdict=BudgetVerdict.DAILY_BUDGET)
-    desk.second = int(MIDNIGHT.timestamp())
+def test_a_used_up_lease_is_not_returned_at_the_end_of_its_day() -> None:
+    holder = LeaseHolder()
+    holder.lease(1)
+    holder.take()
+    [usage] = holder.due()
+    holder.answer(usage, granted=Micros(COST), verdict=BudgetVerdict.DAILY_BUDGET)
+    holder.second = int(MIDNIGHT.timestamp())
 
-    [new] = desk.due()
+    [new] = holder.due()
 
     assert (new.lease, new.given, new.want > 0) == (0, (), True)
 
 
-def test_an_idle_campaign_learns_that_its_day_is_over() -> None:
-    desk = Desk()
-    desk.lease(2)
-    before = desk.leases.next_end
-    desk.second = int(MIDNIGHT.timestamp())
+def test_an_idle_campaign_returns_its_lease_at_the_end_of_its_day() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
+    before = holder.leases.next_end
+    holder.second = int(MIDNIGHT.timestamp())
 
-    [last] = desk.due()
+    [last] = holder.due()
 
-    assert before == desk.second
-    assert (last.lease, last.want, desk.reason) == (5, 0, "budget_pending")
+    assert before == holder.second
+    assert (last.lease, last.want, holder.reason) == (5, 0, "budget_pending")
 
 
-def test_a_lease_that_comes_again_after_it_was_returned_is_known_with_what_was_given() -> None:
-    """The other's clock is behind: to whoever asks for a new day's lease it gives the old one once more."""
-    desk = Desk()
-    desk.lease(3)
-    desk.take()
-    desk.second = int(MIDNIGHT.timestamp())
-    [last] = desk.due()
-    desk.answer(last, granted=Micros(COST))
-    [new] = desk.due()
+def test_a_returned_lease_that_is_granted_again_keeps_its_usage() -> None:
+    """If the clock of the budget actor is behind, it grants yesterday's lease again."""
+    holder = LeaseHolder()
+    holder.lease(3)
+    holder.take()
+    holder.second = int(MIDNIGHT.timestamp())
+    [last] = holder.due()
+    holder.answer(last, granted=Micros(COST))
+    [new] = holder.due()
 
-    desk.answer(
+    holder.answer(
         new, lease=5, granted=Micros(2 * COST), given=Micros(COST), ends_at=MIDNIGHT + timedelta(days=1)
     )
 
-    assert [desk.take(), desk.take()] == [5, None]
+    assert [holder.take(), holder.take()] == [5, None]
 
 
 def test_a_void_lease_ends_the_session() -> None:
-    desk = Desk(KEY, OTHER)
-    mine, others = desk.due()
-    desk.answer(mine)
-    desk.answer(others, key=OTHER)
+    holder = LeaseHolder(KEY, OTHER)
+    mine, others = holder.due()
+    holder.answer(mine)
+    holder.answer(others, key=OTHER)
     for _ in range(OFFERS_MIN):
-        desk.take()
-    [usage] = desk.due()
+        holder.take()
+    [usage] = holder.due()
 
-    desk.answer(usage, lease=0)
-    was_void = desk.leases.is_void, desk.take()
-    desk.leases.start_session(78, at=desk.at)
-    anew = desk.due()
+    holder.answer(usage, lease=0)
+    was_void = holder.leases.is_void, holder.take()
+    holder.leases.start_session(78, at=holder.at)
+    after = holder.due()
 
     assert was_void == (True, None)
-    assert not desk.leases.is_void
-    assert desk.leases.reserve(OTHER, COST, desk.second) is None
-    assert [(usage.session, usage.lease, usage.given) for usage in anew] == [(78, 0, ())] * 2
+    assert not holder.leases.is_void
+    assert holder.leases.reserve(OTHER, COST, holder.second) is None
+    assert [(usage.session, usage.lease, usage.given) for usage in after] == [(78, 0, ())] * 2
 
 
-def test_a_return_that_was_taken_before_is_no_reason_to_end_the_session() -> None:
-    desk = Desk()
-    desk.lease(2)
-    desk.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=desk.second, at=desk.at)
-    [usage] = desk.due()
+def test_a_void_answer_to_a_return_does_not_end_the_session() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
+    holder.leases.on_recall(Recall(campaign_id=CAMPAIGN, session=SESSION), second=holder.second, at=holder.at)
+    [usage] = holder.due()
 
-    desk.answer(usage, lease=0)
+    holder.answer(usage, lease=0)
 
-    assert not desk.leases.is_void
+    assert not holder.leases.is_void
 
 
-def test_a_campaign_that_leaves_the_index_returns_what_it_has_and_is_forgotten() -> None:
-    desk = Desk()
-    desk.lease(2)
-    desk.leases.take_changes()
+def test_a_campaign_that_leaves_the_index_returns_its_lease_and_is_removed() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
+    holder.leases.take_changes()
 
-    desk.learn()
-    [usage] = desk.due()
-    desk.answer(usage, granted=Micros(0))
+    holder.load()
+    [usage] = holder.due()
+    holder.answer(usage, granted=Micros(0))
 
     assert usage.want == 0
-    assert desk.leases.list_excluded() == {}
-    assert desk.due(after=100) == []
+    assert holder.leases.list_excluded() == {}
+    assert holder.due(after=100) == []
 
 
-def test_one_that_comes_back_meanwhile_asks_anew() -> None:
-    desk = Desk()
-    desk.lease(2)
-    desk.learn()
-    [usage] = desk.due()
-    desk.learn(KEY)
+def test_a_campaign_that_returns_to_the_index_asks_for_a_lease_again() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
+    holder.load()
+    [usage] = holder.due()
+    holder.load(KEY)
 
-    desk.answer(usage, granted=Micros(0))
-    [anew] = desk.due(after=2)
-    desk.answer(anew)
+    holder.answer(usage, granted=Micros(0))
+    [again] = holder.due(after=2)
+    holder.answer(again)
 
-    assert desk.take() == 5
+    assert holder.take() == 5
 
 
-def test_a_campaign_on_several_placements_stays_until_the_last() -> None:
-    desk = Desk()
+def test_a_campaign_keeps_its_lease_until_it_leaves_its_last_placement() -> None:
+    holder = LeaseHolder()
     here = {KEY: terms()}
-    desk.leases.update({1: here, 2: here}, at=desk.at)
-    desk.lease(2)
+    holder.leases.update({1: here, 2: here}, at=holder.at)
+    holder.lease(2)
 
-    desk.leases.update({2: here}, at=desk.at)
+    holder.leases.update({2: here}, at=holder.at)
 
-    assert desk.take() == 5
+    assert holder.take() == 5
 
 
-def test_a_higher_price_that_the_lease_does_not_pay_is_asked_for() -> None:
-    desk = Desk()
-    desk.lease(2)
+def test_a_campaign_asks_for_more_if_its_lease_does_not_cover_a_raised_price() -> None:
+    holder = LeaseHolder()
+    holder.lease(2)
 
-    desk.learn(KEY, cost=5 * COST)
-    [usage] = desk.due()
+    holder.load(KEY, cost=5 * COST)
+    [usage] = holder.due()
 
-    assert desk.reason == "budget_pending"
+    assert holder.reason == "budget_pending"
     assert (usage.lease, usage.cost) == (5, 5 * COST)
 
 
-def test_who_closes_gives_nothing_and_returns_everything() -> None:
-    desk = Desk(KEY, OTHER)
-    mine, others = desk.due()
-    desk.answer(mine)
-    desk.take()
+def test_a_closing_process_makes_no_offers_and_returns_all_leases() -> None:
+    holder = LeaseHolder(KEY, OTHER)
+    mine, others = holder.due()
+    holder.answer(mine)
+    holder.take()
 
-    desk.leases.close(at=desk.at)
-    desk.answer(others, key=OTHER)
-    is_settled = desk.leases.is_settled
-    for usage, key in zip(desk.due(), (KEY, OTHER), strict=True):
+    holder.leases.close(at=holder.at)
+    holder.answer(others, key=OTHER)
+    is_settled = holder.leases.is_settled
+    for usage, key in zip(holder.due(), (KEY, OTHER), strict=True):
         assert usage.want == 0
-        desk.answer(usage, key=key, granted=Micros(0))
+        holder.answer(usage, key=key, granted=Micros(0))
 
     assert not is_settled
-    assert desk.leases.is_settled
-    assert desk.due(after=100) == []
+    assert holder.leases.is_settled
+    assert holder.due(after=100) == []
 
 
-def test_no_more_ask_at_once_than_may_be_under_way() -> None:
-    desk = Desk(*range(UNDER_WAY_MAX + 10))
+def test_the_number_of_reports_under_way_is_bounded() -> None:
+    holder = LeaseHolder(*range(UNDER_WAY_MAX + 10))
 
-    asked = desk.due(after=100, most=5_000)
-    more = desk.due(most=5_000)
-    desk.answer(asked[0], key=0)
+    asked = holder.due(after=100, most=5_000)
+    more = holder.due(most=5_000)
+    holder.answer(asked[0], key=0)
 
     assert (len(asked), more) == (UNDER_WAY_MAX, [])
-    assert len(desk.due(after=0, most=5_000)) == 1
+    assert len(holder.due(after=0, most=5_000)) == 1
 
 
-def test_asking_for_many_takes_a_while_and_an_urgent_one_does_not_wait_for_it() -> None:
-    desk = Desk(*range(1_000))
-    desk.due(after=0.1, most=500)
-    asked = desk.leases.asked
+def test_the_first_reports_of_many_campaigns_are_spread_over_time() -> None:
+    holder = LeaseHolder(*range(1_000))
+    holder.due(after=0.1, most=500)
+    asked = holder.leases.asked
 
-    desk.due(after=0.2, most=5_000)
+    holder.due(after=0.2, most=5_000)
 
     assert 400 <= asked <= 501
-    assert desk.leases.asked == 1_000
+    assert holder.leases.asked == 1_000
 
 
-class Authority:
-    """Grants leases as chance has it, and knows what it has committed."""
+class FakeCampaign:
+    """Grants leases of any size, and counts what it has committed."""
 
     def __init__(self) -> None:
         self.granted: dict[int, int] = {}
@@ -505,8 +505,8 @@ class Authority:
         self.reported = 0
         self.lease = 0
 
-    def used(self, usage: LeaseUsage, generosity: int, *, is_new_day: bool) -> LeaseAnswer | None:
-        """Take a report as a campaign does."""
+    def apply(self, usage: LeaseUsage, offers_granted: int, *, is_new_day: bool) -> LeaseAnswer | None:
+        """Apply a report as a campaign's actor does."""
         if usage.report < self.reported:
             return None
         if usage.report > self.reported:
@@ -517,7 +517,7 @@ class Authority:
             self.reported = usage.report
             self.given[lease] += sum(amount for _, amount in usage.given)
             unassigned = self.granted[lease] - self.given[lease]
-            more = min(generosity * COST, max(0, usage.want - unassigned))
+            more = min(offers_granted * COST, max(0, usage.want - unassigned))
             self.granted[lease] = self.given[lease] + min(usage.want, unassigned + more)
         lease = usage.lease or self.lease
         return LeaseAnswer(
@@ -535,39 +535,41 @@ class Authority:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["take", "take", "say", "arrive", "answer", "recall", "day"]),
+            st.sampled_from(["take", "take", "report", "arrive", "answer", "recall", "day"]),
             st.integers(0, 5),
         ),
         max_size=80,
     )
 )
-def test_never_more_is_given_than_granted_whatever_becomes_of_messages(steps: list[tuple[str, int]]) -> None:
-    """What is said may arrive late, often, or never, and so may what is answered."""
-    desk, authority = Desk(), Authority()
-    letters: list[LeaseUsage] = []
+def test_offers_never_exceed_the_grant_whatever_happens_to_messages(steps: list[tuple[str, int]]) -> None:
+    """Reports and answers may arrive late, repeatedly, or never."""
+    holder, campaign = LeaseHolder(), FakeCampaign()
+    reports: list[LeaseUsage] = []
     answers: list[LeaseAnswer] = []
     taken: dict[int, int] = {}
     is_new_day = False
     for step, number in steps:
         match step:
             case "take":
-                lease = desk.take()
+                lease = holder.take()
                 if lease is not None:
                     taken[lease] = taken.get(lease, 0) + COST
-            case "say":
-                letters += desk.due(after=0.3 * number)
-            case "arrive" if letters:
-                answer = authority.used(letters[-1 - number % len(letters)], number, is_new_day=is_new_day)
+            case "report":
+                reports += holder.due(after=0.3 * number)
+            case "arrive" if reports:
+                answer = campaign.apply(reports[-1 - number % len(reports)], number, is_new_day=is_new_day)
                 answers += [] if answer is None else [answer]
             case "answer" if answers:
-                desk.leases.on_answer(answers[-1 - number % len(answers)], second=desk.second, at=desk.at)
+                holder.leases.on_answer(
+                    answers[-1 - number % len(answers)], second=holder.second, at=holder.at
+                )
             case "recall":
                 recall = Recall(campaign_id=CAMPAIGN, session=SESSION)
-                desk.leases.on_recall(recall, second=desk.second + 2 * number, at=desk.at)
+                holder.leases.on_recall(recall, second=holder.second + 2 * number, at=holder.at)
             case "day":
-                desk.leases.close(at=desk.at) if number == 0 else None
+                holder.leases.close(at=holder.at) if number == 0 else None
                 is_new_day = number == 1
             case _:
                 pass
 
-        assert all(amount <= authority.granted[lease] for lease, amount in taken.items())
+        assert all(amount <= campaign.granted[lease] for lease, amount in taken.items())

@@ -1,4 +1,4 @@
-"""The description of the delivery plane: every route that is served, and every field of its bodies."""
+"""The OpenAPI document of the delivery plane: every route, and every field of its bodies."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_an_event_of_a_batch_names_its_type() -> None:
     assert all("type" in resolve(kind)["required"] for kind in kinds)
 
 
-def test_what_is_served_has_the_fields_that_are_described() -> None:
+def test_a_served_answer_has_exactly_the_described_fields() -> None:
     snapshot = Snapshot(
         version=1,
         placements=[a_placement_row()],

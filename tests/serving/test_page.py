@@ -1,4 +1,4 @@
-"""The placements of a page: as many different banners as there can be, and nobody left empty."""
+"""The placements of a page: as many different banners as possible, and no placement left empty."""
 
 from itertools import product
 
@@ -26,19 +26,19 @@ def a_candidate(banner: int, campaign: int = 1) -> Candidate:
 
 
 def page(*choices: tuple[list[int], int]) -> list[list[int]]:
-    asked = [PageChoice([a_candidate(one) for one in banners], slots) for banners, slots in choices]
-    return [[one.banner_key for one in answer] for answer in fill_page(asked)]
+    page_choices = [PageChoice([a_candidate(one) for one in banners], slots) for banners, slots in choices]
+    return [[one.banner_key for one in answer] for answer in fill_page(page_choices)]
 
 
-def test_a_banner_that_is_shown_already_gives_way_to_the_next() -> None:
+def test_a_placement_does_not_repeat_a_banner_of_another_placement() -> None:
     assert page(([1, 2], 1), ([1, 2], 1)) == [[1], [2]]
 
 
-def test_who_could_show_something_else_leaves_a_banner_to_who_could_not() -> None:
+def test_a_placement_with_a_choice_leaves_a_banner_to_one_without() -> None:
     assert page(([1, 2], 1), ([1], 1)) == [[2], [1]]
 
 
-def test_giving_way_goes_on_from_one_placement_to_the_next() -> None:
+def test_several_placements_can_change_their_banner_in_turn() -> None:
     assert page(([1, 2], 1), ([2, 3], 1), ([1], 1)) == [[2], [3], [1]]
 
 
@@ -46,15 +46,15 @@ def test_each_placement_gets_its_first_banner_before_any_gets_its_second() -> No
     assert page(([1, 2, 3], 3), ([1], 1)) == [[2, 3], [1]]
 
 
-def test_a_placement_that_would_stay_empty_repeats_what_is_there() -> None:
+def test_a_placement_that_would_stay_empty_repeats_a_banner() -> None:
     assert page(([1], 1), ([1], 1)) == [[1], [1]]
 
 
-def test_placements_in_no_conflict_show_what_they_would_alone() -> None:
+def test_placements_without_a_conflict_show_what_they_would_show_alone() -> None:
     assert page(([1, 2, 3], 2), ([4, 1], 1)) == [[1, 2], [4]]
 
 
-def test_a_banner_of_two_campaigns_is_one_banner() -> None:
+def test_a_banner_in_two_campaigns_counts_as_one_banner() -> None:
     both = [a_candidate(1, campaign=1), a_candidate(1, campaign=2), a_candidate(2)]
 
     assert not has_no_repeats([both])
@@ -63,30 +63,32 @@ def test_a_banner_of_two_campaigns_is_one_banner() -> None:
 
 
 @given(PAGES)
-def test_a_page_is_as_good_as_the_best_of_all_pages(choices: list[tuple[list[int], int]]) -> None:
+def test_a_page_has_as_many_different_banners_as_the_best_possible_page(
+    choices: list[tuple[list[int], int]],
+) -> None:
     shown = page(*choices)
 
     assert all(set(answer) <= set(banners) for answer, (banners, _) in zip(shown, choices, strict=True))
     assert all(len(answer) <= slots for answer, (_, slots) in zip(shown, choices, strict=True))
     assert all(bool(answer) == bool(banners) for answer, (banners, _) in zip(shown, choices, strict=True))
     different = len({banner for answer in shown for banner in answer})
-    assert different == best(choices)
+    assert different == count_of_best_page(choices)
 
 
 @given(PAGES)
-def test_a_banner_is_there_twice_only_where_no_other_could_take_its_place(
+def test_a_banner_is_repeated_only_if_no_other_could_take_its_place(
     choices: list[tuple[list[int], int]],
 ) -> None:
     shown = page(*choices)
 
-    everything = [banner for answer in shown for banner in answer]
+    all_shown = [banner for answer in shown for banner in answer]
     for answer, (banners, _) in zip(shown, choices, strict=True):
-        if any(everything.count(banner) > 1 for banner in answer):
-            assert set(banners) <= set(everything)
+        if any(all_shown.count(banner) > 1 for banner in answer):
+            assert set(banners) <= set(all_shown)
 
 
-def best(choices: list[tuple[list[int], int]]) -> int:
-    """Try every way of giving each banner to one of the placements or to none."""
+def count_of_best_page(choices: list[tuple[list[int], int]]) -> int:
+    """Return the most different banners over all ways to give each banner to one placement or to none."""
     banners = sorted({banner for listed, _ in choices for banner in listed})
     most = 0
     for holders in product(range(-1, len(choices)), repeat=len(banners)):

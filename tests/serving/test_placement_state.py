@@ -1,4 +1,4 @@
-"""Answers are remembered for a while, and forgotten at once when they are not true any more."""
+"""Cached answers of a placement: kept for a while, and dropped as soon as they are no longer true."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 DE, FR = a_context(country="DE"), a_context(country="FR")
 
 
-class Counter:
+class PlacementServer:
     """Serves one placement from states."""
 
     def __init__(self, *rows: AssignmentRow, **options: Any) -> None:
@@ -41,97 +41,97 @@ def a_row(number: int, **fields: Any) -> AssignmentRow:
 
 
 def test_the_same_context_is_decided_once() -> None:
-    counter = Counter(a_row(1))
+    server = PlacementServer(a_row(1))
 
-    answers = [counter.ask(DE), counter.ask(DE), counter.ask(FR), counter.ask(msgspec.structs.replace(DE))]
+    answers = [server.ask(DE), server.ask(DE), server.ask(FR), server.ask(msgspec.structs.replace(DE))]
 
     assert answers == [[1]] * 4
-    assert (counter.states.hits, counter.states.misses) == (2, 2)
+    assert (server.states.hits, server.states.misses) == (2, 2)
 
 
-def test_segments_are_told_apart() -> None:
-    counter = Counter(a_row(1))
+def test_contexts_with_different_segments_are_decided_separately() -> None:
+    server = PlacementServer(a_row(1))
 
-    counter.ask(a_context(segment="gold"))
-    counter.ask(a_context(segment=None))
+    server.ask(a_context(segment="gold"))
+    server.ask(a_context(segment=None))
 
-    assert counter.states.misses == 2
+    assert server.states.misses == 2
 
 
-def test_an_answer_is_remembered_for_its_time_only() -> None:
-    counter = Counter(a_row(1), keep_seconds=10)
+def test_an_answer_is_cached_for_keep_seconds() -> None:
+    server = PlacementServer(a_row(1), keep_seconds=10)
 
     for seconds in (0, 9, 10, 19):
-        counter.ask(seconds=seconds)
+        server.ask(seconds=seconds)
 
-    assert (counter.states.hits, counter.states.misses) == (2, 2)
-
-
-def test_without_a_time_nothing_is_remembered() -> None:
-    counter = Counter(a_row(1), keep_seconds=0)
-
-    counter.ask()
-    counter.ask()
-
-    assert counter.states.hits == 0
+    assert (server.states.hits, server.states.misses) == (2, 2)
 
 
-def test_a_moment_that_comes_is_seen_at_its_second() -> None:
-    counter = Counter(a_row(1, starts_at=NOON + timedelta(seconds=5)), a_row(2))
+def test_nothing_is_cached_if_keep_seconds_is_zero() -> None:
+    server = PlacementServer(a_row(1), keep_seconds=0)
 
-    assert [counter.ask(seconds=seconds) for seconds in (0, 4.999, 5, 6)] == [[2], [2], [1, 2], [1, 2]]
-    assert counter.states.hits == 2
+    server.ask()
+    server.ask()
+
+    assert server.states.hits == 0
 
 
-def test_an_exclusion_is_seen_at_once_and_ends_at_once() -> None:
-    counter = Counter(a_row(1), a_row(2))
-    seen = [counter.ask()]
+def test_a_campaign_starts_at_its_second() -> None:
+    server = PlacementServer(a_row(1, starts_at=NOON + timedelta(seconds=5)), a_row(2))
 
-    counter.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({1})}))
-    seen.append(counter.ask())
-    counter.states.exclude(Exclusions())
-    seen.append(counter.ask())
+    assert [server.ask(seconds=seconds) for seconds in (0, 4.999, 5, 6)] == [[2], [2], [1, 2], [1, 2]]
+    assert server.states.hits == 2
+
+
+def test_an_exclusion_and_its_end_change_the_next_answer() -> None:
+    server = PlacementServer(a_row(1), a_row(2))
+    seen = [server.ask()]
+
+    server.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({1})}))
+    seen.append(server.ask())
+    server.states.exclude(Exclusions())
+    seen.append(server.ask())
 
     assert seen == [[1, 2], [2], [1, 2]]
 
 
-def test_answers_survive_exclusions_of_others() -> None:
-    counter = Counter(a_row(1))
-    counter.ask()
+def test_answers_survive_exclusions_of_other_campaigns() -> None:
+    server = PlacementServer(a_row(1))
+    server.ask()
 
-    counter.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({99})}))
-    counter.ask()
+    server.states.exclude(Exclusions(campaigns={"impression_cap": frozenset({99})}))
+    server.ask()
 
-    assert counter.states.hits == 1
-
-
-def test_a_placement_that_changed_is_decided_anew() -> None:
-    counter = Counter(a_row(1))
-    counter.ask()
-
-    counter.index = compile_index(a_snapshot(a_row(2), version=2))
-
-    assert counter.ask() == [2]
+    assert server.states.hits == 1
 
 
-def test_a_shelf_may_be_prepared_before_its_index_is_there() -> None:
-    counter = Counter(a_row(1))
-    counter.ask()
+def test_a_placement_that_changed_is_decided_again() -> None:
+    server = PlacementServer(a_row(1))
+    server.ask()
+
+    server.index = compile_index(a_snapshot(a_row(2), version=2))
+
+    assert server.ask() == [2]
+
+
+def test_a_state_can_be_prepared_before_its_index_is_installed() -> None:
+    server = PlacementServer(a_row(1))
+    server.ask()
     newer = compile_index(a_snapshot(a_row(2), version=2))
-    state = run_steps(counter.states.prepare(newer.by_slug[b"home"], now=NOON))
+    state = run_steps(server.states.prepare(newer.by_slug[b"home"], now=NOON))
 
-    assert counter.ask() == [1]
-    counter.states.install(newer, [state])
-    counter.index = newer
+    assert server.ask() == [1]
+    server.states.install(newer, [state])
+    server.index = newer
 
-    assert counter.ask() == [2]
-    assert counter.states.get(newer.by_slug[b"home"], NOON) is state
+    assert server.ask() == [2]
+    assert server.states.get(newer.by_slug[b"home"], NOON) is state
 
 
-def test_the_oldest_answers_go_when_there_are_too_many() -> None:
-    counter = Counter(a_row(1), answers_max=3)
+def test_the_oldest_answers_are_evicted_when_there_are_too_many() -> None:
+    server = PlacementServer(a_row(1), answers_max=3)
 
     for hour in (0, 1, 2, 3, 3, 1, 0):
-        counter.ask(a_context(hour=hour))
+        server.ask(a_context(hour=hour))
 
-    assert (counter.states.hits, counter.states.misses) == (2, 5)
+    assert (server.states.hits, server.states.misses) == (2, 5)

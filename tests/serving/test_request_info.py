@@ -1,4 +1,4 @@
-"""What a request tells of an event's reader: the same as serving reads from it."""
+"""Device and country of an event, from its request by the same rules as in serving."""
 
 import ipaddress
 
@@ -16,20 +16,20 @@ def in_france(address: IPAddress) -> str | None:
     return "FR" if str(address) == "8.8.8.8" else None
 
 
-READER = ContextParser(Countries(in_france), trusted=[ipaddress.ip_network("192.0.2.0/24")])
+PARSER = ContextParser(Countries(in_france), trusted=[ipaddress.ip_network("192.0.2.0/24")])
 
 
-def circumstances(client: str = "127.0.0.1", **headers: str) -> RequestInfo:
+def request_info(client: str = "127.0.0.1", **headers: str) -> RequestInfo:
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return READER.read_request_info(FastRequest(b"GET", b"/i/x", headers=pairs, client=client))
+    return PARSER.read_request_info(FastRequest(b"GET", b"/i/x", headers=pairs, client=client))
 
 
-def test_nothing_is_known_of_a_request_that_tells_nothing() -> None:
-    assert circumstances() == RequestInfo(None, None)
+def test_a_request_without_headers_has_neither_device_nor_country() -> None:
+    assert request_info() == RequestInfo(None, None)
 
 
-def test_the_device_is_that_of_the_user_agent() -> None:
-    assert circumstances(user_agent=PHONE).device_type == "mobile"
+def test_the_device_comes_from_the_user_agent() -> None:
+    assert request_info(user_agent=PHONE).device_type == "mobile"
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_the_device_is_that_of_the_user_agent() -> None:
         ({"x_country_code": "nowhere"}, None),
     ],
 )
-def test_the_country_is_what_a_proxy_says(headers: dict[str, str], country: str | None) -> None:
-    assert circumstances(**headers).country_code == country
+def test_the_country_comes_from_the_headers_of_a_proxy(headers: dict[str, str], country: str | None) -> None:
+    assert request_info(**headers).country_code == country
 
 
-def test_where_no_proxy_says_it_the_country_is_that_of_the_client_s_address() -> None:
-    assert circumstances("8.8.8.8").country_code == "FR"
-    assert circumstances("192.0.2.1", x_forwarded_for="8.8.8.8").country_code == "FR"
-    assert circumstances("8.8.8.8", cf_ipcountry="AT").country_code == "AT"
+def test_without_a_header_the_country_is_that_of_the_clients_address() -> None:
+    assert request_info("8.8.8.8").country_code == "FR"
+    assert request_info("192.0.2.1", x_forwarded_for="8.8.8.8").country_code == "FR"
+    assert request_info("8.8.8.8", cf_ipcountry="AT").country_code == "AT"

@@ -1,4 +1,4 @@
-"""Offers are reserved before they leave: under their caps and out of leases, both or neither."""
+"""Offers are reserved before they are sent: against their caps and out of leases, both or neither."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -34,12 +34,12 @@ def a_row(number: int, campaign: int, **fields: Any) -> AssignmentRow:
     )
 
 
-def costly(number: int, campaign: int, **fields: Any) -> AssignmentRow:
+def leased_row(number: int, campaign: int, **fields: Any) -> AssignmentRow:
     return a_row(number, campaign, price=OfferPrice(COST), is_limited=True, **fields)
 
 
-class Counter:
-    """Offers what one placement has, and reserves it."""
+class PlacementServer:
+    """Decides and reserves the offers of one placement."""
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compile_index(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
@@ -51,8 +51,8 @@ class Counter:
         self.states.mark_changed(self.leases.take_changes())
 
     def grant(self, offers: int) -> None:
-        said = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
-        for terms, usage in said:
+        reports = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
+        for terms, usage in reports:
             answer = LeaseAnswer(
                 campaign_id=terms.campaign_id,
                 session=1,
@@ -75,50 +75,50 @@ class Counter:
         return list(zip(banners, leases, strict=True))
 
 
-def test_each_offer_has_the_lease_that_it_was_given_out_of() -> None:
-    counter = Counter(costly(1, 7), a_row(2, 8), a_row(3, 9, price=OfferPrice(COST)))
+def test_each_offer_names_the_lease_that_pays_for_it() -> None:
+    server = PlacementServer(leased_row(1, 7), a_row(2, 8), a_row(3, 9, price=OfferPrice(COST)))
 
-    counter.grant(5)
+    server.grant(5)
 
-    assert counter.ask() == [(1, 9), (2, 0), (3, 0)]
+    assert server.ask() == [(1, 9), (2, 0), (3, 0)]
 
 
-def test_what_needs_a_lease_and_has_none_is_not_offered() -> None:
-    counter = Counter(costly(1, 7), a_row(2, 8))
+def test_a_campaign_that_needs_a_lease_and_has_none_is_not_offered() -> None:
+    server = PlacementServer(leased_row(1, 7), a_row(2, 8))
 
-    assert counter.ask() == [(2, 0)]
+    assert server.ask() == [(2, 0)]
 
 
 def test_a_second_offer_of_the_same_campaign_that_cannot_be_reserved_is_left_out() -> None:
-    counter = Counter(costly(1, 7), a_row(2, 8), costly(3, 7))
+    server = PlacementServer(leased_row(1, 7), a_row(2, 8), leased_row(3, 7))
 
-    counter.grant(1)
+    server.grant(1)
 
-    assert counter.ask() == [(1, 9), (2, 0)]
-    assert counter.ask() == [(2, 0)]
+    assert server.ask() == [(1, 9), (2, 0)]
+    assert server.ask() == [(2, 0)]
 
 
-def test_the_cap_of_an_offer_that_has_no_lease_is_not_used_up() -> None:
-    counter = Counter(costly(1, 7, caps=Caps(2, None)), costly(2, 7, caps=Caps(2, None)))
+def test_an_offer_without_a_lease_does_not_count_against_its_cap() -> None:
+    server = PlacementServer(leased_row(1, 7, caps=Caps(2, None)), leased_row(2, 7, caps=Caps(2, None)))
 
-    counter.grant(1)
-    first = counter.ask()
-    counter.grant(5)
+    server.grant(1)
+    first = server.ask()
+    server.grant(5)
 
     assert first == [(1, 9)]
-    assert counter.ask() == [(1, 9)]
+    assert server.ask() == [(1, 9)]
 
 
-def test_a_cap_keeps_an_offer_back_that_has_a_lease() -> None:
-    counter = Counter(costly(1, 7, caps=Caps(1, None)))
+def test_an_offer_with_a_lease_is_withheld_by_its_cap() -> None:
+    server = PlacementServer(leased_row(1, 7, caps=Caps(1, None)))
 
-    counter.grant(5)
+    server.grant(5)
 
-    assert [counter.ask(), counter.ask()] == [[(1, 9)], []]
+    assert [server.ask(), server.ask()] == [[(1, 9)], []]
 
 
-def test_whoever_learns_nothing_of_leases_offers_nothing_that_needs_one() -> None:
-    placement = compile_index(a_snapshot(costly(1, 7))).by_slug[b"home"]
+def test_without_lease_terms_no_campaign_that_needs_a_lease_is_offered() -> None:
+    placement = compile_index(a_snapshot(leased_row(1, 7))).by_slug[b"home"]
     states = PlacementStates()
     offers = states.decide_offers(states.get(placement, NOON), a_context(), SECOND)
 

@@ -1,4 +1,4 @@
-"""Who is in time: whatever the clock does, the bitmaps say what asking every candidate would."""
+"""The bitmaps of candidates that are in time equal a check of every candidate, at any time."""
 
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ def is_in_time(candidate: Candidate, now: datetime) -> bool:
 
 
 @given(rows=some_assignments(), steps=st.lists(SECONDS, min_size=1, max_size=12), sort=st.booleans())
-def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
+def test_the_bitmaps_equal_a_check_of_every_candidate_at_any_time(
     rows: list[AssignmentRow], steps: list[int], *, sort: bool
 ) -> None:
     placement = compile_index(a_snapshot(*rows, allow_partial_render=True)).by_slug[b"home"]
@@ -39,11 +39,11 @@ def test_at_any_time_the_bitmaps_say_what_asking_every_candidate_would(
         available = states.get(placement, now).available
 
         for mask, block in zip(available, placement.blocks, strict=True):
-            seen = [bool(mask >> position & 1) for position in range(len(block.candidates))]
-            assert seen == [is_in_time(one, now) for one in block.candidates]
+            found = [bool(mask >> position & 1) for position in range(len(block.candidates))]
+            assert found == [is_in_time(one, now) for one in block.candidates]
 
 
-def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
+def test_a_candidate_without_times_is_never_checked_again() -> None:
     placement = compile_index(a_snapshot(an_assignment_row())).by_slug[b"home"]
 
     mask = run_steps(build_schedule_mask(placement, now=NOON))
@@ -52,7 +52,7 @@ def test_a_candidate_without_bounds_is_never_looked_at_again() -> None:
     assert mask.until == NEVER
 
 
-def test_only_the_moments_of_those_whose_time_is_bounded_are_kept() -> None:
+def test_the_mask_is_valid_until_the_next_start_or_end() -> None:
     row = an_assignment_row(starts_at=NOON + timedelta(hours=1), ends_at=NOON + timedelta(hours=2))
     placement = compile_index(a_snapshot(row)).by_slug[b"home"]
 

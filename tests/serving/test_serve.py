@@ -41,7 +41,7 @@ def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, An
     return answer.head, json.loads(answer.body)
 
 
-def test_a_placement_gets_as_many_banners_as_tokens_can_tell_apart() -> None:
+def test_a_placement_gets_at_most_as_many_banners_as_a_token_has_slots() -> None:
     rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(300)]
 
     _, body = served(serve_routes(a_snapshot(*rows, max_banners=1_000)))
@@ -73,7 +73,7 @@ def test_the_answer_has_the_published_shape() -> None:
     assert banner["mediaVariants"] == {"de": "https://x/"}
 
 
-def test_each_offer_has_a_token_of_its_own_that_says_what_was_offered() -> None:
+def test_each_offer_has_its_own_token_that_names_it() -> None:
     row = an_assignment_row()
 
     _, body = served(serve_routes(a_snapshot(row)))
@@ -87,7 +87,7 @@ def test_each_offer_has_a_token_of_its_own_that_says_what_was_offered() -> None:
     assert banner["clickUrl"] == f"https://ads.example/c/{banner['trackingToken']}"
 
 
-def test_request_ids_and_tokens_are_fresh_every_time() -> None:
+def test_request_ids_and_tokens_are_new_in_every_answer() -> None:
     routes = serve_routes(a_snapshot(an_assignment_row()))
 
     bodies = [served(routes)[1] for _ in range(3)]
@@ -110,7 +110,7 @@ def test_an_inactive_placement_is_not_found() -> None:
     assert body["errorCode"] == "PLACEMENT_NOT_FOUND"
 
 
-def test_a_placement_without_banners_answers_an_empty_list() -> None:
+def test_a_placement_without_banners_answers_with_an_empty_list() -> None:
     routes = serve_routes(a_snapshot())
 
     _, body = served(routes)
@@ -119,7 +119,7 @@ def test_a_placement_without_banners_answers_an_empty_list() -> None:
     assert (routes.served, routes.empty) == (0, 1)
 
 
-def test_a_campaign_begins_and_ends_at_its_second_without_anybody_telling_the_index() -> None:
+def test_a_campaign_starts_and_ends_at_its_second_without_a_new_index() -> None:
     clock = ManualClock(NOON)
     row = an_assignment_row(starts_at=NOON + timedelta(seconds=10), ends_at=NOON + timedelta(seconds=20))
     routes = serve_routes(a_snapshot(row), clock)
@@ -133,7 +133,7 @@ def test_a_campaign_begins_and_ends_at_its_second_without_anybody_telling_the_in
 
 
 @given(st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - hypothesis adds it
-def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
+def test_a_timestamp_has_milliseconds(moment: datetime) -> None:
     stamp, second = MillisecondStamp(), math.floor(moment.timestamp())
 
     assert stamp.format(moment, second) == stamp.format(moment, second)
@@ -143,7 +143,7 @@ def test_a_stamp_is_the_moment_with_milliseconds(moment: datetime) -> None:
     )
 
 
-def test_what_headers_say_decides_who_sees_a_campaign() -> None:
+def test_targeting_uses_the_headers_and_the_query() -> None:
     row = an_assignment_row(rules=(parse_rule("country", "in", ["DE"]),))
     routes = serve_routes(a_snapshot(row))
 
@@ -155,7 +155,7 @@ def test_what_headers_say_decides_who_sees_a_campaign() -> None:
     assert (shown(b"DE"), shown(b"FR"), shown(b"FR", b"country=DE")) == (1, 0, 1)
 
 
-def test_a_parameter_that_makes_no_sense_is_refused() -> None:
+def test_an_invalid_parameter_is_refused() -> None:
     with pytest.raises(ValidationFailedError) as refusal:
         serve_routes(a_snapshot()).serve(FastRequest(b"GET", b"/banners/serve/home", b"device=toaster"))
 
@@ -165,7 +165,7 @@ def test_a_parameter_that_makes_no_sense_is_refused() -> None:
 @pytest.mark.parametrize(
     ("delivery", "word"), [("auction", "/api/v1/ads/serve"), ("contextual", "contextual")]
 )
-def test_a_placement_that_another_route_fills_is_not_found_and_the_sentence_says_which(
+def test_a_placement_of_another_route_is_not_found_and_the_error_names_the_route(
     delivery: str, word: str
 ) -> None:
     head, body = served(serve_routes(a_snapshot(an_assignment_row(), delivery=Delivery(delivery))))
@@ -175,10 +175,10 @@ def test_a_placement_that_another_route_fills_is_not_found_and_the_sentence_says
     assert word in body["detail"]
 
 
-def test_the_cap_of_a_campaign_counts_offers_that_are_still_out() -> None:
+def test_the_cap_of_a_campaign_counts_open_offers() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
-    book = CapTracker()
-    book.update({7: Caps(2, None)}, {}, second=0)
-    routes = serve_routes(snapshot, caps=book)
+    caps = CapTracker()
+    caps.update({7: Caps(2, None)}, {}, second=0)
+    routes = serve_routes(snapshot, caps=caps)
 
     assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

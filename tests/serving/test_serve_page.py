@@ -56,7 +56,7 @@ def shown(page: dict[str, Any]) -> dict[str, list[str]]:
     return {slug: [one["title"] for one in answer["banners"]] for slug, answer in page["results"].items()}
 
 
-def test_every_placement_is_answered_as_if_it_had_been_asked_alone() -> None:
+def test_every_placement_gets_the_answer_that_it_would_get_alone() -> None:
     page = ask(routes(a_row(1, 11), a_row(2, 12)), "p1", "p2")
 
     assert shown(page) == {"p1": ["11"], "p2": ["12"]}
@@ -67,24 +67,24 @@ def test_every_placement_is_answered_as_if_it_had_been_asked_alone() -> None:
     assert str(token.request_id) == page["results"]["p1"]["requestId"] != page["requestId"]
 
 
-def test_no_banner_is_there_twice_while_another_could_take_its_place() -> None:
+def test_no_banner_is_repeated_if_another_could_take_its_place() -> None:
     page = ask(routes(a_row(1, 11), a_row(1, 12), a_row(2, 11)), "p1", "p2")
 
     assert shown(page) == {"p1": ["12"], "p2": ["11"]}
 
 
-def test_a_placement_that_is_not_there_is_a_problem_among_the_results() -> None:
+def test_an_unknown_placement_is_a_problem_among_the_results() -> None:
     page = ask(routes(a_row(1, 11)), "p1", "nö")
 
     assert page["results"]["nö"]["errorCode"] == "PLACEMENT_NOT_FOUND"
     assert len(page["results"]["p1"]["banners"]) == 1
 
 
-def test_a_slug_that_is_there_twice_is_answered_once() -> None:
+def test_a_repeated_slug_is_answered_once() -> None:
     assert shown(ask(routes(a_row(1, 11)), "p1", "p1")) == {"p1": ["11"]}
 
 
-def test_the_context_of_the_body_is_that_of_all_placements() -> None:
+def test_the_context_of_the_body_applies_to_all_placements() -> None:
     serve = routes(a_row(1, 11, rules=(parse_rule("country", "in", ["DE"]),)))
 
     assert shown(ask(serve, "p1", context={"country": "DE"}, unknown=1)) == {"p1": ["11"]}
@@ -101,7 +101,7 @@ def test_the_context_of_the_body_is_that_of_all_placements() -> None:
         ({"placements": ["p1"], "context": {"device": "toaster"}}, "context.device"),
     ],
 )
-def test_a_page_that_makes_no_sense_is_refused(body: dict[str, Any], field: str) -> None:
+def test_an_invalid_page_is_refused(body: dict[str, Any], field: str) -> None:
     request = FastRequest(b"POST", b"/banners/serve", body=json.dumps(body).encode())
 
     with pytest.raises(ValidationFailedError) as refusal:

@@ -1,4 +1,4 @@
-"""Offers told to the ledger: one event each, when somebody wants them, and never for an answer without a reader."""
+"""Served events: one for each offer, and none for HEAD requests and empty answers."""
 
 import json
 from datetime import UTC, datetime
@@ -20,8 +20,8 @@ KEYS = TokenKeys("a secret of the tests, long enough to be one")
 USER = UUID("01890000-0000-7000-8000-0000000000d1")
 
 
-class Told:
-    """Routes whose offers are told to a list."""
+class PublishingRoutes:
+    """Serve routes that publish their events to a list."""
 
     def __init__(self, *, banners: int = 1, **placement: Any) -> None:
         rows = [an_assignment_row(banner_id=BannerId(an_id(number))) for number in range(banners)]
@@ -52,14 +52,14 @@ class Told:
         return [event for event in events if isinstance(event, Served)]
 
 
-def test_every_offer_of_an_answer_is_told_as_its_token_says_it() -> None:
-    told = Told(banners=3, placement_type="feed")
+def test_every_offer_is_published_with_the_fields_of_its_token() -> None:
+    routes = PublishingRoutes(banners=3, placement_type="feed")
 
-    body = told.get()
+    body = routes.get()
 
     offers = [KEYS.verify(banner["trackingToken"].encode(), now=NOON) for banner in body["banners"]]
     assert len(offers) == 3
-    assert told.served == [
+    assert routes.served == [
         Served(
             request_id=offer.request_id,
             slot=offer.slot,
@@ -72,30 +72,30 @@ def test_every_offer_of_an_answer_is_told_as_its_token_says_it() -> None:
         for offer in offers
         if isinstance(offer, OfferToken)
     ]
-    assert {str(event.request_id) for event in told.served} == {body["requestId"]}
+    assert {str(event.request_id) for event in routes.served} == {body["requestId"]}
 
 
-def test_an_offer_is_told_with_the_user_it_was_asked_for() -> None:
-    told = Told()
+def test_an_offer_is_published_with_the_user_of_its_request() -> None:
+    routes = PublishingRoutes()
 
-    told.get(b"userId=%b" % str(USER).encode())
-    told.post({"placements": ["home"], "userId": str(USER)})
-    told.post({"placements": ["home"], "context": {"userId": str(USER)}})
-    told.get(b"device=mobile")
+    routes.get(b"userId=%b" % str(USER).encode())
+    routes.post({"placements": ["home"], "userId": str(USER)})
+    routes.post({"placements": ["home"], "context": {"userId": str(USER)}})
+    routes.get(b"device=mobile")
 
-    assert [event.user_id for event in told.served] == [USER, USER, USER, None]
-
-
-def test_who_asks_for_the_head_of_an_answer_was_offered_nothing() -> None:
-    told = Told()
-
-    told.get(method=b"HEAD")
-
-    assert told.entries == []
+    assert [event.user_id for event in routes.served] == [USER, USER, USER, None]
 
 
-def test_an_empty_answer_tells_nothing() -> None:
-    told = Told(banners=0)
+def test_a_head_request_publishes_nothing() -> None:
+    routes = PublishingRoutes()
 
-    assert told.get()["banners"] == []
-    assert told.entries == []
+    routes.get(method=b"HEAD")
+
+    assert routes.entries == []
+
+
+def test_an_empty_answer_publishes_nothing() -> None:
+    routes = PublishingRoutes(banners=0)
+
+    assert routes.get()["banners"] == []
+    assert routes.entries == []

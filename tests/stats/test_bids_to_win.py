@@ -12,7 +12,7 @@ from adloom.events.auction_log.row import build_rows
 from adloom.events.log.event import Auctioned
 from adloom.serving.index.rows import AssignmentRow, compute_price
 from adloom.stats.auctions.model import AuctionBid, WholeAuction, with_bids_to_win
-from tests.serving.auction.counter import Counter
+from tests.serving.auction.auction_server import AuctionServer
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 
 # Amounts in the catalog have four decimal places.
@@ -37,9 +37,9 @@ def markets(draw: st.DrawFn) -> list[AssignmentRow]:
 
 def recorded(rows: list[AssignmentRow]) -> tuple[WholeAuction, object]:
     """Hold an auction; return its report, and the winning ad."""
-    counter = Counter(*rows, slots=SLOTS)
-    ad = counter.served()
-    [entry] = counter.entries()
+    server = AuctionServer(*rows, slots=SLOTS)
+    ad = server.served()
+    [entry] = server.entries()
     assert isinstance(entry, Auctioned)
     [row] = build_rows([entry], erased_at={}, first_day=NOON.date())
     fields: dict[str, Any] = row._asdict()

@@ -1,4 +1,4 @@
-"""A marketplace of auctions in one process: rows that bid, and requests for them."""
+"""Auctions in one process: builders of placements and bids, and a marketplace that runs them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def an_index(rows: Sequence[AssignmentRow], *slots: PlacementRow) -> Index:
 
 
 class Marketplace:
-    """Holds auctions."""
+    """Runs auctions over an index."""
 
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)

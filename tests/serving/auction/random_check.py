@@ -72,12 +72,12 @@ def compare_auctions(seed: int) -> int:
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, states, excluded, snapshot)
-        asked = build_request(chance, snapshot.placements)
+        request = build_request(chance, snapshot.placements)
         bids_max = chance.choice([1, 3, BIDS_MAX])
-        fast = _run_fast(markets, index, asked, bids_max)
-        plain = _run_plain(snapshot, asked, excluded, own_bids, bids_max)
+        fast = _run_fast(markets, index, request, bids_max)
+        plain = _run_plain(snapshot, request, excluded, own_bids, bids_max)
         if fast != plain:
-            raise Disagreement(f"seed {seed}: {fast} is not {plain} for {asked}, {own_bids}")
+            raise Disagreement(f"seed {seed}: {fast} is not {plain} for {request}, {own_bids}")
     return REQUESTS_A_MARKET
 
 
@@ -137,27 +137,27 @@ class ComparedResult(msgspec.Struct, frozen=True, kw_only=True):
     under_floor: int = 0
 
 
-def _run_fast(markets: Markets, index: Index, asked: RandomRequest, bids_max: int) -> ComparedResult:
-    if asked.slug is not None:
-        market = markets.find_by_slug(index, asked.slug, now=NOW)
+def _run_fast(markets: Markets, index: Index, request: RandomRequest, bids_max: int) -> ComparedResult:
+    if request.slug is not None:
+        market = markets.find_by_slug(index, request.slug, now=NOW)
     else:
-        market = markets.find_by_type(index, asked.placement_type, now=NOW)
+        market = markets.find_by_type(index, request.placement_type, now=NOW)
     if market is None:
         return ComparedResult()
-    contexts = [_shift_to_zone(asked.context, zone) for zone in market.zones]
-    scorers = markets.build_scorers(market, asked.signals)
-    absent = {"seen_enough": asked.seen_enough, "unreserved": asked.unreserved}
+    contexts = [_shift_to_zone(request.context, zone) for zone in market.zones]
+    scorers = markets.build_scorers(market, request.signals)
+    absent = {"seen_enough": request.seen_enough, "unreserved": request.unreserved}
     win, _ = markets.decide(market, contexts, scorers, **absent)
     field = build_funnel(market.plan_scan(scorers), contexts, scorers, **absent, bids_max=bids_max)
-    told = ComparedResult(
+    result = ComparedResult(
         bids=[(-rank, bidder.seniority) for rank, bidder, _ in field.bids],
         bid_count=field.bid_count,
         under_floor=field.under_floor,
     )
     if win is None:
-        return told
+        return result
     return msgspec.structs.replace(
-        told,
+        result,
         winner=win.bidder.seniority,
         ecpm=win.ecpm,
         second=win.second,
@@ -167,9 +167,9 @@ def _run_fast(markets: Markets, index: Index, asked: RandomRequest, bids_max: in
 
 
 def _run_plain(
-    snapshot: Snapshot, asked: RandomRequest, excluded: set[int], own_bids: OwnBids, bids_max: int
+    snapshot: Snapshot, request: RandomRequest, excluded: set[int], own_bids: OwnBids, bids_max: int
 ) -> ComparedResult:
-    result = run_auction(_build_bids(snapshot, asked, excluded), own_bids=own_bids)
+    result = run_auction(_build_bids(snapshot, request, excluded), own_bids=own_bids)
     taking_part = [one for one in result.placed if one.outcome is not BidOutcome.UNDER_FLOOR]
     return ComparedResult(
         winner=result.winner and result.winner.seniority,
@@ -183,23 +183,23 @@ def _run_plain(
     )
 
 
-def _build_bids(snapshot: Snapshot, asked: RandomRequest, excluded: set[int]) -> list[Bid]:
-    scorers = {name: policy.build_scorer(asked.signals) for name, policy in POLICIES.items()}
+def _build_bids(snapshot: Snapshot, request: RandomRequest, excluded: set[int]) -> list[Bid]:
+    scorers = {name: policy.build_scorer(request.signals) for name, policy in POLICIES.items()}
     bids: list[Bid] = []
     for placement in snapshot.placements:
-        is_asked = placement.placement_type == asked.placement_type and (
-            asked.slug is None or asked.slug == placement.slug.encode()
+        is_requested = placement.placement_type == request.placement_type and (
+            request.slug is None or request.slug == placement.slug.encode()
         )
-        if not (is_asked and placement.is_active and placement.delivery is Delivery.AUCTION):
+        if not (is_requested and placement.is_active and placement.delivery is Delivery.AUCTION):
             continue
-        context = _shift_to_zone(asked.context, ZoneInfo(placement.timezone))
+        context = _shift_to_zone(request.context, ZoneInfo(placement.timezone))
         bids += [
             _build_bid(row, placement, scorers[placement.scoring])
             for row in snapshot.assignments
             if row.placement_key == placement.key
             and _may_bid(row, context)
-            and row.campaign_key not in excluded | asked.unreserved
-            and row.banner_key not in asked.seen_enough
+            and row.campaign_key not in excluded | request.unreserved
+            and row.banner_key not in request.seen_enough
         ]
     return bids
 

@@ -32,8 +32,8 @@ from tests.support.rows import a_placement_row, an_assignment_row, an_id
 NOW: Final = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ZONES: Final = ("UTC", "Asia/Kolkata")
 TYPES: Final = ("feed", "story")
-UNEVEN: Final = "wobbly"
-RARE_CLICK: Final = "seldom"
+UNEVEN: Final = "uneven"
+RARE_CLICK: Final = "rare click"
 CAMPAIGNS_MAX: Final = 14
 BANNERS_MAX: Final = 3
 AMOUNTS: Final = (

@@ -1,4 +1,4 @@
-"""The fast auction is the plain one, and looks at no more than it has to."""
+"""The fast auction: it decides as the reference auction, without looking at all bids."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ONE_A_DAY = (FrequencyLimit(Window.DAY, 1),)
 
 
 @given(st.integers(0, 2**48))
-def test_it_agrees_with_the_plain_auction_over_random_markets(seed: int) -> None:
+def test_the_fast_auction_agrees_with_the_reference_auction_over_random_markets(seed: int) -> None:
     assert compare_auctions(seed) > 0
 
 
@@ -67,7 +67,7 @@ def test_the_winner_pays_the_floor_of_the_placement_on_which_it_wins() -> None:
     assert (win.bidder.placement_key, win.final) == (2, units("1"))
 
 
-def test_a_slug_asks_for_one_placement() -> None:
+def test_a_slug_selects_one_placement() -> None:
     market = Marketplace(
         a_row(1, "5", placement_key=1), a_row(2, "3", placement_key=2), slots=[a_slot(1), a_slot(2)]
     )
@@ -83,7 +83,7 @@ def test_a_type_or_a_slug_that_is_not_auctioned_has_no_market() -> None:
     assert market.markets.find_by_slug(market.index, b"elsewhere", now=NOON) is None
 
 
-def test_rules_are_kept() -> None:
+def test_a_campaign_bids_only_for_visitors_that_match_its_rules() -> None:
     abroad = (parse_rule("country", "not_in", ["DE"]),)
     market = Marketplace(a_row(1, "5", rules=abroad), a_row(2, "3"))
 
@@ -120,9 +120,9 @@ def test_the_many_bids_of_one_advertiser_do_not_raise_its_price() -> None:
     assert [win and win.final for win in wins] == [units("1.51"), units("38.01")]
 
 
-def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() -> None:
-    # A micro as a video is worth 1.1 micros, which are one. So the oldest markets behind the youngest in the
-    # order of their placement, and that placement would be looked at last if the youngest stood for it.
+def test_the_oldest_of_equal_bids_wins_even_if_they_are_equal_only_by_rounding() -> None:
+    # A bid of one micro for a video is worth 1.1 micros, rounded to one. So the oldest bid is behind the youngest in the
+    # order of their placement, and that placement would be examined last if its youngest bid represented it.
     def a_micro(number: int, placement: int, **fields: Any) -> AssignmentRow:
         return a_row(number, Micros(1), placement_key=placement, **fields)
 
@@ -137,10 +137,10 @@ def test_the_oldest_of_equals_wins_also_where_they_are_equal_by_rounding_only() 
     assert market.winner() == 2
 
 
-def test_it_is_known_whether_it_matters_how_often_the_visitor_saw_an_ad() -> None:
+def test_a_win_lists_the_capped_banners_that_could_change_it() -> None:
     others = (a_row(1, "5"), a_row(2, "4"))
 
-    watched = [
+    listed = [
         win.capped_banner_ids
         for win in (
             Marketplace(*others, a_row(3, bid, frequency=ONE_A_DAY)).auction() for bid in ("6", "4.5", "3")
@@ -149,4 +149,4 @@ def test_it_is_known_whether_it_matters_how_often_the_visitor_saw_an_ad() -> Non
     ]
 
     capped = str(a_row(3, "1").banner_id)
-    assert watched == [(capped,), (capped,), ()]
+    assert listed == [(capped,), (capped,), ()]

@@ -1,4 +1,4 @@
-"""Bids, floors, scorings and frequency caps come from the catalog, change by change as in a whole rebuild."""
+"""Bids, floors, scorings and frequency caps reach the index from the catalog, by changes as by a rebuild."""
 
 from uuid import UUID
 
@@ -35,7 +35,7 @@ CAP = """
 """
 
 
-class Shop:
+class AuctionCatalog:
     """One advertiser with a banner on two auctioned placements."""
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
@@ -44,7 +44,7 @@ class Shop:
         self.placements: list[int] = []
         self.advertiser = self.banner = self.campaign = 0
 
-    async def open(self) -> None:
+    async def create(self) -> None:
         async with self.catalog.write() as write:
             insert = write.connection.fetchval
             self.placements = [await insert(PLACEMENT, an_id(), slug) for slug in ("first", "second")]
@@ -80,83 +80,89 @@ def an_id() -> UUID:
 
 
 @pytest.fixture
-async def shop(pool: Pool, valkey: Valkey) -> Shop:
-    shop = Shop(pool, valkey)
-    await shop.open()
-    return shop
+async def auctions(pool: Pool, valkey: Valkey) -> AuctionCatalog:
+    auctions = AuctionCatalog(pool, valkey)
+    await auctions.create()
+    return auctions
 
 
-async def test_bidders_are_read_from_the_catalog(shop: Shop) -> None:
-    first, second = shop.bidders()
+async def test_bidders_are_read_from_the_catalog(auctions: AuctionCatalog) -> None:
+    first, second = auctions.bidders()
 
-    assert [one.placement_key for one in (first, second)] == shop.placements
+    assert [one.placement_key for one in (first, second)] == auctions.placements
     assert (first.campaign_key, first.banner_key, first.payer) == (
-        shop.campaign,
-        shop.banner,
-        shop.advertiser,
+        auctions.campaign,
+        auctions.banner,
+        auctions.advertiser,
     )
     assert (first.bid_type, first.bid, first.floor) == (BidType.CPC, Micros(250_000), Micros(500_000))
     assert first.frequency == (FrequencyLimit(Window.LIFETIME, 9), FrequencyLimit(Window.HOUR, 2))
 
 
-async def test_changes_equal_a_whole_rebuild(shop: Shop, pool: Pool, valkey: Valkey) -> None:
+async def test_an_incremental_update_equals_a_rebuild(
+    auctions: AuctionCatalog, pool: Pool, valkey: Valkey
+) -> None:
     steps = [
-        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_type = 'cpm' WHERE id = $1"),
+        (IndexedNoun.CAMPAIGN, auctions.campaign, "UPDATE campaigns SET bid_type = 'cpm' WHERE id = $1"),
         (
             IndexedNoun.CAMPAIGN,
-            shop.campaign,
+            auctions.campaign,
             "UPDATE campaigns SET bid_amount_micros = 300000 WHERE id = $1",
         ),
-        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET advertiser_id = NULL WHERE id = $1"),
+        (IndexedNoun.CAMPAIGN, auctions.campaign, "UPDATE campaigns SET advertiser_id = NULL WHERE id = $1"),
         (
             IndexedNoun.BANNER,
-            shop.banner,
+            auctions.banner,
             "DELETE FROM frequency_caps WHERE banner_id = $1 AND \"window\" = 'Hour'",
         ),
         (
             IndexedNoun.PLACEMENT,
-            shop.placements[0],
+            auctions.placements[0],
             "UPDATE placements SET floor_cpm_micros = 1 WHERE id = $1",
         ),
         (
             IndexedNoun.PLACEMENT,
-            shop.placements[0],
+            auctions.placements[0],
             "UPDATE placements SET auction_scoring = 'learned' WHERE id = $1",
         ),
         (
             IndexedNoun.PLACEMENT,
-            shop.placements[0],
+            auctions.placements[0],
             "UPDATE placements SET placement_type = 'story' WHERE id = $1",
         ),
         (
             IndexedNoun.PLACEMENT,
-            shop.placements[1],
+            auctions.placements[1],
             "UPDATE placements SET delivery = 'direct' WHERE id = $1",
         ),
-        (IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1"),
+        (
+            IndexedNoun.CAMPAIGN,
+            auctions.campaign,
+            "UPDATE campaigns SET bid_amount_micros = NULL WHERE id = $1",
+        ),
     ]
     for noun, key, sql in steps:
-        before = shop.refresher.current
-        await shop.change(noun, key, sql)
+        before = auctions.refresher.current
+        await auctions.change(noun, key, sql)
 
         rebuilt = IndexRefresher(pool, valkey, SystemClock())
         await rebuilt.refresh()
-        assert shop.refresher.current == rebuilt.current, sql
-        assert shop.refresher.current != before, sql
-        assert shop.refresher.current.by_key != before.by_key, sql
+        assert auctions.refresher.current == rebuilt.current, sql
+        assert auctions.refresher.current != before, sql
+        assert auctions.refresher.current.by_key != before.by_key, sql
 
 
-async def test_a_market_has_its_head_before_the_first_request(shop: Shop) -> None:
+async def test_a_market_has_its_top_bids_before_the_first_request(auctions: AuctionCatalog) -> None:
     now = SystemClock().now()
-    market = shop.refresher.markets.find_by_type(shop.refresher.current, "feed", now=now)
+    market = auctions.refresher.markets.find_by_type(auctions.refresher.current, "feed", now=now)
 
     assert market is not None
-    assert [len(head.members) for head in market.top_bids] == [2]
+    assert [len(top.members) for top in market.top_bids] == [2]
 
 
-async def test_a_paused_campaign_is_out_of_every_market(shop: Shop) -> None:
-    await shop.change(
-        IndexedNoun.CAMPAIGN, shop.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1"
+async def test_a_paused_campaign_is_out_of_every_market(auctions: AuctionCatalog) -> None:
+    await auctions.change(
+        IndexedNoun.CAMPAIGN, auctions.campaign, "UPDATE campaigns SET status = 'paused' WHERE id = $1"
     )
 
-    assert shop.bidders() == []
+    assert auctions.bidders() == []

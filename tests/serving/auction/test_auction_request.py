@@ -1,4 +1,4 @@
-"""A request is understood the same whether it is as most are or written otherwise."""
+"""Parsing auction requests: common forms, unusual forms, and what is refused."""
 
 import json
 from typing import Any
@@ -18,35 +18,35 @@ def a_body(**fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize("written", [str(USER), str(USER).upper(), USER.hex])
-def test_a_user_has_one_name_however_it_is_written(written: str) -> None:
+def test_a_user_id_is_normalized(written: str) -> None:
     assert parse_request(a_body(userId=written)).user == str(USER)
 
 
 @pytest.mark.parametrize("written", ["", "nobody", f"{USER}0", f" {USER}", str(USER)[:-1] + "g", 7, None])
-def test_what_is_no_user_is_refused_by_name(written: object) -> None:
+def test_the_error_for_an_invalid_user_id_names_its_field(written: object) -> None:
     with pytest.raises(ValidationFailedError) as failure:
         parse_request(a_body(userId=written))
 
     assert [problem.field for problem in failure.value.errors] == ["userId"]
 
 
-def test_what_is_said_of_a_visitor_is_parsed_once() -> None:
-    said = {"country": "FR", "lastPurchaseDays": "3"}
-    first, second = (parse_request(a_body(userId=str(an_id(n)), userContext=said)).visitor for n in (1, 2))
+def test_equal_visitor_contexts_are_parsed_once() -> None:
+    context = {"country": "FR", "lastPurchaseDays": "3"}
+    first, second = (parse_request(a_body(userId=str(an_id(n)), userContext=context)).visitor for n in (1, 2))
 
     assert first is second
     assert first.last_purchase_days == 3
     assert first.overrides.fields == {"country": "FR"}
 
 
-def test_what_is_long_is_read_as_well() -> None:
-    said = {"country": "FR", "something": "x" * CONTEXT_BYTES_CACHED_MAX}
+def test_a_context_that_is_too_long_for_the_cache_is_parsed() -> None:
+    context = {"country": "FR", "something": "x" * CONTEXT_BYTES_CACHED_MAX}
 
-    assert parse_request(a_body(userContext=said)).visitor.overrides.fields == {"country": "FR"}
+    assert parse_request(a_body(userContext=context)).visitor.overrides.fields == {"country": "FR"}
 
 
 @pytest.mark.parametrize("context", [None, {}])
-def test_nothing_may_be_known_of_a_visitor(context: object) -> None:
+def test_the_context_of_a_visitor_may_be_empty(context: object) -> None:
     assert parse_request(a_body(userContext=context)).visitor is parse_request(a_body()).visitor
 
 
@@ -61,7 +61,7 @@ def test_nothing_may_be_known_of_a_visitor(context: object) -> None:
         ({f"key-{number}": "x" for number in range(65)}, "userContext"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name_each_time(context: object, field: str) -> None:
+def test_the_error_for_an_invalid_context_names_the_field_every_time(context: object, field: str) -> None:
     for _ in range(2):
         with pytest.raises(ValidationFailedError) as failure:
             parse_request(a_body(userContext=context))
@@ -70,7 +70,7 @@ def test_what_makes_no_sense_is_refused_by_name_each_time(context: object, field
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"userId"', b"\xff", b'{"userId":"a","userContext":{]}'])
-def test_what_is_no_request_is_refused(body: bytes) -> None:
+def test_a_malformed_body_is_refused(body: bytes) -> None:
     with pytest.raises(ValidationFailedError):
         parse_request(body)
 

@@ -1,4 +1,4 @@
-"""Serving by auction: who wins at which price, what is held, and what the ledger is told."""
+"""Serving by auction: the winner and its price, what is held, and what is recorded."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
-from tests.serving.auction.counter import SECOND, USER, Counter, token_of
+from tests.serving.auction.auction_server import SECOND, USER, AuctionServer, token_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 
 CPC = BidType.CPC
@@ -29,9 +29,9 @@ def ad_id(number: int) -> str:
 
 def test_the_answer_has_the_published_shape() -> None:
     row = a_row(1, "2.00", title="T", description="Text", cta_label="Buy", video_url="https://cdn/a.mp4")
-    counter = Counter(row, a_row(2, "1.00"))
+    server = AuctionServer(row, a_row(2, "1.00"))
 
-    answer = counter.ask()
+    answer = server.ask()
 
     assert isinstance(answer, FastAnswer)
     assert b"cache-control: no-store\r\n" in answer.head
@@ -58,9 +58,9 @@ def test_the_answer_has_the_published_shape() -> None:
 
 
 def test_the_token_carries_what_one_impression_costs() -> None:
-    counter = Counter(a_row(1, "3.00"), a_row(2, "1.00"))
+    server = AuctionServer(a_row(1, "3.00"), a_row(2, "1.00"))
 
-    ad = counter.served()
+    ad = server.served()
 
     token = token_of(ad)
     # A thousand cost 1.01, so one costs 1,010 micros.
@@ -69,21 +69,21 @@ def test_the_token_carries_what_one_impression_costs() -> None:
     assert str(token.request_id) == ad["auctionId"]
 
 
-def test_a_click_is_charged_as_it_was_bid() -> None:
+def test_the_token_of_a_cpc_bid_carries_what_one_click_costs() -> None:
     # At 2 % a click of 0.30 is worth 6.00 a thousand; the other bids 3.00, so half and a bit is paid.
-    counter = Counter(a_row(1, "0.30", bid_type=CPC), a_row(2, "3.00"))
+    server = AuctionServer(a_row(1, "0.30", bid_type=CPC), a_row(2, "3.00"))
 
-    token = token_of(counter.served())
+    token = token_of(server.served())
 
     assert (token.charge, token.charged_by) == (150_500, ChargedBy.CLICK)
 
 
-def test_no_eligible_ad_is_no_content() -> None:
-    assert Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")]).served() is None
+def test_an_auction_without_an_eligible_ad_answers_204() -> None:
+    assert AuctionServer(a_row(1, "1.00"), slots=[a_slot(floor="2")]).served() is None
 
 
-def test_a_type_of_which_nothing_is_auctioned_has_no_bids() -> None:
-    answer = Counter(a_row(1, "1.00")).ask(placementType="story")
+def test_a_placement_type_without_auctions_answers_204() -> None:
+    answer = AuctionServer(a_row(1, "1.00")).ask(placementType="story")
 
     assert isinstance(answer, FastAnswer)
     assert answer.head.startswith(b"HTTP/1.1 204")
@@ -97,9 +97,9 @@ def test_a_type_of_which_nothing_is_auctioned_has_no_bids() -> None:
         {"placement": "slot-1", "placementType": "story"},
     ],
 )
-def test_where_nothing_is_auctioned_is_not_found(body: dict[str, str]) -> None:
+def test_a_placement_without_auctions_is_not_found(body: dict[str, str]) -> None:
     direct = a_slot(2, slug="direct", delivery=Delivery.DIRECT)
-    answer = Counter(a_row(1, "1.00"), slots=[a_slot(), direct]).ask(**body)
+    answer = AuctionServer(a_row(1, "1.00"), slots=[a_slot(), direct]).ask(**body)
 
     assert isinstance(answer, FastAnswer)
     assert answer.head.startswith(b"HTTP/1.1 404")
@@ -122,35 +122,35 @@ def test_where_nothing_is_auctioned_is_not_found(body: dict[str, str]) -> None:
         ({"placement": ""}, "placement"),
     ],
 )
-def test_what_makes_no_sense_is_named(body: dict[str, Any], field: str) -> None:
+def test_the_error_names_the_invalid_field(body: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationFailedError) as failed:
-        Counter(a_row(1, "1.00")).ask(**body)
+        AuctionServer(a_row(1, "1.00")).ask(**body)
 
     assert [problem.field for problem in failed.value.errors] == [field]
 
 
-def test_a_missing_user_is_named() -> None:
+def test_the_error_names_a_missing_user_id() -> None:
     with pytest.raises(ValidationFailedError) as failed:
-        Counter(a_row(1, "1.00")).routes.serve(FastRequest(b"POST", b"/api/v1/ads/serve", body=b"{}"))
+        AuctionServer(a_row(1, "1.00")).routes.serve(FastRequest(b"POST", b"/api/v1/ads/serve", body=b"{}"))
 
     assert [problem.field for problem in failed.value.errors] == ["userId"]
 
 
-def test_what_the_body_says_of_the_visitor_counts() -> None:
+def test_targeting_uses_the_context_of_the_body() -> None:
     vip = a_row(1, "9.00", rules=(parse_rule("user_segment", "in", ["vip"]),))
-    counter = Counter(vip, a_row(2, "1.00"))
+    server = AuctionServer(vip, a_row(2, "1.00"))
 
-    outcomes = [counter.served(), counter.served(userContext={"segment": "vip"})]
+    outcomes = [server.served(), server.served(userContext={"segment": "vip"})]
 
     assert [one and one["adId"] for one in outcomes] == [ad_id(2), ad_id(1)]
 
 
-def test_visitors_who_are_likely_to_buy_click_more() -> None:
+def test_high_intent_visitors_have_a_higher_ctr() -> None:
     # 5.00 a thousand impressions, against 5.00, 6.25 and 6.875 for clicks.
-    counter = Counter(a_row(1, "5.50"), a_row(2, "0.25", bid_type=CPC))
+    server = AuctionServer(a_row(1, "5.50"), a_row(2, "0.25", bid_type=CPC))
 
     assert [
-        (counter.served(userContext=context) or {})["adId"]
+        (server.served(userContext=context) or {})["adId"]
         for context in (
             {},
             {"segment": "high-intent"},
@@ -160,36 +160,36 @@ def test_visitors_who_are_likely_to_buy_click_more() -> None:
     ] == [ad_id(1), ad_id(2), ad_id(1), ad_id(1)]
 
 
-def test_the_real_charge_is_taken_out_of_the_lease() -> None:
+def test_the_final_price_is_taken_out_of_the_lease() -> None:
     # An impression may cost 10,000 micros by its bid, and costs 1,010.
-    counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "1.00"))
-    counter.grant(10_000 + 1_009)
+    server = AuctionServer(a_row(1, "10.00", is_limited=True), a_row(2, "1.00"))
+    server.grant(10_000 + 1_009)
 
-    winners = [(counter.served() or {})["adId"] for _ in range(3)]
+    winners = [(server.served() or {})["adId"] for _ in range(3)]
 
-    # After the first what is left pays for no second one at its bid.
+    # After the first offer the rest of the lease does not cover a second one at its bid.
     assert winners == [ad_id(1), ad_id(2), ad_id(2)]
 
 
 def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
-    counter = Counter(a_row(1, "10.00", is_limited=True), a_row(2, "2.00"), a_row(3, "1.00"))
-    counter.grant(100_000)
-    # The lease ends, and it is not reported yet.
-    counter.clock.advance(timedelta(hours=2))
+    server = AuctionServer(a_row(1, "10.00", is_limited=True), a_row(2, "2.00"), a_row(3, "1.00"))
+    server.grant(100_000)
+    # The lease has ended, and that is not reported yet.
+    server.clock.advance(timedelta(hours=2))
 
-    ad = counter.served()
+    ad = server.served()
 
     assert ad is not None
     assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     assert auction.bid_count == 2
 
 
 def test_a_cap_of_one_impression_is_offered_once() -> None:
-    counter = Counter(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
+    server = AuctionServer(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
 
-    assert [(counter.served() or {})["adId"] for _ in range(3)] == [ad_id(1), ad_id(2), ad_id(2)]
+    assert [(server.served() or {})["adId"] for _ in range(3)] == [ad_id(1), ad_id(2), ad_id(2)]
 
 
 def test_an_auction_is_recorded_with_all_its_bids() -> None:
@@ -200,12 +200,12 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
         a_row(4, "9.00", rules=(parse_rule("device", "in", ["mobile"]),)),
         a_row(5, "9.00", ends_at=NOON),
     ]
-    counter = Counter(*rows, slots=[a_slot(floor="0.6")])
+    server = AuctionServer(*rows, slots=[a_slot(floor="0.6")])
 
-    ad = counter.served(placement="slot-1", userContext={"country": "DE", "lastPurchaseDays": "3"})
+    ad = server.served(placement="slot-1", userContext={"country": "DE", "lastPurchaseDays": "3"})
 
     assert ad is not None
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     assert str(auction.auction_id) == ad["auctionId"]
     assert (auction.user_id, auction.placement_type, auction.floor) == (USER, "feed", units("0.6"))
@@ -233,13 +233,15 @@ def test_an_auction_is_recorded_with_all_its_bids() -> None:
 
 
 def test_served_ads_of_recorded_auctions_are_published_too() -> None:
-    recorded, sampled_out = (Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=rate) for rate in (1, 0))
+    recorded, sampled_out = (
+        AuctionServer(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=rate) for rate in (1, 0)
+    )
 
     ad = recorded.served()
     sampled_out.served()
 
     assert ad is not None
-    [served], [other] = recorded.beside, sampled_out.entries()
+    [served], [other] = recorded.logged, sampled_out.entries()
     assert isinstance(served, Served)
     assert isinstance(other, Served)
     assert str(served.request_id) == ad["auctionId"]
@@ -247,12 +249,12 @@ def test_served_ads_of_recorded_auctions_are_published_too() -> None:
 
 
 def test_an_auction_without_a_winner_is_recorded_too() -> None:
-    counter = Counter(a_row(1, "1.00"), slots=[a_slot(floor="2")])
+    server = AuctionServer(a_row(1, "1.00"), slots=[a_slot(floor="2")])
 
-    counter.served()
+    server.served()
 
-    assert counter.beside == [Unsold(held_at=NOON)]
-    [auction] = counter.entries()
+    assert server.logged == [Unsold(held_at=NOON)]
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     assert (auction.winner, auction.bid_count, auction.removed) == (None, 0, (RemovedCandidates("floor", 1),))
 
@@ -264,11 +266,11 @@ def test_bids_under_the_floor_are_recorded_with_the_floor_of_their_own_placement
         a_row(3, "20.00", placement_key=2),
         a_row(4, "30.00", placement_key=2),
     ]
-    counter = Counter(*rows, slots=[a_slot(1, floor="1"), a_slot(2, floor="50")])
+    server = AuctionServer(*rows, slots=[a_slot(1, floor="1"), a_slot(2, floor="50")])
 
-    counter.served()
+    server.served()
 
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     banners = [bid.banner_id for bid in unpack_bids(auction.bids)]
     assert auction.floor == units("1")
@@ -280,93 +282,93 @@ def test_bids_under_the_floor_are_recorded_with_the_floor_of_their_own_placement
 
 
 def test_the_floor_is_recorded_even_if_no_bid_reaches_it() -> None:
-    counter = Counter(a_row(1, "5.00"), slots=[a_slot(floor="6")])
+    server = AuctionServer(a_row(1, "5.00"), slots=[a_slot(floor="6")])
 
-    counter.served()
+    server.served()
 
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     assert (auction.winner, auction.floors) == (None, (BidsUnderFloor(units("6"), b"\0"),))
 
 
-def test_of_a_large_market_the_others_are_counted() -> None:
+def test_candidates_beyond_256_are_counted_and_not_listed() -> None:
     rows = [a_row(number, "1.00") for number in range(1, 301)]
-    away = [a_row(number, "2.00", ends_at=NOON) for number in range(301, 311)]
-    counter = Counter(*rows, *away)
+    ended = [a_row(number, "2.00", ends_at=NOON) for number in range(301, 311)]
+    server = AuctionServer(*rows, *ended)
 
-    counter.served()
+    server.served()
 
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     assert auction.bid_count == 300
     assert len(list(unpack_bids(auction.bids))) == 256
     assert auction.removed == (RemovedCandidates("schedule", 10),)
 
 
-def test_the_record_of_one_moment_is_not_used_for_another() -> None:
-    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), a_row(3, "0.50"))
-    counter.served()
-    counter.served()
-    counter.states.mark_changed({2: "pacing"})
-    counter.served()
+def test_a_cached_record_is_not_used_after_a_change() -> None:
+    server = AuctionServer(a_row(1, "2.00"), a_row(2, "1.00"), a_row(3, "0.50"))
+    server.served()
+    server.served()
+    server.states.mark_changed({2: "pacing"})
+    server.served()
 
-    counts = [one.bid_count for one in counter.entries() if isinstance(one, Auctioned)]
+    counts = [one.bid_count for one in server.entries() if isinstance(one, Auctioned)]
 
     assert counts == [3, 3, 2]
-    last = counter.entries()[-1]
+    last = server.entries()[-1]
     assert isinstance(last, Auctioned)
     assert last.removed == (RemovedCandidates("pacing", 1),)
 
 
 def test_an_auction_outside_the_sample_is_published_as_served() -> None:
-    counter = Counter(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=0.0)
+    server = AuctionServer(a_row(1, "2.00"), a_row(2, "1.00"), sample_rate=0.0)
 
-    ad = counter.served()
+    ad = server.served()
 
     assert ad is not None
-    [served] = counter.entries()
+    [served] = server.entries()
     assert isinstance(served, Served)
     assert (str(served.request_id), served.final_price) == (ad["auctionId"], units("1.01"))
     assert (served.winning_ecpm, served.user_id) == (units("2.00"), USER)
 
 
-def test_beyond_the_bytes_a_second_only_served_ads_are_published() -> None:
-    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
+def test_beyond_the_bytes_per_second_only_served_ads_are_published() -> None:
+    server = AuctionServer(a_row(1, "2.00"), bytes_per_second=2_000)
 
     for _ in range(5):
-        counter.served()
+        server.served()
 
-    kinds = [type(one) for one in counter.entries()]
-    # There is room for a quarter of a second at once.
+    kinds = [type(one) for one in server.entries()]
+    # A burst may use the bytes of a quarter of a second.
     assert kinds == [Auctioned, Auctioned, Served, Served, Served]
-    assert (counter.recorder.recorded, counter.recorder.left_out) == (2, 3)
-    assert counter.recorder.wants_next(SECOND + 10)
+    assert (server.recorder.recorded, server.recorder.left_out) == (2, 3)
+    assert server.recorder.wants_next(SECOND + 10)
 
 
-def test_auctions_on_record_are_spread_over_a_second() -> None:
-    counter = Counter(a_row(1, "2.00"), bytes_per_second=2_000)
+def test_recorded_auctions_are_spread_over_a_second() -> None:
+    server = AuctionServer(a_row(1, "2.00"), bytes_per_second=2_000)
     recorded_in: list[int] = []
 
     for tick in range(600):
-        before = counter.recorder.recorded
-        counter.served()
-        if counter.recorder.recorded > before:
+        before = server.recorder.recorded
+        server.served()
+        if server.recorder.recorded > before:
             recorded_in.append(tick)
-        counter.clock.advance(timedelta(milliseconds=10))
+        server.clock.advance(timedelta(milliseconds=10))
 
-    # Some come at once; then each waits for as much as the one before it has taken.
+    # A burst comes first; then each waits until the bytes of the one before it are available again.
     gaps = {after - before for before, after in pairwise(recorded_in[-20:])}
     assert len(gaps) <= 2
     assert 10 <= min(gaps) <= max(gaps) <= 30
 
 
-def test_bids_are_packed_as_the_ledger_reads_them() -> None:
+def test_bids_are_packed_as_the_event_log_reads_them() -> None:
     row = a_row(1, "0.30", bid_type=CPC)
-    counter = Counter(row)
+    server = AuctionServer(row)
 
-    counter.served()
+    server.served()
 
-    [auction] = counter.entries()
+    [auction] = server.entries()
     assert isinstance(auction, Auctioned)
     pair = row.banner_id.bytes + row.campaign_id.bytes
     packed = pack_bid(pair, units("0.30"), 10_000, True, 20_000_000, units("6.00"), WON)  # noqa: FBT003

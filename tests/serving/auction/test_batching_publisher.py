@@ -10,23 +10,23 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_entries_are_published_together_and_in_order() -> None:
-    told: list[bytes] = []
-    teller = BatchingPublisher(told.extend, seconds=0.01)
+    published: list[bytes] = []
+    publisher = BatchingPublisher(published.extend, seconds=0.01)
 
-    teller.publish(b"one")
-    teller.publish(b"two")
-    before = list(told)
+    publisher.publish(b"one")
+    publisher.publish(b"two")
+    before = list(published)
     await asyncio.sleep(0.05)
 
-    assert (before, told) == ([], [b"one", b"two"])
+    assert (before, published) == ([], [b"one", b"two"])
 
 
-async def test_at_the_end_nothing_is_left() -> None:
-    told: list[bytes] = []
-    teller = BatchingPublisher(told.extend, seconds=60)
+async def test_a_flush_publishes_each_entry_once() -> None:
+    published: list[bytes] = []
+    publisher = BatchingPublisher(published.extend, seconds=60)
 
-    teller.publish(b"one")
-    teller.flush()
-    teller.flush()
+    publisher.publish(b"one")
+    publisher.flush()
+    publisher.flush()
 
-    assert told == [b"one"]
+    assert published == [b"one"]

@@ -1,4 +1,4 @@
-"""Who bids on a placement, compiled."""
+"""The compiled bids of a placement."""
 
 import sys
 
@@ -15,14 +15,14 @@ from tests.serving.auction.marketplace import a_row, a_slot, an_index
 DAILY = FrequencyLimit(Window.DAY, 3)
 
 
-def the_block(*rows: AssignmentRow, slot: PlacementRow | None = None) -> BidBlock:
+def compile_bids(*rows: AssignmentRow, slot: PlacementRow | None = None) -> BidBlock:
     (block,) = an_index(rows, slot or a_slot()).by_slug[b"slot-1"].blocks
     assert isinstance(block, BidBlock)
     return block
 
 
 def test_each_bid_type_has_a_lane_with_the_highest_bid_first() -> None:
-    block = the_block(
+    block = compile_bids(
         a_row(1, "1"),
         a_row(2, "0.3", bid_type=BidType.CPC),
         a_row(3, "2"),
@@ -46,21 +46,21 @@ def test_the_highest_bids_are_in_a_small_first_block() -> None:
     assert [one.campaign_key for block in blocks for one in block.candidates] == [*range(1_300, 0, -1)]
 
 
-def test_a_campaign_that_bids_nothing_or_may_not_serve_is_no_bidder() -> None:
-    block = the_block(
+def test_a_campaign_that_has_no_bid_or_may_not_serve_is_not_a_bidder() -> None:
+    block = compile_bids(
         a_row(1, None), a_row(2, "0"), a_row(3, "1", status=AssignmentStatus.CAMPAIGN_PAUSED), a_row(4, "1")
     )
 
     assert [one.campaign_key for one in block.bidders] == [4]
 
 
-def test_an_auction_has_no_fallbacks() -> None:
-    block = the_block(a_row(1, "1", is_fallback=True, is_evergreen_fallback=True))
+def test_a_fallback_is_an_ordinary_bidder_in_an_auction() -> None:
+    block = compile_bids(a_row(1, "1", is_fallback=True, is_evergreen_fallback=True))
 
     assert [one.campaign_key for one in block.bidders] == [1]
 
 
-def test_a_bidder_carries_what_its_bid_needs() -> None:
+def test_a_bidder_has_all_the_data_of_its_bid() -> None:
     row = a_row(
         4,
         "0.5",
@@ -71,17 +71,17 @@ def test_a_bidder_carries_what_its_bid_needs() -> None:
         is_limited=True,
     )
 
-    (one,) = the_block(row, slot=a_slot(floor="2")).bidders
+    (one,) = compile_bids(row, slot=a_slot(floor="2")).bidders
 
     assert (one.bid_type, one.bid, one.quality, one.format) == (BidType.CPC, units("0.5"), 11_000, "video")
     assert (one.payer, one.floor, one.frequency, one.placement_key) == (7, units("2"), (DAILY,), 1)
     assert (one.is_leased, one.price.cost) == (True, units("0.5"))
 
 
-def test_an_ad_is_encoded_as_the_answer_of_an_auction_says_it() -> None:
+def test_an_ad_is_encoded_in_the_shape_of_an_auction_answer() -> None:
     row = a_row(1, "1", title="Coats", description="Warm", cta_label="Buy", utm_source="adloom")
 
-    (one,) = the_block(row).bidders
+    (one,) = compile_bids(row).bidders
 
     assert msgspec.json.decode(b"{%b}" % one.creative) == {
         "adFormat": "single_image",
@@ -93,7 +93,7 @@ def test_an_ad_is_encoded_as_the_answer_of_an_auction_says_it() -> None:
     }
 
 
-def test_a_click_on_an_auctioned_ad_leads_where_its_banner_does() -> None:
+def test_a_click_on_an_auctioned_ad_leads_to_the_destination_of_its_banner() -> None:
     row = a_row(1, "1")
     index = an_index([row])
     placement = index.by_slug[b"slot-1"]
@@ -101,8 +101,8 @@ def test_a_click_on_an_auctioned_ad_leads_where_its_banner_does() -> None:
     assert index.destination(row.campaign_id, placement.id, row.banner_id) == "https://shop.example.com/"
 
 
-def test_equal_books_are_equal_and_another_bid_makes_another() -> None:
-    one, same, other = the_block(a_row(1, "1")), the_block(a_row(1, "1")), the_block(a_row(1, "2"))
+def test_blocks_are_equal_if_their_bids_are_equal() -> None:
+    one, same, other = compile_bids(a_row(1, "1")), compile_bids(a_row(1, "1")), compile_bids(a_row(1, "2"))
 
     assert one == same
     assert hash(one) == hash(same)
@@ -118,7 +118,7 @@ def test_placements_of_one_type_are_one_market_in_the_order_of_their_keys() -> N
     assert markets == {"feed": [1, 3], "story": [2]}
 
 
-def test_a_market_that_did_not_change_stays_the_same() -> None:
+def test_a_market_that_did_not_change_is_kept() -> None:
     index = an_index([], a_slot(1), a_slot(2, placement_type="story"))
     other = an_index([], a_slot(2, placement_type="story", floor="1")).by_key[2]
 
@@ -135,10 +135,10 @@ def test_a_market_that_did_not_change_stays_the_same() -> None:
     assert newer.markets["story"] == (other,)
 
 
-def test_candidates_of_direct_delivery_are_no_larger_for_it() -> None:
+def test_candidates_of_direct_delivery_are_smaller_than_bidders() -> None:
     direct = an_index([a_row(1, "1")], a_slot(delivery=Delivery.DIRECT)).by_slug[b"slot-1"]
 
     (block,) = direct.blocks
     assert type(block) is Block
     assert type(block.candidates[0]) is Candidate
-    assert sys.getsizeof(block.candidates[0]) < sys.getsizeof(the_block(a_row(1, "1")).bidders[0])
+    assert sys.getsizeof(block.candidates[0]) < sys.getsizeof(compile_bids(a_row(1, "1")).bidders[0])

@@ -1,4 +1,4 @@
-"""What is recorded of those who took no part: each by the name of an explanation, as far as there is room."""
+"""The record of removed candidates: listed with a reason as far as there is room, and counted."""
 
 from collections import Counter
 from datetime import timedelta
@@ -30,7 +30,7 @@ from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
 from tests.serving.auction.marketplace import NOON, Marketplace, a_row, a_slot
-from tests.serving.auction.test_learned_auctions import learned
+from tests.serving.auction.test_learned_auctions import train_learned_policy
 from tests.support.contexts import a_context
 from tests.support.for_each import for_each
 
@@ -39,25 +39,25 @@ ELSEWHERE = (parse_rule("country", "in", ["AQ"]),)
 LATER = {"starts_at": NOON + timedelta(hours=1)}
 
 
-def noted(market: Marketplace, seen_enough: frozenset[int], unreserved: frozenset[int]) -> BidRecord:
+def record_bids(market: Marketplace, seen_enough: frozenset[int], unreserved: frozenset[int]) -> BidRecord:
     found = market.find_market()
     scorers = market.scorers(found)
     contexts = (a_context(),) * len(found.zones)
-    asked = AuctionInput(found.plan_scan(scorers), contexts, scorers, seen_enough, unreserved)
-    return BidRecorder(market.states.find_reason).record(asked, NOON)
+    auction = AuctionInput(found.plan_scan(scorers), contexts, scorers, seen_enough, unreserved)
+    return BidRecorder(market.states.find_reason).record(auction, NOON)
 
 
-def reasons_in(note: BidRecord) -> dict[BannerId, str | None]:
+def reasons_in(record: BidRecord) -> dict[BannerId, str | None]:
     """Return why listed candidates were removed; None for those that took part."""
-    names = [one.reason for one in note.removed]
+    names = [one.reason for one in record.removed]
     return {
         bid.banner_id: names[bid.outcome - REMOVED] if bid.outcome >= REMOVED else None
-        for bid in unpack_bids(note.bids)
+        for bid in unpack_bids(record.bids)
     }
 
 
-class Crowd:
-    """Many candidates, of each of whom it is known what becomes of it."""
+class LargeMarket:
+    """Many candidates, each with a known reason for its removal, or None if it takes part."""
 
     def __init__(self, *, taking_part: int) -> None:
         kinds: dict[str | None, dict[str, Any]] = {
@@ -83,25 +83,25 @@ class Crowd:
         self.market = Marketplace(*self.rows, slots=[a_slot(floor="0.5")])
         self.market.states.mark_changed(dict.fromkeys(self.keys["pacing"], "pacing"))
 
-    def noted(self) -> BidRecord:
-        return noted(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))
+    def record(self) -> BidRecord:
+        return record_bids(self.market, frozenset(self.keys[FREQUENCY_CAP]), frozenset(self.keys[NOT_HELD]))
 
 
 def test_space_left_by_bids_is_filled_with_removed_candidates() -> None:
-    crowd = Crowd(taking_part=10)
+    large_market = LargeMarket(taking_part=10)
 
-    note = crowd.noted()
+    record = large_market.record()
 
-    listed = reasons_in(note)
-    assert (note.bid_count, note.examined_count, len(listed)) == (10, 310, BIDS_MAX)
-    assert listed == {banner: crowd.reasons[banner] for banner in listed}
+    listed = reasons_in(record)
+    assert (record.bid_count, record.examined_count, len(listed)) == (10, 310, BIDS_MAX)
+    assert listed == {banner: large_market.reasons[banner] for banner in listed}
     assert sum(reason is None for reason in listed.values()) == 10
 
 
 def test_unlisted_candidates_are_counted_by_the_step_that_removed_them() -> None:
-    note = Crowd(taking_part=10).noted()
+    record = LargeMarket(taking_part=10).record()
 
-    counts = {one.reason: one.count for one in note.removed}
+    counts = {one.reason: one.count for one in record.removed}
     kinds = Counter[str]()
     for reason, count in counts.items():
         kinds[
@@ -113,15 +113,15 @@ def test_unlisted_candidates_are_counted_by_the_step_that_removed_them() -> None
             }.get(reason, reason)
         ] += count
     assert kinds == {TARGETING: 50, SCHEDULE: 50, LIMITS: 100, FREQUENCY_CAP: 50, FLOOR: 50}
-    by_name = Counter(reason for reason in reasons_in(note).values() if reason is not None)
+    by_name = Counter(reason for reason in reasons_in(record).values() if reason is not None)
     assert all(by_name[reason] <= counts[reason] for reason in by_name)
 
 
-def test_where_bids_leave_no_room_all_others_are_counted() -> None:
-    note = Crowd(taking_part=BIDS_MAX).noted()
+def test_removed_candidates_are_only_counted_if_bids_leave_no_room() -> None:
+    record = LargeMarket(taking_part=BIDS_MAX).record()
 
-    assert set(reasons_in(note).values()) == {None}
-    assert {one.reason: one.count for one in note.removed} == {
+    assert set(reasons_in(record).values()) == {None}
+    assert {one.reason: one.count for one in record.removed} == {
         SCHEDULE: 50,
         LIMITS: 100,
         TARGETING: 50,
@@ -132,7 +132,7 @@ def test_where_bids_leave_no_room_all_others_are_counted() -> None:
 
 @pytest.mark.parametrize("scoring", [HEURISTIC, LEARNED])
 @for_each("seed", range(4))
-def test_bids_under_their_floor_are_listed_as_such_and_none_twice(seed: int, scoring: str) -> None:
+def test_bids_under_their_floor_are_listed_once_with_the_floor(seed: int, scoring: str) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     slots = [a_slot(key, floor=floor, scoring=scoring) for key, floor in enumerate(("1", "3"), 1)]
     rows = [
@@ -144,17 +144,17 @@ def test_bids_under_their_floor_are_listed_as_such_and_none_twice(seed: int, sco
         )
         for number in range(1, 401)
     ]
-    market = Marketplace(*rows, slots=slots, policies={LEARNED: learned(chance, 400, 2_000)})
+    market = Marketplace(*rows, slots=slots, policies={LEARNED: train_learned_policy(chance, 400, 2_000)})
     floors = {row.banner_id: units("1" if row.placement_key == 1 else "3") for row in rows}
 
-    note = noted(market, frozenset(), frozenset())
+    record = record_bids(market, frozenset(), frozenset())
 
-    bids = list(unpack_bids(note.bids))
+    bids = list(unpack_bids(record.bids))
     assert len({bid.banner_id for bid in bids}) == len(bids) == BIDS_MAX
-    assert note.bid_count < BIDS_MAX
-    for bid, reason in zip(bids, reasons_in(note).values(), strict=True):
+    assert record.bid_count < BIDS_MAX
+    for bid, reason in zip(bids, reasons_in(record).values(), strict=True):
         assert reason == (FLOOR if bid.ecpm < floors[bid.banner_id] else None)
-    told = {place: one.floor for one in note.floors for place in one.places}
+    recorded_floors = {place: one.floor for one in record.floors for place in one.places}
     under = [place for place, bid in enumerate(bids) if bid.outcome >= REMOVED]
-    assert told == {place: floors[bids[place].banner_id] for place in under}
-    assert [msgspec.structs.astuple(one) for one in note.removed] == [(FLOOR, 400 - note.bid_count)]
+    assert recorded_floors == {place: floors[bids[place].banner_id] for place in under}
+    assert [msgspec.structs.astuple(one) for one in record.removed] == [(FLOOR, 400 - record.bid_count)]

@@ -1,4 +1,4 @@
-"""Ranked bids: who asks few of them finds what is found by asking each."""
+"""Ranked bids: the search over rankings finds the same result as predicting the CTR of every bid."""
 
 from array import array
 from random import Random
@@ -24,7 +24,7 @@ from tests.support.contexts import a_context
 from tests.support.for_each import for_each
 
 SLOTS_KEYS = (1, 2, 3)
-Found = tuple[object, AuctionFunnel]
+Result = tuple[object, AuctionFunnel]
 
 
 def a_model(chance: Random, **fields: Any) -> LearnedScoring:
@@ -55,8 +55,8 @@ def some_rows(chance: Random, count: int) -> list[AssignmentRow]:
     ]
 
 
-class House:
-    """Auctions of one policy, on placements with floors of their own."""
+class LearnedMarket:
+    """Auctions with one learned policy, with or without rankings."""
 
     def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
         self.index = index
@@ -64,7 +64,7 @@ class House:
         if is_ranked:
             self.markets.install(run_steps(self.markets.prepare(index, now=NOON)))
 
-    def found(self, chance: Random, signals: Signals, slug: str | None) -> Found:
+    def run(self, chance: Random, signals: Signals, slug: str | None) -> Result:
         market = self.find_market(slug)
         scorers = self.markets.build_scorers(market, signals)
         contexts = [a_context()] * len(market.zones)
@@ -76,8 +76,8 @@ class House:
         field = build_funnel(
             market.plan_scan(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
         )
-        told = win and (win.bidder.seniority, win.ecpm, win.second, win.final, win.charge)
-        return told, field
+        result = win and (win.bidder.seniority, win.ecpm, win.second, win.final, win.charge)
+        return result, field
 
     def find_market(self, slug: str | None) -> Market:
         if slug is None:
@@ -99,14 +99,15 @@ def blocks_of(index: Index) -> list[BidBlock]:
 
 @pytest.mark.slow
 @for_each("seed", range(24))
-def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(seed: int) -> None:
+def test_ranked_bids_give_the_same_winner_price_and_funnel_as_all_bids(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     policy, own_bids = a_model(chance), chance.choice(list(OwnBids))
     slots = [a_slot(key, floor=chance.choice(["0", "0", "0.5", "4"]), scoring=LEARNED) for key in SLOTS_KEYS]
     rows = some_rows(chance, chance.choice([3, 60, 900]))
-    # Rankings are in the blocks, so each house has its own.
+    # Rankings are in the blocks, so each market has blocks of its own.
     ranked, plain = (
-        House(an_index(rows, *slots), policy, own_bids, is_ranked=is_ranked) for is_ranked in (True, False)
+        LearnedMarket(an_index(rows, *slots), policy, own_bids, is_ranked=is_ranked)
+        for is_ranked in (True, False)
     )
 
     assert not any(block.rankings for block in blocks_of(plain.index))
@@ -118,8 +119,8 @@ def test_ranked_bids_give_the_winner_the_price_and_the_field_that_all_bids_give(
             hour=chance.randrange(24),
         )
         slug = chance.choice([None, *(f"slot-{key}" for key in SLOTS_KEYS)])
-        told = chance.random()
-        assert ranked.found(Random(told), signals, slug) == plain.found(Random(told), signals, slug)  # noqa: S311 - not a secret
+        run_seed = chance.random()
+        assert ranked.run(Random(run_seed), signals, slug) == plain.run(Random(run_seed), signals, slug)  # noqa: S311 - not a secret
 
 
 @for_each("seed", range(12))
@@ -140,53 +141,53 @@ def test_every_ctr_is_within_the_span_of_its_strength(seed: int) -> None:
                 assert ctr >= min(ctr_max, strength * span.low - 1)
 
 
-@pytest.mark.parametrize(("kinds", "asked_max"), [([], 200), ([VisitorKind(None, None)], 20)])
-def test_few_of_many_bids_are_asked_for_their_ctr(
-    kinds: list[VisitorKind], asked_max: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kinds", "predictions_max"), [([], 200), ([VisitorKind(None, None)], 20)])
+def test_the_ctr_of_few_of_many_bids_is_predicted(
+    kinds: list[VisitorKind], predictions_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = Random(3)  # noqa: S311 - not a secret
     weights = array("f", [chance.gauss(0, 0.1) for _ in range(SLOTS)])
     model = Model(version=1, weights=weights, highest=1.0, crossing=0.4)
     policy = LearnedScoring(model, kinds=kinds)
     index = an_index(some_rows(chance, 3_000), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
-    house = House(index, policy, OwnBids.IGNORE, is_ranked=True)
-    asked: list[int] = []
+    market = LearnedMarket(index, policy, OwnBids.IGNORE, is_ranked=True)
+    predicted: list[int] = []
     predict = LearnedScorer.predict_from_factor
 
     def counted(self: LearnedScorer, placement: int, factor: float) -> Ctr:
-        asked.append(placement)
+        predicted.append(placement)
         return predict(self, placement, factor)
 
     monkeypatch.setattr(LearnedScorer, "predict_from_factor", counted)
     scorer = policy.build_scorer(Signals(placement_type="feed"))
-    win, _ = house.markets.decide(house.find_market(None), [a_context()], [scorer])
+    win, _ = market.markets.decide(market.find_market(None), [a_context()], [scorer])
 
     assert win is not None
-    assert len(asked) < asked_max
+    assert len(predicted) < predictions_max
 
 
-def test_rankings_of_what_was_learned_before_are_dropped() -> None:
+def test_rankings_of_a_retired_model_are_dropped() -> None:
     chance = Random(4)  # noqa: S311 - not a secret
     index = an_index(some_rows(chance, 10), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
     first, second, third = (a_model(chance, version=number) for number in (1, 2, 3))
-    house = House(index, first, OwnBids.IGNORE, is_ranked=True)
+    market = LearnedMarket(index, first, OwnBids.IGNORE, is_ranked=True)
     ranked = [block for block in blocks_of(index) if block.rankings]
 
     assert ranked
-    run_steps(house.markets.rank(LEARNED, lambda: second.strengths))
+    run_steps(market.markets.rank(LEARNED, lambda: second.strengths))
     assert all(set(block.rankings) == {*first.strengths, *second.strengths} for block in ranked)
     first.retire()
-    run_steps(house.markets.rank(LEARNED, lambda: third.strengths))
+    run_steps(market.markets.rank(LEARNED, lambda: third.strengths))
     assert all(set(block.rankings) == {*second.strengths, *third.strengths} for block in ranked)
 
 
-def test_what_becomes_known_while_bids_are_ranked_is_ranked_too() -> None:
+def test_a_visitor_kind_that_is_added_while_bids_are_ranked_is_ranked_too() -> None:
     chance = Random(5)  # noqa: S311 - not a secret
     index = an_index(some_rows(chance, 200), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
     policy = LearnedScoring(Model(version=1, weights=array("f", bytes(4 * SLOTS))))
-    house = House(index, policy, OwnBids.IGNORE, is_ranked=False)
+    market = LearnedMarket(index, policy, OwnBids.IGNORE, is_ranked=False)
 
-    steps = house.markets.prepare(index, now=NOON)
+    steps = market.markets.prepare(index, now=NOON)
     for _ in steps:
         if not policy.kinds and any(block.rankings for block in blocks_of(index)):
             policy.use_kind(VisitorKind("mobile", None))

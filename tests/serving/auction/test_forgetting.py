@@ -1,4 +1,4 @@
-"""What is known of a placement goes with it: it has all its blocks, which are megabytes."""
+"""Caches release a removed placement, whose blocks are megabytes."""
 
 import gc
 
@@ -11,10 +11,10 @@ from adloom.serving.index.rows import FrequencyLimit
 from tests.serving.auction.marketplace import a_row, a_slot, an_index
 from tests.support.rows import an_id
 
-STAYS, GOES = 4_241, 4_242  # As no other test has.
+STAYS, GOES = 4_241, 4_242  # Keys that no other test uses.
 
 
-def a_house() -> Index:
+def a_market_index() -> Index:
     caps = (FrequencyLimit(Window.DAY, 3),)
     rows = [
         a_row(1, "2", placement_key=STAYS, frequency=caps),
@@ -48,26 +48,26 @@ def alive() -> set[int]:
     return {one.key for one in gc.get_objects() if isinstance(one, IndexedPlacement)} & {STAYS, GOES}
 
 
-def test_which_banners_of_it_have_a_cap() -> None:
-    index, book = a_house(), CappedBannerCache()
+def test_the_cache_of_capped_banners_releases_a_removed_placement() -> None:
+    index, cache = a_market_index(), CappedBannerCache()
     for slug in (b"slot-4241", b"slot-4242"):
-        book.get((index.by_slug[slug],), index)
-    all_of_type = book.get(index.markets["feed"], index)
+        cache.get((index.by_slug[slug],), index)
+    all_of_type = cache.get(index.markets["feed"], index)
 
     index = without(GOES, index)
-    left = book.get((index.by_key[STAYS],), index)
+    left = cache.get((index.by_key[STAYS],), index)
 
     assert (all_of_type.all_of_them.enough, left.all_of_them.enough) == ({1, 2}, {1})
     assert alive() == {STAYS}
 
 
-def test_which_ads_it_has() -> None:
-    index, assigned = a_house(), AuctionedAds()
+def test_the_cache_of_auctioned_ads_releases_a_removed_placement() -> None:
+    index, ads = a_market_index(), AuctionedAds()
     for number in (1, 2):
-        assigned.find_placement(BannerId(an_id(2_000 + number)), index)
+        ads.find_placement(BannerId(an_id(2_000 + number)), index)
 
     index = without(GOES, index)
-    placement_id, _ = assigned.find_placement(BannerId(an_id(2_001)), index)
+    placement_id, _ = ads.find_placement(BannerId(an_id(2_001)), index)
 
     assert placement_id == index.by_key[STAYS].id
     assert alive() == {STAYS}

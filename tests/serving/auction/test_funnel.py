@@ -1,4 +1,4 @@
-"""Who took part, and how many did not."""
+"""The funnel of an auction: the bids that take part, and how many candidates each step removes."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def test_each_candidate_is_counted_once_by_the_step_that_removed_it() -> None:
     assert (field.not_in_time, field.excluded, field.seen_enough) == (1, 1, 1)
 
 
-def test_only_the_highest_are_listed_and_the_others_counted() -> None:
+def test_only_the_highest_bids_are_listed_and_all_are_counted() -> None:
     rows = [a_row(number, f"{number % 50 + 1}", placement_key=number % 2 + 1) for number in range(1, 201)]
     market = Marketplace(*rows, slots=[a_slot(1), a_slot(2)])
 
@@ -50,7 +50,7 @@ def test_only_the_highest_are_listed_and_the_others_counted() -> None:
     assert field.bid_count == 200
 
 
-def test_equals_are_listed_by_age_also_where_they_are_equal_by_rounding_only() -> None:
+def test_equal_bids_are_listed_by_age_even_if_they_are_equal_only_by_rounding() -> None:
     video = "https://cdn.example/a.mp4"
     market = Marketplace(a_row(9, Micros(1), video_url=video), a_row(4, Micros(1)), a_row(6, Micros(1)))
 

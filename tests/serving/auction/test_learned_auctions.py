@@ -1,4 +1,4 @@
-"""Auctions over learned CTRs: the quick search finds what the plain auction over all bids finds."""
+"""Auctions over learned CTRs: the fast search finds the same winner as the reference auction."""
 
 from random import Random
 
@@ -16,8 +16,8 @@ from tests.support.rows import HOME_KEY
 FEED = Signals(placement_type="feed")
 
 
-def learned(chance: Random, banners: int, examples: int) -> LearnedScoring:
-    """A model that has seen some of the banners, each with another share of clicks."""
+def train_learned_policy(chance: Random, banners: int, examples: int) -> LearnedScoring:
+    """Train a model on examples in which each banner has its own share of clicks."""
     learner, shares = Learner(), [chance.random() ** 3 / 4 for _ in range(banners)]
     for _ in range(examples):
         banner = chance.randrange(1, banners + 1)
@@ -26,7 +26,7 @@ def learned(chance: Random, banners: int, examples: int) -> LearnedScoring:
     return LearnedScoring(learner.build_model(version=1, at=0.0))
 
 
-def the_bid(one: Bidder, policy: LearnedScoring) -> Bid:
+def build_bid(one: Bidder, policy: LearnedScoring) -> Bid:
     return Bid(
         campaign_key=one.campaign_key,
         banner_key=one.banner_key,
@@ -41,10 +41,10 @@ def the_bid(one: Bidder, policy: LearnedScoring) -> Bid:
 
 
 @for_each("seed", range(12))
-def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
+def test_the_fast_auction_agrees_with_the_reference_auction_over_learned_ctrs(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
     count = chance.choice([1, 5, 60, 900])
-    policy = learned(chance, count, chance.choice([0, 50, 1_500]))
+    policy = train_learned_policy(chance, count, chance.choice([0, 50, 1_500]))
     rows = [
         a_row(
             number,
@@ -60,7 +60,7 @@ def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
         for one in block.candidates
         if isinstance(one, Bidder)
     ]
-    plain = run_auction(the_bid(one, policy) for one in bidders)
+    plain = run_auction(build_bid(one, policy) for one in bidders)
     win = market.auction()
 
     assert len(bidders) == count
@@ -72,7 +72,7 @@ def test_it_agrees_with_the_plain_auction_over_learned_ctrs(seed: int) -> None:
     assert (win.ecpm, win.final, win.charge) == (plain.ecpm, plain.final, plain.charge)
 
 
-def test_an_ad_that_visitors_click_wins_over_one_that_bids_as_much() -> None:
+def test_an_ad_with_more_clicks_wins_over_one_with_an_equal_bid() -> None:
     learner = Learner()
     for number in range(600):
         learner.learn(Example(HOME_KEY, 1, 1, FEED))

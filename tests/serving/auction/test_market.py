@@ -1,4 +1,4 @@
-"""What a market has to auction off at the moment."""
+"""Markets: their candidates over time, and their top bids."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ LATER = NOON + timedelta(hours=1)
 TWO_SLOTS = [a_slot(1), a_slot(2)]
 
 
-def with_heads(
+def with_top_bids(
     *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), bidders_max: int = TOP_BIDS_MAX
 ) -> Marketplace:
     market = Marketplace(*rows, slots=slots)
@@ -27,9 +27,9 @@ def with_heads(
     return market
 
 
-@pytest.fixture(params=[1, TOP_BIDS_MAX], ids=["small head", "whole head"])
+@pytest.fixture(params=[1, TOP_BIDS_MAX], ids=["few top bids", "all top bids"])
 def market(request: pytest.FixtureRequest) -> Marketplace:
-    return with_heads(
+    return with_top_bids(
         a_row(1, "5", placement_key=1, ends_at=LATER),
         a_row(2, "4", placement_key=2),
         a_row(3, "3", placement_key=1),
@@ -38,17 +38,17 @@ def market(request: pytest.FixtureRequest) -> Marketplace:
     )
 
 
-def test_a_moment_that_comes_is_seen_at_its_second(market: Marketplace) -> None:
+def test_a_campaign_ends_at_its_second(market: Marketplace) -> None:
     winners = [market.winner(now=NOON + timedelta(seconds=seconds)) for seconds in (0, 3_599, 3_600)]
 
     assert winners == [1, 1, 2]
 
 
-def test_a_clock_that_goes_back_is_followed(market: Marketplace) -> None:
+def test_a_market_follows_a_clock_that_goes_back(market: Marketplace) -> None:
     assert [market.winner(now=now) for now in (LATER, NOON)] == [2, 1]
 
 
-def test_an_excluded_campaign_is_out_at_once_and_comes_back(market: Marketplace) -> None:
+def test_an_excluded_campaign_stops_bidding_and_bids_again_when_it_returns(market: Marketplace) -> None:
     winners = [market.winner()]
     for reason in ("pacing", None):
         market.states.mark_changed({1: reason})
@@ -57,7 +57,7 @@ def test_an_excluded_campaign_is_out_at_once_and_comes_back(market: Marketplace)
     assert winners == [1, 2, 1]
 
 
-def test_a_market_counts_as_requested_after_every_inquiry(market: Marketplace) -> None:
+def test_a_market_counts_as_requested_after_every_auction(market: Marketplace) -> None:
     for _ in range(2):
         market.auction()
         market.auction()
@@ -72,17 +72,17 @@ def test_a_request_for_one_placement_does_not_hide_requests_for_all(market: Mark
         assert sorted(market.states.take_requested()) == [1, 2]
 
 
-def test_a_campaign_excluded_while_top_bids_are_prepared_is_out() -> None:
+def test_a_campaign_that_is_excluded_while_top_bids_are_prepared_does_not_bid() -> None:
     market = Marketplace(a_row(1, "5", placement_key=1), a_row(2, "4", placement_key=2), slots=TWO_SLOTS)
-    heads = run_steps(market.markets.prepare(market.index, now=NOON))
+    top_bids = run_steps(market.markets.prepare(market.index, now=NOON))
     market.states.mark_changed({1: "pacing"})
 
-    market.markets.install(heads)
+    market.markets.install(top_bids)
 
     assert market.winner() == 2
 
 
-def test_another_index_is_followed(market: Marketplace) -> None:
+def test_a_market_follows_a_new_index(market: Marketplace) -> None:
     assert (market.winner(), market.winner(slug="slot-2")) == (1, 2)
 
     newer = an_index([a_row(7, "9", placement_key=2)], a_slot(2)).by_key[2]
@@ -99,8 +99,8 @@ def test_another_index_is_followed(market: Marketplace) -> None:
     assert (market.winner(), market.winner(slug="slot-2"), market.winner(slug="slot-1")) == (7, 7, 1)
 
 
-def test_heads_of_markets_that_did_not_change_stay() -> None:
-    market = with_heads(a_row(1, "5"), slots=TWO_SLOTS)
+def test_top_bids_of_a_market_that_did_not_change_are_kept() -> None:
+    market = with_top_bids(a_row(1, "5"), slots=TWO_SLOTS)
     markets = market.markets
 
     first = run_steps(markets.prepare(market.index, now=NOON))
@@ -109,27 +109,27 @@ def test_heads_of_markets_that_did_not_change_stay() -> None:
     assert run_steps(markets.prepare(market.index, now=NOON))["feed"] is first["feed"]
 
 
-def test_one_placement_needs_no_head_and_zones_and_scorings_have_their_own() -> None:
+def test_each_zone_and_scoring_with_several_placements_has_its_own_top_bids() -> None:
     kolkata, learned = {"timezone": "Asia/Kolkata"}, {"scoring": "learned"}
     slots = [a_slot(1), a_slot(2), a_slot(3, **kolkata), a_slot(4, **kolkata), a_slot(5, **learned)]
     rows = [a_row(slot.key, "1", placement_key=slot.key) for slot in slots]
 
-    heads = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"]))
+    top_bids = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"]))
 
-    found = [(head.scoring, head.zone.key, len(head.members)) for head in heads]
+    found = [(top.scoring, top.zone.key, len(top.members)) for top in top_bids]
     assert found == [("heuristic", "UTC", 2), ("heuristic", "Asia/Kolkata", 2)]
 
 
-def test_a_head_has_the_highest_bids_of_all_placements() -> None:
+def test_top_bids_are_the_highest_of_all_placements() -> None:
     slots = [a_slot(key) for key in range(1, 11)]
     rows = [a_row(number, f"{number}", placement_key=number % 10 + 1) for number in range(1, 101)]
 
-    (head,) = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"], bidders_max=7))
+    (top,) = run_steps(build_top_bids(an_index(rows, *slots).markets["feed"], bidders_max=7))
 
-    assert sorted(campaign for campaign, _, _ in head.members) == list(range(94, 101))
+    assert sorted(campaign for campaign, _, _ in top.members) == list(range(94, 101))
 
 
-def test_the_hour_is_that_of_each_placement() -> None:
+def test_targeting_by_hour_uses_the_zone_of_each_placement() -> None:
     noon = (parse_rule("hour_of_day", "in", [12]),)
     market = Marketplace(
         a_row(1, "5", placement_key=1, rules=noon),
@@ -145,7 +145,7 @@ def test_the_hour_is_that_of_each_placement() -> None:
     assert win.bidder.campaign_key == 2
 
 
-def test_an_unknown_policy_is_the_heuristic() -> None:
+def test_an_unknown_scoring_policy_falls_back_to_the_heuristic() -> None:
     market = Marketplace(a_row(1, "5"), slots=[a_slot(scoring="from a newer version")])
 
     win = market.auction()

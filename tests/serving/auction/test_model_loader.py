@@ -1,4 +1,4 @@
-"""A delivery process has the newest model that can be read, without asking for it."""
+"""A delivery process uses the newest model that it can decode."""
 
 import asyncio
 import contextlib
@@ -37,42 +37,42 @@ def a_model(version: int) -> Model:
 
 
 @contextlib.asynccontextmanager
-async def kept(valkey: Valkey) -> AsyncGenerator[ModelLoader]:
-    keeper, stop = ModelLoader(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
+async def running_loader(valkey: Valkey) -> AsyncGenerator[ModelLoader]:
+    loader, stop = ModelLoader(valkey, ManualClock(NOW + timedelta(minutes=1))), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(keeper.run(stop))
-        yield keeper
+        group.create_task(loader.run(stop))
+        yield loader
         stop.set()
 
 
-def test_a_loader_is_a_policy(valkey: Valkey) -> None:
+def test_a_loader_is_a_scoring_policy(valkey: Valkey) -> None:
     policy: Scoring = ModelLoader(valkey, ManualClock(NOW))
 
     assert policy.name == "learned"
 
 
-async def test_without_a_model_learned_is_the_heuristic(valkey: Valkey) -> None:
-    keeper = ModelLoader(valkey, ManualClock(NOW))
-    await keeper.load()
+async def test_a_loader_without_a_model_predicts_as_the_heuristic_does(valkey: Valkey) -> None:
+    loader = ModelLoader(valkey, ManualClock(NOW))
+    await loader.load()
 
-    assert (keeper.version, keeper.age_seconds()) == (0, 0.0)
-    assert keeper.build_scorer(FEED).predict_ctr(SomeAd()) == HEURISTIC
+    assert (loader.version, loader.age_seconds()) == (0, 0.0)
+    assert loader.build_scorer(FEED).predict_ctr(SomeAd()) == HEURISTIC
 
 
-async def test_a_model_that_was_there_before_is_used(valkey: Valkey) -> None:
+async def test_a_model_that_was_published_before_the_start_is_used(valkey: Valkey) -> None:
     await ModelPublisher(valkey).publish(a_model(3))
-    async with kept(valkey) as keeper:
-        await eventually(lambda: keeper.version == 3, seconds=5)
+    async with running_loader(valkey) as loader:
+        await eventually(lambda: loader.version == 3, seconds=5)
 
-    assert keeper.build_scorer(FEED).predict_ctr(SomeAd()) > HEURISTIC
-    assert (keeper.examples, keeper.age_seconds(), keeper.loads) == (200, 60.0, 1)
+    assert loader.build_scorer(FEED).predict_ctr(SomeAd()) > HEURISTIC
+    assert (loader.examples, loader.age_seconds(), loader.loads) == (200, 60.0, 1)
 
 
 async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> None:
-    async with kept(valkey) as keeper:
+    async with running_loader(valkey) as loader:
         for version in (1, 2):
             await ModelPublisher(valkey).publish(a_model(version))
-            await eventually(lambda version=version: keeper.version == version, seconds=5)
+            await eventually(lambda version=version: loader.version == version, seconds=5)
 
 
 async def test_ads_are_ranked_for_frequent_visitors_and_before_each_model_is_used(valkey: Valkey) -> None:
@@ -80,25 +80,25 @@ async def test_ads_are_ranked_for_frequent_visitors_and_before_each_model_is_use
     index = an_index(rows, a_slot(scoring=LEARNED))
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
-    keeper = ModelLoader(valkey, ManualClock(NOW))
-    markets = Markets(PlacementStates(), policies={LEARNED: keeper})
-    keeper.set_ranker(markets.rank)
+    loader = ModelLoader(valkey, ManualClock(NOW))
+    markets = Markets(PlacementStates(), policies={LEARNED: loader})
+    loader.set_ranker(markets.rank)
     markets.install(run_steps(markets.prepare(index, now=NOW)))
 
     await ModelPublisher(valkey).publish(a_model(1))
-    await keeper.load()
-    assert set(block.rankings) == set(keeper.strengths)
+    await loader.load()
+    assert set(block.rankings) == set(loader.strengths)
     for _ in range(FREQUENT):
-        keeper.build_scorer(FEED)
-    await keeper.rank_frequent_kinds()
-    assert set(block.rankings) == set(keeper.strengths)
-    assert len(keeper.strengths) == 2
+        loader.build_scorer(FEED)
+    await loader.rank_frequent_kinds()
+    assert set(block.rankings) == set(loader.strengths)
+    assert len(loader.strengths) == 2
 
-    first = keeper.strengths
+    first = loader.strengths
     await ModelPublisher(valkey).publish(a_model(2))
-    await keeper.load()
-    assert set(block.rankings) == {*first, *keeper.strengths}
-    assert len(keeper.strengths) == 2
+    await loader.load()
+    assert set(block.rankings) == {*first, *loader.strengths}
+    assert len(loader.strengths) == 2
     assert all(one.is_retired for one in first)
 
 
@@ -108,25 +108,25 @@ async def test_a_market_that_has_grown_leaves_no_unused_rankings(
     index = an_index([a_row(1, "1", bid_type=BidType.CPC)], a_slot(scoring=LEARNED))
     ((block,),) = [placement.blocks for placement in index.by_key.values()]
     assert isinstance(block, BidBlock)
-    keeper = ModelLoader(valkey, ManualClock(NOW))
-    markets = Markets(PlacementStates(), policies={LEARNED: keeper})
-    keeper.set_ranker(markets.rank)
+    loader = ModelLoader(valkey, ManualClock(NOW))
+    markets = Markets(PlacementStates(), policies={LEARNED: loader})
+    loader.set_ranker(markets.rank)
     markets.install(run_steps(markets.prepare(index, now=NOW)))
     await ModelPublisher(valkey).publish(a_model(1))
-    await keeper.load()
+    await loader.load()
     for segment in ("a", "b"):
         for _ in range(FREQUENT):
-            keeper.build_scorer(Signals(placement_type="feed", segment=segment))
-    await keeper.rank_frequent_kinds()
-    first = keeper.strengths
+            loader.build_scorer(Signals(placement_type="feed", segment=segment))
+    await loader.rank_frequent_kinds()
+    first = loader.strengths
     assert len(first) == 3
 
     monkeypatch.setattr("adloom.serving.background.model_loader.RANKED_MAX", 1)
     await ModelPublisher(valkey).publish(a_model(2))
-    await keeper.load()
+    await loader.load()
 
-    assert len(keeper.strengths) == 2
-    assert set(block.rankings) == {*first, *keeper.strengths}
+    assert len(loader.strengths) == 2
+    assert set(block.rankings) == {*first, *loader.strengths}
 
 
 async def test_kinds_of_visitors_are_ranked_again_after_a_failure(
@@ -134,44 +134,44 @@ async def test_kinds_of_visitors_are_ranked_again_after_a_failure(
 ) -> None:
     monkeypatch.setattr("adloom.serving.background.model_loader.RANK_SECONDS", 0.01)
     await ModelPublisher(valkey).publish(a_model(1))
-    async with kept(valkey) as keeper:
-        await eventually(lambda: keeper.version == 1, seconds=5)
-        keeper.set_ranker(failing)
+    async with running_loader(valkey) as loader:
+        await eventually(lambda: loader.version == 1, seconds=5)
+        loader.set_ranker(failing)
         for _ in range(FREQUENT):
-            keeper.build_scorer(FEED)
-        await eventually(lambda: keeper.failures > 1, seconds=5)
-        keeper.set_ranker(lambda _, known: pretended(known, bids=1))
-        await eventually(lambda: len(keeper.strengths) == 2, seconds=5)
+            loader.build_scorer(FEED)
+        await eventually(lambda: loader.failures > 1, seconds=5)
+        loader.set_ranker(lambda _, known: pretend_to_rank(known, bids=1))
+        await eventually(lambda: len(loader.strengths) == 2, seconds=5)
 
 
 def failing(scoring: str, known: StrengthSource) -> Generator[None, None, int]:
-    """Rank nothing, and say so."""
+    """Fail to rank."""
     raise RuntimeError(f"{scoring}: {known()}")
     yield
 
 
 async def test_a_market_with_very_many_bids_is_ranked_for_few_kinds_of_visitors(valkey: Valkey) -> None:
-    keeper = ModelLoader(valkey, ManualClock(NOW))
-    keeper.set_ranker(lambda _, known: pretended(known, bids=RANKED_MAX // 2))
+    loader = ModelLoader(valkey, ManualClock(NOW))
+    loader.set_ranker(lambda _, known: pretend_to_rank(known, bids=RANKED_MAX // 2))
     await ModelPublisher(valkey).publish(a_model(1))
-    await keeper.load()
+    await loader.load()
     for segment in ("a", "b", "c"):
         for _ in range(FREQUENT):
-            keeper.build_scorer(Signals(placement_type="feed", segment=segment))
+            loader.build_scorer(Signals(placement_type="feed", segment=segment))
 
-    await keeper.rank_frequent_kinds()
+    await loader.rank_frequent_kinds()
 
-    assert len(keeper.strengths) == 1 + 2
+    assert len(loader.strengths) == 1 + 2
 
 
-def pretended(known: StrengthSource, *, bids: int) -> Generator[None, None, int]:
-    """Rank nothing, among so many."""
+def pretend_to_rank(known: StrengthSource, *, bids: int) -> Generator[None, None, int]:
+    """Rank nothing, and return the number of bids."""
     yield
     assert known()
     return bids
 
 
-async def test_a_cancelled_loader_ends_whatever_it_does(valkey: Valkey) -> None:
+async def test_a_loader_can_be_cancelled_at_any_step(valkey: Valkey) -> None:
     model = a_model(1)
     for step in range(10):
         running = asyncio.ensure_future(ModelLoader(valkey, ManualClock(NOW)).run(asyncio.Event()))
@@ -184,12 +184,12 @@ async def test_a_cancelled_loader_ends_whatever_it_does(valkey: Valkey) -> None:
 
 
 @pytest.mark.parametrize("blob", [b"", b"nonsense"])
-async def test_a_model_that_cannot_be_read_leaves_the_last_one_in_use(valkey: Valkey, blob: bytes) -> None:
+async def test_an_unreadable_model_leaves_the_last_one_in_use(valkey: Valkey, blob: bytes) -> None:
     await ModelPublisher(valkey).publish(a_model(3))
-    async with kept(valkey) as keeper:
-        await eventually(lambda: keeper.version == 3, seconds=5)
+    async with running_loader(valkey) as loader:
+        await eventually(lambda: loader.version == 3, seconds=5)
         await valkey.set(MODEL, blob)
         await valkey.publish(MODEL_NOTICES, "4")
-        await eventually(lambda: keeper.failures == 1, seconds=5)
+        await eventually(lambda: loader.failures == 1, seconds=5)
 
-    assert keeper.version == 3
+    assert loader.version == 3

@@ -1,4 +1,4 @@
-"""What an offer that was won costs: whole micros, and never more than was bid for it."""
+"""The cost of an offer that won an auction: whole micros, and never more than the bid."""
 
 import msgspec
 import pytest
@@ -22,7 +22,7 @@ def a_win(bid: int, charge: int, bid_type: BidType = BidType.CPM) -> WinningBid:
 
 
 @given(BIDS, st.data())
-def test_a_thousand_impressions_cost_no_more_than_was_bid_for_them(bid: int, data: st.DataObject) -> None:
+def test_a_thousand_impressions_cost_at_most_their_bid(bid: int, data: st.DataObject) -> None:
     charge = data.draw(st.integers(0, bid))
 
     cost = offer_cost(a_win(bid, charge))
@@ -47,7 +47,9 @@ def test_a_click_costs_its_charge(bid: int, data: st.DataObject) -> None:
     ("bid", "second", "cost"),
     [("1.0001", "1", 1_000), ("1.0001", "0.5", 510), ("1.0001", "0.5001", 511), ("0.0009", "0.0009", 1)],
 )
-def test_fractions_are_not_given_away_but_what_is_over_the_bid(bid: str, second: str, cost: int) -> None:
+def test_the_cost_of_an_impression_is_rounded_up_unless_that_exceeds_the_bid(
+    bid: str, second: str, cost: int
+) -> None:
     win = Marketplace(a_row(1, bid), a_row(2, second)).auction()
 
     assert win is not None

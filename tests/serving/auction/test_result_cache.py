@@ -1,4 +1,4 @@
-"""A cached auction is what would be decided now, whatever candidates come or go."""
+"""A cached auction equals one that is decided now, whatever changes."""
 
 from datetime import time, timedelta
 from random import Random
@@ -33,7 +33,7 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.rules import parse_rule
 from tests.serving.auction.marketplace import NOON, a_row, a_slot, an_index
-from tests.serving.auction.test_learned_auctions import learned
+from tests.serving.auction.test_learned_auctions import train_learned_policy
 from tests.support.for_each import for_each
 from tests.support.rows import an_id
 
@@ -45,8 +45,8 @@ HEADERS = ContextParser()
 CONTEXTS = (b"{}", b'{"country":"FR"}', b'{"segment":"high-intent"}', b'{"lastPurchaseDays":"3"}')
 
 
-class Policy:
-    """A learned policy whose model can be replaced, as a process does it."""
+class ReplaceablePolicy:
+    """A scoring policy whose model can be replaced, as in a delivery process."""
 
     name = LEARNED
 
@@ -65,11 +65,11 @@ class Policy:
         return self.scoring.build_scorer(signals)
 
 
-class World:
-    """Holds auctions in a process that remembers them."""
+class CachedAuctions:
+    """Runs auctions with a cache."""
 
     def __init__(self, index: Index) -> None:
-        self.index, self.now, self.policy = index, NOON, Policy()
+        self.index, self.now, self.policy = index, NOON, ReplaceablePolicy()
         self.states = PlacementStates()
         self.markets = Markets(self.states, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
         reserver = Reserver(self.states, CapTracker(), LocalLeases(1))
@@ -90,18 +90,18 @@ class World:
         self, request: FastRequest, visitor: VisitorInfo, slug: str | None = None
     ) -> WinningBid | None:
         """Decide without a cache."""
-        fresh = Auctioneer(
+        uncached = Auctioneer(
             self.markets,
             HEADERS,
             Reserver(self.states, CapTracker(), LocalLeases(1)),
             self.states.find_reason,
         )
-        return fresh.decide(request, visitor, self.index, self.find_market(slug), self.now).win
+        return uncached.decide(request, visitor, self.index, self.find_market(slug), self.now).win
 
     def exclude(self, *campaigns: int) -> None:
         self.states.mark_changed(dict.fromkeys(campaigns, "budget"))
 
-    def put_back(self, *campaigns: int) -> None:
+    def readmit(self, *campaigns: int) -> None:
         self.states.mark_changed(dict.fromkeys(campaigns))
 
 
@@ -113,7 +113,7 @@ def a_visitor(context: bytes = b"{}") -> VisitorInfo:
     return parse_request(b'{"userId":"%b","userContext":%b}' % (str(an_id(7)).encode(), context)).visitor
 
 
-def opening(first: int, last: int) -> Schedule:
+def open_between(first: int, last: int) -> Schedule:
     return Schedule(status=ScheduleStatus.SCHEDULED, window_start=time(first), window_end=time(last))
 
 
@@ -130,7 +130,9 @@ def a_random_row(number: int, chance: Random) -> AssignmentRow:
         bid_type=chance.choice(list(BidType)),
         rules=chance.choice(rules),
         placement_key=chance.choice([1, 2]),
-        schedule=opening(10, 14) if chance.random() < 1 / 4 else Schedule(status=ScheduleStatus.EVERGREEN),
+        schedule=open_between(10, 14)
+        if chance.random() < 1 / 4
+        else Schedule(status=ScheduleStatus.EVERGREEN),
     )
 
 
@@ -142,113 +144,115 @@ def a_random_index(chance: Random) -> Index:
 @for_each("seed", range(40))
 def test_cached_auctions_agree_with_uncached_ones(seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - not a secret
-    world = World(a_random_index(chance))
-    found = 0
+    auctions = CachedAuctions(a_random_index(chance))
+    winners = 0
     for step in range(60):
-        match chance.choice(["out", "back", "later", "model", "index", "ask", "ask", "ask"]):
-            case "out":
-                world.exclude(chance.randint(1, 12))
-            case "back":
-                world.put_back(chance.randint(1, 12))
+        match chance.choice(["exclude", "readmit", "later", "model", "index", "none", "none", "none"]):
+            case "exclude":
+                auctions.exclude(chance.randint(1, 12))
+            case "readmit":
+                auctions.readmit(chance.randint(1, 12))
             case "later":
-                world.now += timedelta(minutes=chance.choice([1, 29, 31, 90]))
+                auctions.now += timedelta(minutes=chance.choice([1, 29, 31, 90]))
             case "model":
-                world.policy.scoring = learned(chance, 12, 50)
-                world.policy.scoring.version = step + 1
+                auctions.policy.scoring = train_learned_policy(chance, 12, 50)
+                auctions.policy.scoring.version = step + 1
             case "index" if chance.random() < 1 / 3:
-                world.index = a_random_index(chance)
+                auctions.index = a_random_index(chance)
             case _:
                 pass
         for _ in range(4):
             request, visitor = a_request(chance.choice(list(AGENTS))), a_visitor(chance.choice(CONTEXTS))
             slug = chance.choice([None, "slot-1", "slot-2"])
-            auction = world.auction(request, visitor, slug)
+            auction = auctions.auction(request, visitor, slug)
 
-            assert auction.win == world.decide_uncached(request, visitor, slug)
-            found += auction.win is not None
-    assert found, "some auctions have a winner"
+            assert auction.win == auctions.decide_uncached(request, visitor, slug)
+            winners += auction.win is not None
+    assert winners, "some auctions have a winner"
 
 
 def test_visitors_with_equal_contexts_share_an_auction() -> None:
-    world = World(an_index([a_row(1, "3"), a_row(2, "2")]))
+    auctions = CachedAuctions(an_index([a_row(1, "3"), a_row(2, "2")]))
 
-    first = world.auction(a_request(), a_visitor())
+    first = auctions.auction(a_request(), a_visitor())
 
-    assert world.auction(a_request(), a_visitor()) is first
-    assert world.auction(a_request("phone"), a_visitor()) is not first
-    assert world.auction(a_request(), a_visitor(b'{"country":"FR"}')) is not first
+    assert auctions.auction(a_request(), a_visitor()) is first
+    assert auctions.auction(a_request("phone"), a_visitor()) is not first
+    assert auctions.auction(a_request(), a_visitor(b'{"country":"FR"}')) is not first
 
 
-def test_changes_elsewhere_change_nothing() -> None:
+def test_a_cached_auction_survives_changes_in_other_markets() -> None:
     slots = [a_slot(1), a_slot(2, placement_type="story")]
-    world = World(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
-    first = world.auction(a_request(), a_visitor())
+    auctions = CachedAuctions(an_index([a_row(1, "3"), a_row(2, "2", placement_key=2)], *slots))
+    first = auctions.auction(a_request(), a_visitor())
 
-    world.exclude(2)
+    auctions.exclude(2)
 
-    assert world.auction(a_request(), a_visitor()) is first
+    assert auctions.auction(a_request(), a_visitor()) is first
 
 
-def test_bids_that_could_not_change_anything_are_recorded_too() -> None:
+def test_the_record_follows_changes_that_do_not_change_the_result() -> None:
     rows = [a_row(1, "9"), a_row(2, "8"), a_row(3, "0.01", placement_key=2)]
-    world = World(an_index(rows, a_slot(1), a_slot(2)))
-    first = world.auction(a_request(), a_visitor())
-    before = sold(world)
+    auctions = CachedAuctions(an_index(rows, a_slot(1), a_slot(2)))
+    first = auctions.auction(a_request(), a_visitor())
+    before = reserve_and_record(auctions)
 
-    world.exclude(3)
+    auctions.exclude(3)
 
-    assert world.auction(a_request(), a_visitor()) is first
-    assert (before.bid_count, sold(world).bid_count) == (3, 2)
+    assert auctions.auction(a_request(), a_visitor()) is first
+    assert (before.bid_count, reserve_and_record(auctions).bid_count) == (3, 2)
 
 
-def test_what_was_decided_from_a_shelf_is_over_when_another_takes_its_place() -> None:
-    world = World(an_index([a_row(1, "3"), a_row(2, "2")]))
-    first = world.auction(a_request(), a_visitor())
+def test_a_cached_auction_ends_when_its_placement_state_is_replaced() -> None:
+    auctions = CachedAuctions(an_index([a_row(1, "3"), a_row(2, "2")]))
+    first = auctions.auction(a_request(), a_visitor())
     assert first.win is not None
-    [placement] = world.index.by_key.values()
+    [placement] = auctions.index.by_key.values()
 
-    world.states.install(world.index, [run_steps(world.states.prepare(placement, now=world.now))])
-    world.markets.install({})
-    world.exclude(first.win.bidder.campaign_key)
+    auctions.states.install(auctions.index, [run_steps(auctions.states.prepare(placement, now=auctions.now))])
+    auctions.markets.install({})
+    auctions.exclude(first.win.bidder.campaign_key)
 
-    second = world.auction(a_request(), a_visitor()).win
+    second = auctions.auction(a_request(), a_visitor()).win
     assert second is not None
     assert second.bidder.campaign_key == 2
 
 
 def test_bids_are_recorded_once_for_requests_that_share_an_auction() -> None:
-    world = World(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
-    first, second = (sold(world) for _ in range(2))
-    world.exclude(1)
-    third = sold(world)
+    auctions = CachedAuctions(an_index([a_row(1, "3"), a_row(2, "2"), a_row(3, "1")]))
+    first, second = (reserve_and_record(auctions) for _ in range(2))
+    auctions.exclude(1)
+    third = reserve_and_record(auctions)
 
     assert first.bids == second.bids != third.bids
     assert (first.examined_count, second.examined_count, third.examined_count) == (3, 0, 3)
-    assert third == noted(world)
+    assert third == record_uncached(auctions)
 
 
-def test_the_oldest_are_forgotten() -> None:
-    world = World(an_index([a_row(1, "3")]))
-    first = world.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
+def test_the_least_recently_used_auctions_are_evicted() -> None:
+    auctions = CachedAuctions(an_index([a_row(1, "3")]))
+    first = auctions.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
     for number in range(1, result_cache.AUCTIONS_MAX):
-        world.auction(a_request(), a_visitor(b'{"segment":"s-%d"}' % number))
-    kept = world.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
-    world.auction(a_request(), a_visitor(b'{"segment":"one more"}'))
+        auctions.auction(a_request(), a_visitor(b'{"segment":"s-%d"}' % number))
+    refreshed = auctions.auction(a_request(), a_visitor(b'{"segment":"s-0"}'))
+    auctions.auction(a_request(), a_visitor(b'{"segment":"one more"}'))
 
-    assert kept is first
-    assert world.auction(a_request(), a_visitor(b'{"segment":"s-0"}')) is not first
+    assert refreshed is first
+    assert auctions.auction(a_request(), a_visitor(b'{"segment":"s-0"}')) is not first
 
 
-def sold(world: World) -> result_cache.BidRecord:
-    auction = world.auction(a_request(), a_visitor())
+def reserve_and_record(auctions: CachedAuctions) -> result_cache.BidRecord:
+    auction = auctions.auction(a_request(), a_visitor())
     query = ServeQuery(NO_USER_TEXT, "feed", None, UNKNOWN_VISITOR)
-    second = int(world.now.timestamp())
-    request = AuctionRequest(a_request(), query, world.index, world.now, second, auction, is_recorded=True)
-    world.auctioneer.reserve_winner(request, is_recorded=True)
+    second = int(auctions.now.timestamp())
+    request = AuctionRequest(
+        a_request(), query, auctions.index, auctions.now, second, auction, is_recorded=True
+    )
+    auctions.auctioneer.reserve_winner(request, is_recorded=True)
     assert request.record is not None
     return request.record
 
 
-def noted(world: World) -> result_cache.BidRecord:
-    asked = world.auction(a_request(), a_visitor()).input
-    return BidRecorder(world.states.find_reason).record(msgspec.structs.replace(asked), world.now)
+def record_uncached(auctions: CachedAuctions) -> result_cache.BidRecord:
+    auction = auctions.auction(a_request(), a_visitor()).input
+    return BidRecorder(auctions.states.find_reason).record(msgspec.structs.replace(auction), auctions.now)

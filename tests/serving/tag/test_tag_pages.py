@@ -1,4 +1,4 @@
-"""Placements for pages without our script: a page for frames, an image, and the link around it."""
+"""Placements on pages without the script: a page for frames, an image, and the link around it."""
 
 import asyncio
 import re
@@ -23,11 +23,11 @@ from tests.support.rows import a_snapshot, an_assignment_row
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
-LED_ON = FastAnswer(b"led on")
+REDIRECTED = FastAnswer(b"redirected")
 
 
-class Counter:
-    """Takes down the offers that were seen and clicked."""
+class FakeEventRoutes:
+    """Records the tokens of offers that were seen and clicked."""
 
     def __init__(self) -> None:
         self.seen_tokens: list[OfferToken] = []
@@ -35,27 +35,31 @@ class Counter:
 
     def record_impression(self, token: bytes, request: FastRequest, answer: FastAnswer) -> FastAnswer:
         del request
-        self.seen_tokens.append(genuine(token))
+        self.seen_tokens.append(verify(token))
         return answer
 
     def record_click(self, token: bytes, request: FastRequest) -> FastAnswer:
         del request
-        self.clicked_tokens.append(genuine(token))
-        return LED_ON
+        self.clicked_tokens.append(verify(token))
+        return REDIRECTED
 
 
-def genuine(token: bytes) -> OfferToken:
+def verify(token: bytes) -> OfferToken:
     offer = KEYS.verify(token, now=NOON)
     assert isinstance(offer, OfferToken)
     return offer
 
 
-def asked(
-    snapshot: Snapshot, path: str, counter: Counter | None = None, method: bytes = b"GET", **headers: Any
+def ask(
+    snapshot: Snapshot,
+    path: str,
+    events: FakeEventRoutes | None = None,
+    method: bytes = b"GET",
+    **headers: Any,
 ) -> FastAnswer:
     index = compile_index(snapshot)
     offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
-    routes = ScriptlessRoutes(offers, counter or Counter())
+    routes = ScriptlessRoutes(offers, events or FakeEventRoutes())
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
     answer = routes.answer(FastRequest(method, path.encode(), headers=sent))
     assert not isinstance(answer, asyncio.Future)
@@ -67,82 +71,82 @@ def location(answer: FastAnswer) -> str | None:
     return found and found[1].decode()
 
 
-def test_the_page_for_frames_has_the_placement_in_it_and_may_be_framed_by_anybody() -> None:
-    counter = Counter()
+def test_the_page_for_frames_contains_the_placement_and_may_be_framed_by_any_site() -> None:
+    events = FakeEventRoutes()
 
-    answer = asked(a_snapshot(an_assignment_row()), "/serve/home.html", counter)
+    answer = ask(a_snapshot(an_assignment_row()), "/serve/home.html", events)
 
     assert b'<div data-adloom="home" data-layout="full_slider"></div>' in answer.body
     assert b'src="../tag.js"' in answer.body
     assert b"frame-ancestors *\r\n" in answer.head
-    assert counter.seen_tokens == []
+    assert events.seen_tokens == []
 
 
 @pytest.mark.parametrize("layout", ["popup", "interstitial", "sticky_bar"])
-def test_what_would_lie_over_a_page_lies_still_in_a_frame(layout: str) -> None:
-    answer = asked(a_snapshot(an_assignment_row(), layout_type=layout), "/serve/home.html")
+def test_an_overlay_layout_is_static_in_a_frame(layout: str) -> None:
+    answer = ask(a_snapshot(an_assignment_row(), layout_type=layout), "/serve/home.html")
 
     assert b'data-layout="full_static"' in answer.body
 
 
-def test_the_image_leads_to_that_of_the_ad_and_counts_it() -> None:
-    counter = Counter()
+def test_the_image_redirects_to_that_of_the_ad_and_counts_an_impression() -> None:
+    events = FakeEventRoutes()
     row = an_assignment_row(primary_image_url="https://cdn.example.com/a b.png")
 
-    answer = asked(a_snapshot(row), "/serve/home.img", counter)
+    answer = ask(a_snapshot(row), "/serve/home.img", events)
 
     assert location(answer) == "https://cdn.example.com/a%20b.png"
     assert b"cache-control: no-store\r\n" in answer.head
-    assert [one.banner_id for one in counter.seen_tokens] == [row.banner_id]
+    assert [one.banner_id for one in events.seen_tokens] == [row.banner_id]
 
 
 def test_a_phone_gets_the_image_for_phones() -> None:
     row = an_assignment_row(mobile_image_url="https://cdn.example.com/small.png")
 
-    answer = asked(a_snapshot(row), "/serve/home.img", user_agent=PHONE)
+    answer = ask(a_snapshot(row), "/serve/home.img", user_agent=PHONE)
 
     assert location(answer) == "https://cdn.example.com/small.png"
 
 
-def test_without_an_ad_there_is_the_placeholder_or_an_image_that_nobody_sees() -> None:
+def test_without_an_ad_the_image_is_the_placeholder_or_a_transparent_pixel() -> None:
     placeholder = "https://cdn.example.com/nothing.png"
 
-    assert location(asked(a_snapshot(fallback_placeholder_url=placeholder), "/serve/home.img")) == placeholder
-    assert asked(a_snapshot(), "/serve/home.img") is PIXEL
+    assert location(ask(a_snapshot(fallback_placeholder_url=placeholder), "/serve/home.img")) == placeholder
+    assert ask(a_snapshot(), "/serve/home.img") is PIXEL
 
 
-def test_the_link_counts_a_click_that_costs_nobody_anything() -> None:
-    counter = Counter()
+def test_the_link_counts_a_click_without_a_charge() -> None:
+    events = FakeEventRoutes()
     row = an_assignment_row(price=OfferPrice(Micros(5_000)))
     snapshot = a_snapshot(row)
 
-    assert asked(snapshot, "/serve/home.go", counter) is LED_ON
-    asked(snapshot, "/serve/home.img", counter)
+    assert ask(snapshot, "/serve/home.go", events) is REDIRECTED
+    ask(snapshot, "/serve/home.img", events)
 
-    assert [(one.banner_id, one.charge) for one in counter.clicked_tokens] == [(row.banner_id, 0)]
-    assert [one.charge for one in counter.seen_tokens] == [5_000]
+    assert [(one.banner_id, one.charge) for one in events.clicked_tokens] == [(row.banner_id, 0)]
+    assert [one.charge for one in events.seen_tokens] == [5_000]
 
 
-def test_who_only_looks_at_the_head_holds_nothing() -> None:
-    counter = Counter()
+def test_a_head_request_holds_nothing() -> None:
+    events = FakeEventRoutes()
     row = an_assignment_row(price=OfferPrice(Micros(5_000)))
 
-    asked(a_snapshot(row), "/serve/home.img", counter, b"HEAD")
+    ask(a_snapshot(row), "/serve/home.img", events, b"HEAD")
 
-    assert [one.charge for one in counter.seen_tokens] == [0]
+    assert [one.charge for one in events.seen_tokens] == [0]
 
 
 def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
-    book = CapTracker()
-    book.update({7: Caps(1, None)}, {}, second=0)
+    caps = CapTracker()
+    caps.update({7: Caps(1, None)}, {}, second=0)
     index = compile_index(snapshot)
-    offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", caps=book)
-    routes = ScriptlessRoutes(offers, Counter())
+    offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", caps=caps)
+    routes = ScriptlessRoutes(offers, FakeEventRoutes())
 
     def is_shown(form: bytes) -> bool:
         answer = routes.answer(FastRequest(b"GET", b"/serve/home." + form))
-        return answer is LED_ON or (isinstance(answer, FastAnswer) and location(answer) is not None)
+        return answer is REDIRECTED or (isinstance(answer, FastAnswer) and location(answer) is not None)
 
     assert [is_shown(form) for form in (b"go", b"go", b"img", b"img", b"go")] == [
         True,
@@ -160,18 +164,18 @@ def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -
     ids=["inactive", "auctioned", "unknown"],
 )
 def test_a_placement_that_is_not_served_is_a_404(form: str, snapshot: Snapshot) -> None:
-    assert asked(snapshot, f"/serve/home.{form}").head.startswith(b"HTTP/1.1 404 ")
+    assert ask(snapshot, f"/serve/home.{form}").head.startswith(b"HTTP/1.1 404 ")
 
 
 @pytest.mark.parametrize(
     "path", ["/serve/home", "/serve/", "/serve/home.exe", "/serve/.html", "/serve/a/b.img"]
 )
-def test_another_address_is_a_404(path: str) -> None:
-    assert asked(a_snapshot(an_assignment_row()), path).head.startswith(b"HTTP/1.1 404 ")
+def test_an_unknown_path_is_a_404(path: str) -> None:
+    assert ask(a_snapshot(an_assignment_row()), path).head.startswith(b"HTTP/1.1 404 ")
 
 
-def test_a_link_without_an_ad_says_so() -> None:
-    answer = asked(a_snapshot(), "/serve/home.go")
+def test_a_link_without_an_ad_is_a_404_with_a_sentence() -> None:
+    answer = ask(a_snapshot(), "/serve/home.go")
 
     assert answer.head.startswith(b"HTTP/1.1 404 ")
     assert b"There is no ad here just now." in answer.body

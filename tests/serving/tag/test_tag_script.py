@@ -1,4 +1,4 @@
-"""The script of the tag as it is served: small, cached for as long as its name is the same, and of its time."""
+"""The script of the tag: small, cached by its versioned name, and written for browsers of 2020."""
 
 import gzip
 import re
@@ -11,15 +11,15 @@ import pytest
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assemble
 
-# rjsmin keeps names as they are: 6.6 KB, and 6.0 KB with our own minifier of 200 lines, which we gave up.
+# rjsmin does not shorten names: 6.6 KB. A minifier of our own, 200 lines, reached 6.0 KB and was dropped.
 GZIPPED_BYTES_MAX = 7_000
 LINES_MAX = 400
 NODE = shutil.which("node")
-# What came into the language after 2020, and what would let a text become markup or code.
+# Syntax that is newer than 2020, and calls that could turn text into markup or code.
 TOO_NEW = re.compile(
     r"\?\?=|\|\|=|&&=|\.at\(|\.replaceAll\(|hasOwn\(|structuredClone|\bstatic\b|\.#|Array\.fromAsync"
 )
-TOO_OPEN = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|cookie")
+UNSAFE = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|cookie")
 
 
 def ask(path: str, routes: ScriptRoutes | None = None, **headers: str) -> FastAnswer:
@@ -34,7 +34,7 @@ def test_the_script_is_small() -> None:
     assert len(answer.body) < GZIPPED_BYTES_MAX
 
 
-def test_the_script_is_the_same_zipped_or_not() -> None:
+def test_the_script_is_the_same_with_and_without_gzip() -> None:
     plain, zipped = ask("/tag.js"), ask("/tag.js", accept_encoding="gzip")
 
     assert gzip.decompress(zipped.body) == plain.body
@@ -42,7 +42,7 @@ def test_the_script_is_the_same_zipped_or_not() -> None:
     assert b"vary: accept-encoding\r\n" in plain.head
 
 
-def test_by_its_own_name_it_is_kept_for_good_and_by_the_short_one_not_for_long() -> None:
+def test_the_versioned_name_is_cached_forever_and_the_short_name_for_five_minutes() -> None:
     script = assemble()
 
     assert b"max-age=31536000, immutable\r\n" in ask(script.path).head
@@ -51,14 +51,14 @@ def test_by_its_own_name_it_is_kept_for_good_and_by_the_short_one_not_for_long()
     assert f"content-location: {script.path}\r\n".encode() in short
 
 
-def test_the_name_of_an_older_script_gives_the_newest_one() -> None:
+def test_the_name_of_an_older_script_returns_the_newest_one() -> None:
     answer = ask("/tag-0123456789abcdef.js")
 
     assert answer.body == assemble().body
     assert b"immutable" not in answer.head
 
 
-def test_who_has_it_is_told_so() -> None:
+def test_a_current_etag_is_answered_with_304() -> None:
     routes = ScriptRoutes()
     etag = f'W/"{routes.script.name}"'
 
@@ -78,16 +78,16 @@ def test_another_script_has_another_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_the_source_is_of_2020_and_makes_no_markup(part: str) -> None:
+def test_the_source_uses_no_syntax_after_2020_and_creates_no_markup_from_text(part: str) -> None:
     source = (BROWSER_PARTS / f"{part}.js").read_text(encoding="utf-8")
 
     assert not TOO_NEW.search(source)
-    assert not TOO_OPEN.search(source)
+    assert not UNSAFE.search(source)
     assert len(source.splitlines()) < LINES_MAX
 
 
-@pytest.mark.skipif(NODE is None, reason="no Node here")
-def test_the_minified_script_is_still_a_program(tmp_path: Path) -> None:
+@pytest.mark.skipif(NODE is None, reason="Node is not installed")
+def test_the_minified_script_parses(tmp_path: Path) -> None:
     assert NODE is not None
     script = tmp_path / "tag.js"
     script.write_bytes(assemble().body)

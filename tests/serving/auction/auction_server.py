@@ -40,12 +40,12 @@ SECOND = int(NOON.timestamp())
 
 
 class FakeCounts:
-    """What users have seen; it can be away."""
+    """Impression counts of users; it can be unavailable."""
 
     def __init__(self) -> None:
         self.shown: dict[UUID, list[BannerFrequency]] = {}
         self.asked: list[list[UUID]] = []
-        self.banners: list[tuple[str, ...]] = []  # That mattered to those who asked.
+        self.banners: list[tuple[str, ...]] = []  # The banners that the queries asked about.
         self.least: list[MinimumCounts] = []
         self.is_away = False
 
@@ -70,8 +70,8 @@ class FakeCounts:
         }
 
 
-class Counter:
-    """Serves the auctions of a small market."""
+class AuctionServer:
+    """The serve route over a small market."""
 
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
@@ -84,11 +84,11 @@ class Counter:
             self.clock,
             **{name: value for name, value in options.items() if name in {"when_away", "without_user"}},
         )
-        self.told: list[bytes] = []
-        self.beside: list[LogEvent] = []  # What the ledger is told with auctions on record.
+        self.published: list[bytes] = []
+        self.logged: list[LogEvent] = []  # What goes to the event log together with recorded auctions.
         self.recorder = AuctionRecorder(
-            self.told.append,
-            self._recorded,
+            self.published.append,
+            self._record,
             Random(7),  # noqa: S311 - not a secret
             sample_rate=options.get("sample_rate", 1.0),
             bytes_per_second=options.get("bytes_per_second", 1 << 20),
@@ -112,14 +112,14 @@ class Counter:
         self.leases.update({one.key: one.terms for one in placements}, at=0.0)
         self.states.mark_changed(self.leases.take_changes())
 
-    def _recorded(self, entry: bytes, auction: bytes) -> None:
-        self.beside.append(decode_event(entry))
-        self.told.append(auction)
+    def _record(self, entry: bytes, auction: bytes) -> None:
+        self.logged.append(decode_event(entry))
+        self.published.append(auction)
 
     def grant(self, amount: int) -> None:
-        """Grant every campaign that asks a lease of so many micros."""
-        said = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
-        for terms, usage in said:
+        """Grant a lease of `amount` micros to every campaign that asks."""
+        reports = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
+        for terms, usage in reports:
             answer = LeaseAnswer(
                 campaign_id=terms.campaign_id,
                 session=1,
@@ -135,26 +135,26 @@ class Counter:
 
     def ask(self, **body: Any) -> FastAnswer | DeferredAnswer:
         headers = [(b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")]
-        given = {"userId": str(USER), **body}
+        fields = {"userId": str(USER), **body}
         return self.routes.serve(
-            FastRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(given).encode())
+            FastRequest(b"POST", b"/api/v1/ads/serve", headers=headers, body=json.dumps(fields).encode())
         )
 
     def served(self, **body: Any) -> dict[str, Any] | None:
         """Return the ad; None if there is none."""
-        return ad_in(self.ask(**body))
+        return read_ad(self.ask(**body))
 
     async def served_later(self, **body: Any) -> dict[str, Any] | None:
         later = self.ask(**body)
         assert isinstance(later, DeferredAnswer), "it does not wait for a look-up"
-        return ad_in(await later)
+        return read_ad(await later)
 
     def entries(self) -> list[LogEvent]:
         """Return the published entries."""
-        return [decode_event(entry) for entry in self.told]
+        return [decode_event(entry) for entry in self.published]
 
 
-def ad_in(answer: FastAnswer | DeferredAnswer) -> dict[str, Any] | None:
+def read_ad(answer: FastAnswer | DeferredAnswer) -> dict[str, Any] | None:
     assert isinstance(answer, FastAnswer), "it waits for a look-up"
     if answer.head.startswith(b"HTTP/1.1 204"):
         assert answer.body == b""
