@@ -145,7 +145,7 @@ async def attempt(client: Client, method: str, path: str, ids: dict[str, str]) -
 
 
 @pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
-async def test_another_account_finds_nothing_and_changes_nothing(
+async def test_another_account_reads_and_changes_nothing(
     role: Role, control: ControlPlane, pool: Pool
 ) -> None:
     ids = await make_everything(control)
@@ -203,7 +203,7 @@ async def test_a_list_shows_nothing_of_another_account(
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-async def test_without_a_token_nothing_is_read(method: str, path: str, control: ControlPlane) -> None:
+async def test_no_route_can_be_read_without_a_token(method: str, path: str, control: ControlPlane) -> None:
     names = PARAMETER.findall(path)
     ids: dict[str, str] = dict.fromkeys(names, str(SystemIds().new()))
 

@@ -14,7 +14,7 @@ def catalog(pool: Pool, valkey: Valkey) -> Catalog:
     return Catalog(pool, valkey)
 
 
-async def test_a_write_that_touches_something_raises_the_version_once(catalog: Catalog, pool: Pool) -> None:
+async def test_a_write_raises_the_version_once(catalog: Catalog, pool: Pool) -> None:
     async with catalog.write() as write:
         write.touch(IndexedNoun.PLACEMENT, 1)
         write.touch(IndexedNoun.BANNER, 2)
@@ -53,7 +53,7 @@ async def test_the_indexes_are_notified_after_the_commit(catalog: Catalog, valke
     assert message["data"] == b"1"
 
 
-async def test_a_connection_that_died_while_it_waited_costs_no_notice(
+async def test_a_notice_is_sent_although_the_idle_connection_was_killed(
     catalog: Catalog, valkey: Valkey, redis_url: str
 ) -> None:
     await valkey.ping()

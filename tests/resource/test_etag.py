@@ -1,4 +1,4 @@
-"""Two people, one thing: what was read and has changed since is not overwritten."""
+"""ETags: an entity that has changed since it was read is not overwritten."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta, timezone
@@ -21,40 +21,40 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(2999, 12, 31), timezones=s
 
 
 @given(moments)
-def test_a_tag_names_the_state_that_it_was_made_of(moment: datetime) -> None:
+def test_an_etag_names_its_state(moment: datetime) -> None:
     assert parse_if_match(format_etag(moment)) == Precondition(frozenset({moment}))
 
 
 @given(st.lists(moments, min_size=1, max_size=4), st.sampled_from([",", ", ", " ,\t"]))
-def test_a_list_of_tags_allows_each_of_their_states(states: list[datetime], comma: str) -> None:
+def test_a_list_of_etags_allows_each_of_their_states(states: list[datetime], comma: str) -> None:
     assert parse_if_match(comma.join(map(format_etag, states))) == Precondition(frozenset(states))
 
 
 @pytest.mark.parametrize("header", [None, "*", " * "])
-def test_without_a_tag_any_state_will_do(header: str | None) -> None:
+def test_any_state_matches_without_an_etag(header: str | None) -> None:
     parse_if_match(header).check(a_campaign())
 
 
 @pytest.mark.parametrize("header", ['"whatever"', 'W/"2026-11-15T12:00:00Z"', '""', '"2026-11-15T12:00:00"'])
-def test_a_tag_that_is_not_ours_matches_nothing(header: str) -> None:
+def test_a_foreign_etag_matches_nothing(header: str) -> None:
     with pytest.raises(StaleWriteError):
         parse_if_match(header).check(a_campaign())
 
 
-def test_the_same_moment_in_other_words_is_the_same_state() -> None:
+def test_the_same_time_in_another_zone_is_the_same_state() -> None:
     parse_if_match('"2026-11-15T14:00:00+02:00"').check(a_campaign())
 
 
 @pytest.mark.parametrize(
     "header", ["", "x", "2026-11-15T12:00:00Z", '"a" "b"', '"a",', '"a', "*, *", 'w/"a"']
 )
-def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
+def test_an_invalid_list_of_etags_is_refused(header: str) -> None:
     with pytest.raises(ValidationFailedError):
         parse_if_match(header)
 
 
 @given(moments, moments)
-def test_every_write_moves_a_thing_forward(before: datetime, after: datetime) -> None:
+def test_every_write_increases_updated_at(before: datetime, after: datetime) -> None:
     old, new = (replace(a_campaign(), updated_at=moment) for moment in (before, after))
 
     moved = moved_forward(old, new)
@@ -63,7 +63,7 @@ def test_every_write_moves_a_thing_forward(before: datetime, after: datetime) ->
     assert moved.updated_at in {after, before + timedelta(microseconds=1)}
 
 
-def test_zones_do_not_confuse_a_tag() -> None:
+def test_an_etag_is_always_in_utc() -> None:
     assert format_etag(NOON.astimezone(timezone(timedelta(hours=5)))) == '"2026-11-15T12:00:00Z"'
 
 
@@ -85,7 +85,7 @@ async def everything(client: Client) -> dict[str, Json]:
     }
 
 
-async def test_answers_of_one_thing_carry_its_updated_at_as_their_tag(admin: Client) -> None:
+async def test_an_answer_with_one_entity_has_its_updated_at_as_etag(admin: Client) -> None:
     answers = [
         await admin.post("/admin/campaigns", json={"name": "A"}),
         await admin.patch(f"/admin/banners/{(await admin.make_banner())['id']}", json={"title": "B"}),
@@ -98,7 +98,7 @@ async def test_answers_of_one_thing_carry_its_updated_at_as_their_tag(admin: Cli
     assert "etag" not in (await admin.get("/admin/campaigns")).headers
 
 
-async def test_a_stale_tag_changes_and_removes_nothing(admin: Client) -> None:
+async def test_a_stale_etag_changes_and_deletes_nothing(admin: Client) -> None:
     things = await everything(admin)
 
     for path in things:
@@ -109,7 +109,7 @@ async def test_a_stale_tag_changes_and_removes_nothing(admin: Client) -> None:
             problem(answer, 409, "STALE_WRITE")
 
 
-async def test_a_tag_that_holds_lets_changes_and_removals_pass(admin: Client) -> None:
+async def test_a_current_etag_allows_changes_and_deletions(admin: Client) -> None:
     things = await everything(admin)
 
     for path, thing in reversed(things.items()):
@@ -121,7 +121,7 @@ async def test_a_tag_that_holds_lets_changes_and_removals_pass(admin: Client) ->
 
 
 @pytest.mark.parametrize("move", ["activate", "pause", "end", "cancel", "schedule", "unschedule"])
-async def test_moves_of_a_campaign_honour_the_tag(move: str, admin: Client) -> None:
+async def test_moves_of_a_campaign_check_the_etag(move: str, admin: Client) -> None:
     campaign = await admin.make_campaign()
 
     answer = await admin.patch(f"/admin/campaigns/{campaign['id']}/{move}", headers={"If-Match": STALE})
@@ -129,7 +129,7 @@ async def test_moves_of_a_campaign_honour_the_tag(move: str, admin: Client) -> N
     problem(answer, 409, "STALE_WRITE")
 
 
-async def test_restoring_and_switching_honour_the_tag(admin: Client) -> None:
+async def test_restoring_and_switching_check_the_etag(admin: Client) -> None:
     banner = await admin.make_banner()
     path = f"/admin/banners/{banner['id']}"
 
@@ -139,7 +139,7 @@ async def test_restoring_and_switching_honour_the_tag(admin: Client) -> None:
         )
 
 
-async def test_a_body_may_name_the_state_too(admin: Client) -> None:
+async def test_a_body_may_name_the_expected_updated_at(admin: Client) -> None:
     for path, thing in (await everything(admin)).items():
         stale = await admin.patch(path, json={"isActive": False, "updatedAt": LATER})
         fresh = await admin.patch(path, json={"updatedAt": thing["updatedAt"]})
@@ -150,7 +150,7 @@ async def test_a_body_may_name_the_state_too(admin: Client) -> None:
         assert fresh.json()["updatedAt"] == thing["updatedAt"]
 
 
-async def test_a_state_that_is_no_time_is_refused(admin: Client) -> None:
+async def test_an_updated_at_that_is_not_a_time_is_refused(admin: Client) -> None:
     banner = await admin.make_banner()
 
     for moment in (None, 7, "now", "2026-11-15T12:00:00"):
@@ -159,8 +159,8 @@ async def test_a_state_that_is_no_time_is_refused(admin: Client) -> None:
         assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"updatedAt"}
 
 
-async def test_writes_in_the_same_moment_have_states_of_their_own(admin: Client) -> None:
-    """The clock of the tests stands still."""
+async def test_writes_at_the_same_time_have_different_etags(admin: Client) -> None:
+    """The clock of the tests does not advance."""
     banner = await admin.make_banner()
     path = f"/admin/banners/{banner['id']}"
 
@@ -170,7 +170,9 @@ async def test_writes_in_the_same_moment_have_states_of_their_own(admin: Client)
     assert (await admin.get(path)).headers["etag"] == tags[-1]
 
 
-async def test_of_many_who_read_the_same_only_one_writes(admin: Client, control: ControlPlane) -> None:
+async def test_only_one_of_many_concurrent_writers_of_one_state_succeeds(
+    admin: Client, control: ControlPlane
+) -> None:
     banner = await admin.make_banner()
     path = f"/admin/banners/{banner['id']}"
     tag = f'"{banner["updatedAt"]}"'
@@ -190,7 +192,7 @@ async def test_of_many_who_read_the_same_only_one_writes(admin: Client, control:
     assert (await admin.get(path)).json() == winners[0].json()
 
 
-async def test_without_a_tag_the_last_writer_wins(admin: Client) -> None:
+async def test_the_last_write_wins_without_an_etag(admin: Client) -> None:
     banner = await admin.make_banner()
 
     for title in ("A", "B"):
@@ -198,7 +200,7 @@ async def test_without_a_tag_the_last_writer_wins(admin: Client) -> None:
         assert answer.json()["title"] == title
 
 
-async def test_a_tag_does_not_matter_to_what_is_new(admin: Client) -> None:
+async def test_an_etag_does_not_matter_for_a_creation(admin: Client) -> None:
     campaign, placement = await admin.make_campaign(), await admin.make_placement()
 
     answer = await admin.post(

@@ -1,4 +1,4 @@
-"""A noun made for the test: one declaration gives it routes, history, export and import; a field is added to it."""
+"""A noun declared by the test gets routes, history, export and import; then a field is added to it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ CREATE_TABLE = """
 
 
 class Gadget(SoftDeletable, frozen=True, kw_only=True):
-    """A thing that only this test knows."""
+    """A noun that only this test declares."""
 
     noun_name = "gadget"
 
@@ -51,7 +51,7 @@ class Gadget(SoftDeletable, frozen=True, kw_only=True):
 
 
 class ColoredGadget(Gadget, frozen=True, kw_only=True):
-    """The same noun, with one field more."""
+    """The same noun, with one more field."""
 
     color: Text100 | None = None
 
@@ -77,7 +77,7 @@ async def with_gadgets(control: ControlPlane, struct: type[Gadget]) -> AsyncGene
     gadgets = declare(struct)
     routes = APIRouter()
     routes.include_router(build_router(gadgets))
-    # The app has an export and an import of its own.
+    # The app has its own export and import.
     routes.include_router(build_transfer_router(Exchange((advertisers, gadgets))), prefix="/gadgets")
     control.app.router.routes[:0] = routes.routes
     async with control.acting_as(Role.ADMIN) as client:
@@ -96,7 +96,7 @@ async def find_actions(client: Client) -> list[str]:
     return [entry["action"] for entry in answer.json()["items"]]
 
 
-async def test_a_gadget_is_made_read_changed_deleted_and_restored(client: Client) -> None:
+async def test_a_gadget_is_created_read_changed_deleted_and_restored(client: Client) -> None:
     made = await client.made(GADGETS, {"name": "Lamp", "price": 5})
     path = f"{GADGETS}/{made['id']}"
 
@@ -139,12 +139,12 @@ async def test_a_body_is_checked_by_the_annotations_of_the_struct(client: Client
 async def test_an_advertiser_has_its_own_gadgets_and_sees_no_others(
     client: Client, control: ControlPlane
 ) -> None:
-    house_gadget = await client.made(GADGETS, {"name": "Of the house"})
+    foreign_gadget = await client.made(GADGETS, {"name": "Without an owner"})
 
     async with control.acting_as(Role.ADVERTISER, SystemIds().new()) as advertiser:
         own = await advertiser.made(GADGETS, {"name": "Own"})
         listed = (await advertiser.get(GADGETS)).json()["items"]
-        hidden = await advertiser.get(f"{GADGETS}/{house_gadget['id']}")
+        hidden = await advertiser.get(f"{GADGETS}/{foreign_gadget['id']}")
 
     assert [item["id"] for item in listed] == [own["id"]]
     problem(hidden, 404, "GADGET_NOT_FOUND")

@@ -17,7 +17,7 @@ prices = st.decimals(min_value=0, max_value=PRICE_MAX, places=4)
 
 
 @given(prices)
-def test_a_price_comes_back_as_it_was_given(price: Decimal) -> None:
+def test_a_price_is_returned_as_it_was_given(price: Decimal) -> None:
     micros = read_price(float(price))
 
     assert micros == micros_from_decimal(price)
@@ -25,12 +25,12 @@ def test_a_price_comes_back_as_it_was_given(price: Decimal) -> None:
 
 
 @given(st.integers(min_value=0, max_value=PRICE_MAX))
-def test_a_whole_price_is_a_price(price: int) -> None:
+def test_an_integer_price_is_accepted(price: int) -> None:
     assert read_price(price) == price * 1_000_000
 
 
 @given(prices, st.integers(min_value=1, max_value=9))
-def test_a_fifth_place_is_refused(price: Decimal, digit: int) -> None:
+def test_a_fifth_decimal_place_is_refused(price: Decimal, digit: int) -> None:
     with pytest.raises(ValidationError):
         read_price(float(price % 1_000_000 + Decimal(digit) / 100_000))
 
@@ -39,7 +39,7 @@ def test_a_fifth_place_is_refused(price: Decimal, digit: int) -> None:
     "value",
     [-1, -0.0001, PRICE_MAX + 1, 1e300, 10**400, float("nan"), float("inf"), True, "1.5", None, [1], {}],
 )
-def test_what_is_no_price_is_refused(value: Any) -> None:
+def test_an_invalid_price_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         read_price(value)
 
@@ -56,7 +56,7 @@ def test_a_time_of_day_has_minutes_or_seconds(text: str, written: str) -> None:
     "value",
     ["9:30", "24:00", "09:60", "09:30:60", "09:30Z", "09:30:00.5", "0930", "٠٩:٣٠", "09:30\n", 930, None],
 )
-def test_what_is_no_time_of_day_is_refused(value: Any) -> None:
+def test_an_invalid_time_of_day_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter[Any](TimeOfDay).validate_python(value)
 
@@ -65,13 +65,13 @@ def test_what_is_no_time_of_day_is_refused(value: Any) -> None:
     "name",
     ["", "Mars/Olympus", "../etc/passwd", "/usr/share/zoneinfo/UTC", "Europe", "a\0b", "UTC\n", "\ud800"],
 )
-def test_what_is_no_time_zone_is_refused(name: str) -> None:
+def test_an_invalid_time_zone_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter[Any](TimeZone).validate_python(name)
 
 
 @given(st.text(max_size=300))
-def test_a_domain_is_normal_or_refused(text: str) -> None:
+def test_a_domain_is_normalized_or_refused(text: str) -> None:
     read = TypeAdapter[str](Domain).validate_python
     try:
         domain = read(text)

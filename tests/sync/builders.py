@@ -1,4 +1,4 @@
-"""Builders of what stats sync is about: a test names only what it is about."""
+"""Builders for stats sync; a test names only what it is about."""
 
 from datetime import date
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A pool that dies between any two statements: whoever uses it is gone from then on, as after `kill -9`."""
+"""A pool that dies between any two statements, as if its process were killed by `kill -9`."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A seller with an ad account and what is in it, written straight into the tables."""
+"""A seller with an ad account and its entities, written directly into the tables."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -21,7 +21,7 @@ ids = SystemIds()
 
 
 class Seller(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose it is, and the public ids of what was made."""
+    """A seller's id, and the public ids of its entities."""
 
     id: UUID
     accounts: list[UUID]
@@ -32,7 +32,7 @@ class Seller(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def insert(connection: Pool, table: str, **columns: Any) -> tuple[int, UUID]:
-    """Add a row to a table of the hierarchy, and give its key and its public id."""
+    """Insert a row into a table of the hierarchy, and return its key and its public id."""
     public_id = columns.pop("public_id", None) or ids.new()
     names = ["public_id", *columns]
     places = ", ".join(f"${place}" for place in range(1, len(names) + 1))
@@ -96,7 +96,7 @@ def a_processor(
 
 
 async def tables(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
-    """Read what counts: figures by day and by sell page, and what raw rows say, whenever and however often."""
+    """Read figures by day and by sell page, and raw rows, without timestamps and repeats."""
     read = {
         name: await pool.fetch(f"SELECT DISTINCT {columns} FROM sync.{table} ORDER BY 1, 2, 3, 4")  # noqa: S608 - our own names
         for name, (table, columns) in TABLES.items()
@@ -105,7 +105,7 @@ async def tables(pool: Pool) -> dict[str, list[tuple[Any, ...]]]:
 
 
 async def stamps(pool: Pool) -> list[tuple[Any, ...]]:
-    """Read when each row of what counts was made and changed."""
+    """Read when each row of figures was created and changed."""
     rows = await pool.fetch("""
         SELECT entity_id, stat_date, created_at, updated_at FROM sync.ad_stats_daily
         UNION ALL

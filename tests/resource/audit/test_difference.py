@@ -1,4 +1,4 @@
-"""What the trail says of a change."""
+"""What the audit trail records of a change."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.support.builders import NOON, a_campaign
 
 
 class Thing(msgspec.Struct, frozen=True, kw_only=True):
-    """A thing with a field of each kind that matters here."""
+    """A struct with a field of each kind that matters here."""
 
     short_text: str | None = None
     tags: tuple[str, ...] = ()
@@ -40,13 +40,13 @@ things = st.builds(
 )
 
 
-def test_only_what_differs_is_told_in_the_clients_names() -> None:
+def test_a_change_has_only_the_differing_fields_by_their_api_names() -> None:
     changes = describe_change(Thing(short_text="a"), Thing(short_text="b", updated_at=7))
 
     assert changes == {"shortText": {"from": "a", "to": "b"}}
 
 
-def test_a_new_thing_tells_what_it_has_and_a_removed_one_what_it_had() -> None:
+def test_a_creation_lists_all_fields_and_a_deletion_the_old_ones() -> None:
     thing = Thing(short_text="a")
 
     assert describe_creation(thing)["shortText"] == {"from": None, "to": "a"}
@@ -63,7 +63,7 @@ def test_secrets_stay_out_of_the_trail() -> None:
 @pytest.mark.parametrize(
     "thing", [Thing(short_text="x" * 100_000), Thing(tags=("x" * 90,) * 1_000)], ids=["text", "list"]
 )
-def test_a_long_value_is_cut(thing: Thing) -> None:
+def test_a_long_value_is_truncated(thing: Thing) -> None:
     changes = describe_creation(thing)
 
     longest = max((str(change["to"]) for change in changes.values()), key=len)
@@ -73,10 +73,10 @@ def test_a_long_value_is_cut(thing: Thing) -> None:
 
 @given(things, things)
 def test_a_difference_names_exactly_the_fields_that_differ(before: Thing, after: Thing) -> None:
-    told = describe_change(before, after)
+    changes = describe_change(before, after)
 
-    assert len(told) == len(find_changed_fields(before, after))
-    assert all(change["from"] != change["to"] for change in told.values())
+    assert len(changes) == len(find_changed_fields(before, after))
+    assert all(change["from"] != change["to"] for change in changes.values())
     assert describe_change(before, before) == {}
 
 

@@ -1,4 +1,4 @@
-"""Every write leaves its trail, in its own transaction, and one reads what one may."""
+"""Every write is recorded in the audit trail, in its own transaction; an account reads only its own entries."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ async def trail(client: Client, **query: str) -> list[Json]:
     return answer.json()["items"]
 
 
-async def test_a_creation_says_who_made_what(control: ControlPlane) -> None:
+async def test_a_creation_names_its_author_and_its_fields(control: ControlPlane) -> None:
     async with control.client(
         Authorization=f"Bearer {control.token(Role.ADMIN)}", **{"X-Request-Id": "request-of-the-test"}
     ) as client:
@@ -44,7 +44,7 @@ async def test_a_creation_says_who_made_what(control: ControlPlane) -> None:
     assert entries[0]["changes"]["title"] == {"from": None, "to": "Tea"}
 
 
-async def test_a_change_says_from_what_to_what(admin: Client) -> None:
+async def test_a_change_has_old_and_new_values(admin: Client) -> None:
     placement = await admin.make_placement(label="Old")
 
     await admin.patch(f"/admin/placements/{placement['id']}", json={"label": "New", "maxBanners": 1})
@@ -53,7 +53,7 @@ async def test_a_change_says_from_what_to_what(admin: Client) -> None:
     assert (newest["action"], newest["changes"]) == ("update", {"label": {"from": "Old", "to": "New"}})
 
 
-async def test_a_change_to_what_is_already_so_writes_nothing(admin: Client, pool: Pool) -> None:
+async def test_a_change_without_a_difference_writes_nothing(admin: Client, pool: Pool) -> None:
     placement = await admin.make_placement(label="Same")
 
     answer = await admin.patch(f"/admin/placements/{placement['id']}", json={"label": "Same"})
@@ -63,7 +63,7 @@ async def test_a_change_to_what_is_already_so_writes_nothing(admin: Client, pool
     assert await pool.fetchval("SELECT version FROM catalog_version") == 1
 
 
-async def test_moves_are_named(admin: Client) -> None:
+async def test_campaign_moves_are_named_in_the_trail(admin: Client) -> None:
     campaign = await admin.make_campaign()
     path = f"/admin/campaigns/{campaign['id']}"
 
@@ -77,7 +77,7 @@ async def test_moves_are_named(admin: Client) -> None:
     assert entries[2]["changes"] == {"status": {"from": "active", "to": "paused"}}
 
 
-async def test_links_and_assignments_leave_a_trail_also_when_they_go_with_their_link(admin: Client) -> None:
+async def test_links_and_assignments_are_in_the_trail_also_when_deleted_together(admin: Client) -> None:
     campaign, placement, banner = (
         await admin.make_campaign(),
         await admin.make_placement(),
@@ -99,7 +99,7 @@ async def test_links_and_assignments_leave_a_trail_also_when_they_go_with_their_
     assert assignments[1]["changes"] == {"weight": {"from": 100, "to": 7}}
 
 
-async def test_what_a_removed_placement_takes_with_it_is_told(admin: Client) -> None:
+async def test_the_trail_lists_what_is_deleted_with_a_placement(admin: Client) -> None:
     campaign, placement, banner = (
         await admin.make_campaign(),
         await admin.make_placement(),
@@ -125,7 +125,9 @@ async def test_a_write_that_is_refused_leaves_no_trail(admin: Client) -> None:
     assert len(await trail(admin)) == 2
 
 
-async def test_a_part_of_the_system_writes_under_its_name(pool: Pool, valkey: Valkey, admin: Client) -> None:
+async def test_a_part_of_the_system_is_the_author_of_its_writes(
+    pool: Pool, valkey: Valkey, admin: Client
+) -> None:
     catalog = Catalog(pool, valkey).written_by(system_author("schedule"))
 
     async with catalog.write() as write:
@@ -135,29 +137,29 @@ async def test_a_part_of_the_system_writes_under_its_name(pool: Pool, valkey: Va
     assert (entry["subject"], entry["role"]) == ("system:schedule", "system")
 
 
-async def test_an_account_reads_what_is_about_its_own_things_whoever_did_it(
+async def test_an_account_reads_all_entries_about_its_own_entities(
     control: ControlPlane, admin: Client
 ) -> None:
     account_id = SystemIds().new()
     async with (
         control.acting_as(Role.ADVERTISER, account_id) as owner,
-        control.acting_as(Role.ADVERTISER) as stranger,
+        control.acting_as(Role.ADVERTISER) as other_advertiser,
         control.acting_as(Role.PUBLISHER, account_id) as publisher,
     ):
         campaign = await owner.make_campaign()
         placement = await admin.make_placement()
         await owner.link(campaign, placement)
         await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"name": "By the admin"})
-        await stranger.make_banner()
+        await other_advertiser.make_banner()
 
         seen = await trail(owner)
-        by_id = await trail(stranger, noun="campaign", nounId=campaign["id"])
+        by_id = await trail(other_advertiser, noun="campaign", nounId=campaign["id"])
 
         assert [(entry["noun"], entry["role"]) for entry in seen] == [
             ("campaign", "admin"),
             ("link", "advertiser"),
             ("campaign", "advertiser"),
-            # The account itself, made when its token was first seen.
+            # The account itself, created when its token was first used.
             ("advertiser", "system"),
         ]
         assert all(entry["ownerId"] == str(account_id) for entry in seen)
@@ -173,11 +175,11 @@ async def test_a_viewer_reads_everything(control: ControlPlane, admin: Client) -
         assert len(await trail(viewer)) == 1
 
 
-async def test_the_trail_is_narrowed_by_who_and_when(admin: Client) -> None:
+async def test_the_trail_can_be_filtered_by_author_and_time(admin: Client) -> None:
     await admin.make_banner()
 
     assert len(await trail(admin, subject="test")) == 1
-    assert await trail(admin, subject="somebody") == []
+    assert await trail(admin, subject="another") == []
     assert len(await trail(admin, **{"from": "2026-11-15", "to": "2026-11-15"})) == 1
     assert len(await trail(admin, **{"from": "2026-11-15T12:00:00Z"})) == 1
     assert await trail(admin, to="2026-11-15T12:00:00Z") == []
@@ -185,7 +187,7 @@ async def test_the_trail_is_narrowed_by_who_and_when(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("query", [{"from": "yesterday"}, {"to": "9999-12-31"}, {"sort": "id"}, {"who": "x"}])
-async def test_a_wrong_question_is_refused(query: dict[str, str], admin: Client) -> None:
+async def test_an_invalid_trail_query_is_refused(query: dict[str, str], admin: Client) -> None:
     problem(await admin.get("/admin/audit", params=query), 400, "VALIDATION_FAILED")
 
 

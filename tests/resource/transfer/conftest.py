@@ -1,4 +1,4 @@
-"""Who sends documents in the tests of this folder."""
+"""Importers: an admin, an advertiser and a publisher."""
 
 from collections.abc import AsyncGenerator
 

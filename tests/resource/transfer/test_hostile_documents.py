@@ -1,4 +1,4 @@
-"""Whatever is sent as a document, the answer says what to change: it is never an error of ours."""
+"""For any document the answer says what to change; it is never a server error."""
 
 from typing import Any
 
@@ -36,7 +36,9 @@ documents = st.fixed_dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents)
-async def test_a_hostile_document_is_answered(importer: Importer, document: dict[str, Any]) -> None:
+async def test_a_hostile_document_causes_no_server_error(
+    importer: Importer, document: dict[str, Any]
+) -> None:
     answer = await importer.sent(msgspec.json.encode(document))
 
     assert answer.status_code in {200, 400}, answer.text
@@ -44,7 +46,9 @@ async def test_a_hostile_document_is_answered(importer: Importer, document: dict
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.text(max_size=5), max_size=4), max_size=4), st.sampled_from([",", ";", "\t"]))
-async def test_a_hostile_sheet_is_answered(importer: Importer, rows: list[list[str]], comma: str) -> None:
+async def test_a_hostile_sheet_causes_no_server_error(
+    importer: Importer, rows: list[list[str]], comma: str
+) -> None:
     header = comma.join(["kind", "id", "title", "tags"])
     text = "\n".join([header, *(comma.join(["banner", *row]) for row in rows)])
 

@@ -18,7 +18,7 @@ async def counted(pool: Pool) -> int:
     return await pool.fetchval("SELECT count(*) FROM audit_entries")
 
 
-async def test_things_of_a_document_name_each_other_by_their_keys(importer: Importer) -> None:
+async def test_items_of_a_document_refer_to_each_other_by_key(importer: Importer) -> None:
     report = await importer.imported(a_document())
 
     exported = await importer.exported()
@@ -35,7 +35,7 @@ async def test_things_of_a_document_name_each_other_by_their_keys(importer: Impo
     }
 
 
-async def test_an_import_is_one_version_and_one_notice_and_leaves_a_trail(
+async def test_an_import_is_one_version_one_notice_and_in_the_audit_trail(
     importer: Importer, pool: Pool, valkey: Valkey
 ) -> None:
     async with valkey.pubsub() as listener:
@@ -44,11 +44,11 @@ async def test_an_import_is_one_version_and_one_notice_and_leaves_a_trail(
 
         await importer.imported(a_document())
 
-        heard: list[bool] = []
+        received: list[bool] = []
         for _ in range(2):
             notice = await listener.get_message(ignore_subscribe_messages=True, timeout=0.2)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
-            heard.append(notice is not None)
-    assert heard == [True, False]
+            received.append(notice is not None)
+    assert received == [True, False]
     assert await pool.fetchval("SELECT version FROM catalog_version") == 1
     entries = (await importer.client.get("/admin/audit")).json()["items"]
     assert sorted((entry["noun"], entry["action"]) for entry in entries) == [
@@ -62,7 +62,7 @@ async def test_an_import_is_one_version_and_one_notice_and_leaves_a_trail(
     assert len({entry["requestId"] for entry in entries}) == 1
 
 
-async def test_what_is_imported_is_what_the_api_would_have_made(importer: Importer, pool: Pool) -> None:
+async def test_an_imported_item_equals_one_made_over_the_api(importer: Importer, pool: Pool) -> None:
     fields = {**BANNER, "publishAt": "2026-12-01T00:00:00Z", "tags": ["a"]}
     made = await importer.client.make_banner(**fields)
 
@@ -75,7 +75,7 @@ async def test_what_is_imported_is_what_the_api_would_have_made(importer: Import
     assert made["scheduleStatus"] == second["schedule_status"] == "scheduled"
 
 
-async def test_fields_that_are_left_out_stay_and_null_empties(importer: Importer) -> None:
+async def test_missing_fields_keep_their_value_and_null_clears_it(importer: Importer) -> None:
     banner = await importer.client.make_banner(headline="Old", description="Kept")
 
     report = await importer.imported({"banners": [{"id": banner["id"], "headline": None, "priority": 3}]})
@@ -95,7 +95,7 @@ async def test_fields_that_are_left_out_stay_and_null_empties(importer: Importer
     ]
 
 
-async def test_a_dry_run_tells_what_would_change_and_changes_nothing(importer: Importer, pool: Pool) -> None:
+async def test_a_dry_run_reports_changes_and_makes_none(importer: Importer, pool: Pool) -> None:
     banner = await importer.client.make_banner(title="Old")
     before = await importer.exported()
     document = a_document(banners=[{"key": "b", "id": banner["id"], "title": "New"}])
@@ -111,7 +111,7 @@ async def test_a_dry_run_tells_what_would_change_and_changes_nothing(importer: I
     assert all(one["id"] is None for one in tried["changes"] if one["action"] == "create")
 
 
-async def test_every_problem_is_told_by_its_path_and_nothing_is_written(
+async def test_every_problem_is_reported_by_its_path_and_nothing_is_written(
     importer: Importer, pool: Pool
 ) -> None:
     document = a_document(
@@ -134,7 +134,7 @@ async def test_every_problem_is_told_by_its_path_and_nothing_is_written(
             {"name": "E", "colour": "red"},
         ],
         assignments=[
-            {"campaignId": "c", "placementId": "p", "bannerId": "nobody"},
+            {"campaignId": "c", "placementId": "p", "bannerId": "unknown"},
             {"campaignId": "c", "bannerId": "b"},
         ],
         targetingRules=[
@@ -169,7 +169,7 @@ async def test_every_problem_is_told_by_its_path_and_nothing_is_written(
     assert await counted(pool) == 0
 
 
-async def test_what_hangs_on_a_wrong_item_is_not_blamed_for_it(importer: Importer) -> None:
+async def test_items_that_refer_to_a_wrong_item_are_not_reported(importer: Importer) -> None:
     problems = await importer.problems(a_document(campaigns=[{"key": "c", "name": ""}]))
 
     assert set(problems) == {"campaigns[0].name"}
@@ -193,7 +193,9 @@ async def test_what_hangs_on_a_wrong_item_is_not_blamed_for_it(importer: Importe
         ({"campaigns": [{"key": "c", "name": "A", "status": ["active"]}]}, "campaigns[0].status"),
     ],
 )
-async def test_a_document_must_fit_together(lists: dict[str, Any], field: str, importer: Importer) -> None:
+async def test_the_items_of_a_document_must_be_consistent(
+    lists: dict[str, Any], field: str, importer: Importer
+) -> None:
     assert set(await importer.problems(a_document(**lists))) == {field}
 
 
@@ -210,7 +212,7 @@ async def test_a_document_must_fit_together(lists: dict[str, Any], field: str, i
         b'{"banners": "\xff"}',
     ],
 )
-async def test_what_is_no_document_is_refused(body: bytes, importer: Importer) -> None:
+async def test_an_invalid_document_is_refused(body: bytes, importer: Importer) -> None:
     assert await importer.problems(body)
 
 
@@ -218,7 +220,7 @@ async def test_a_document_of_another_type_is_refused(importer: Importer) -> None
     assert set(await importer.problems(b"{}", media_type="application/xml")) == {"Content-Type"}
 
 
-async def test_things_that_are_deleted_are_not_changed(importer: Importer) -> None:
+async def test_deleted_entities_are_not_changed(importer: Importer) -> None:
     banner, campaign = await importer.client.make_banner(), await importer.client.make_campaign()
     await importer.client.delete(f"/admin/banners/{banner['id']}")
     await importer.client.delete(f"/admin/campaigns/{campaign['id']}")
@@ -234,7 +236,7 @@ async def test_things_that_are_deleted_are_not_changed(importer: Importer) -> No
     assert set(problems) == {"banners[0]", "links[0].campaignId"}
 
 
-async def test_the_status_of_a_campaign_moves_only_where_the_table_has_a_way(importer: Importer) -> None:
+async def test_a_campaign_status_changes_only_by_an_allowed_transition(importer: Importer) -> None:
     campaign = await importer.client.make_campaign()
     await importer.client.patch(f"/admin/campaigns/{campaign['id']}/cancel")
 
@@ -277,7 +279,7 @@ async def test_a_placement_is_found_by_its_slug_and_a_site_by_its_domain(importe
     ]
 
 
-async def test_a_campaign_gets_no_more_rules_than_the_api_would_give_it(importer: Importer) -> None:
+async def test_an_import_respects_the_limit_of_rules_per_campaign(importer: Importer) -> None:
     rule = {"campaignId": "c", "ruleType": "country", "operator": "in", "value": ["IN"]}
 
     problems = await importer.problems(a_document(targetingRules=[rule] * 101))
@@ -319,20 +321,25 @@ async def test_frequency_caps_are_made_and_changed_one_for_each_window(importer:
 
 
 async def test_an_advertiser_imports_caps_of_its_own_banners(tea: Importer, importer: Importer) -> None:
-    theirs = await importer.client.make_cap(await importer.client.make_banner())
+    foreign_cap = await importer.client.make_cap(await importer.client.make_banner())
     cap = {"adId": "b", "maxImpressionsPerUser": 3}
 
     await tea.imported({"banners": a_document()["banners"], "frequencyCaps": [cap]})
     problems = await tea.problems(
-        {"frequencyCaps": [{**cap, "adId": theirs["adId"]}, {"id": theirs["id"], "maxImpressionsPerUser": 1}]}
+        {
+            "frequencyCaps": [
+                {**cap, "adId": foreign_cap["adId"]},
+                {"id": foreign_cap["id"], "maxImpressionsPerUser": 1},
+            ]
+        }
     )
 
     assert sorted(problems) == ["frequencyCaps[0].adId", "frequencyCaps[1].id"]
     assert len((await tea.exported())["frequencyCaps"]) == 1
 
 
-async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, importer: Importer) -> None:
-    house, other = await importer.client.make_campaign(), await importer.client.make_campaign()
+async def test_an_advertiser_imports_only_its_own_entities(tea: Importer, importer: Importer) -> None:
+    foreign, other = await importer.client.make_campaign(), await importer.client.make_campaign()
     hidden = await importer.client.make_placement(slug="hidden", isActive=False)
     await importer.client.make_placement(slug="hero")
     mine = {name: a_document()[name] for name in ("banners", "campaigns", "links")}
@@ -347,7 +354,7 @@ async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, imp
                 {"id": str(SystemIds().new()), **BANNER},
                 {**BANNER, "advertiserId": str(UNKNOWN_ID)},
             ],
-            "campaigns": [{"key": "c", "name": "A"}, {"id": house["id"], "name": "Stolen"}],
+            "campaigns": [{"key": "c", "name": "A"}, {"id": foreign["id"], "name": "Stolen"}],
             "links": [
                 {"campaignId": other["id"], "placementId": "hero"},
                 {"campaignId": "c", "placementId": hidden["id"]},
@@ -377,7 +384,7 @@ async def test_an_advertiser_imports_its_own_and_nothing_else(tea: Importer, imp
     }
 
 
-async def test_what_is_anothers_and_what_is_nobodys_look_the_same(tea: Importer, importer: Importer) -> None:
+async def test_foreign_and_unknown_ids_get_the_same_errors(tea: Importer, importer: Importer) -> None:
     campaign, banner = await importer.client.make_campaign(), await importer.client.make_banner()
     advertiser = await importer.client.made("/admin/advertisers", {"name": "Other"})
 
@@ -387,10 +394,10 @@ async def test_what_is_anothers_and_what_is_nobodys_look_the_same(tea: Importer,
             "targetingRules": [{"campaignId": campaign_id}],
         }
 
-    theirs = await tea.problems(document(campaign["id"], banner["id"], advertiser["id"]))
-    nobodys = await tea.problems(document(*(str(SystemIds().new()) for _ in range(3))))
+    foreign_problems = await tea.problems(document(campaign["id"], banner["id"], advertiser["id"]))
+    unknown = await tea.problems(document(*(str(SystemIds().new()) for _ in range(3))))
 
-    assert theirs == nobodys
+    assert foreign_problems == unknown
 
 
 async def test_a_publisher_imports_its_placements(news: Importer, importer: Importer) -> None:
@@ -407,14 +414,14 @@ async def test_a_publisher_imports_its_placements(news: Importer, importer: Impo
     assert set(await news.exported()) == {"format", "version", "sites", "placements"}
 
 
-async def test_a_viewer_exports_and_imports_nothing(control: ControlPlane, admin: Client) -> None:
+async def test_a_viewer_may_export_and_not_import(control: ControlPlane, admin: Client) -> None:
     await admin.make_banner()
     async with control.acting_as(Role.VIEWER) as viewer:
         problem(await Importer(viewer).sent({}), 403, "FORBIDDEN")
         assert len((await Importer(viewer).exported())["banners"]) == 1
 
 
-async def test_one_import_at_a_time(control: ControlPlane, importer: Importer) -> None:
+async def test_only_one_import_runs_at_a_time(control: ControlPlane, importer: Importer) -> None:
     control.app.state.is_importing = True
 
     answer = await importer.sent({})
@@ -425,14 +432,14 @@ async def test_one_import_at_a_time(control: ControlPlane, importer: Importer) -
     await importer.imported({})
 
 
-async def test_a_large_document_is_taken_and_a_larger_one_refused(importer: Importer) -> None:
+async def test_a_document_over_the_size_limit_is_refused(importer: Importer) -> None:
     space = b" " * (64 * 1024 * 1024)
 
     problem(await importer.sent(b"{}" + space), 413, "BODY_TOO_LARGE")
     await importer.imported(b"{}" + space[: 2 * 1024 * 1024])
 
 
-async def test_problems_without_end_are_not_all_told(importer: Importer) -> None:
+async def test_the_number_of_reported_problems_is_limited(importer: Importer) -> None:
     body = problem(await importer.sent({"banners": [{}] * 2_000}), 400, "VALIDATION_FAILED")
 
     assert len(body["errors"]) == 1_000

@@ -1,4 +1,4 @@
-"""An export is what an import takes: into an empty house it gives the same again, into its own it changes nothing."""
+"""An export can be imported: into an empty database it gives an equal export, into its own it changes nothing."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def imported(client: Client, document: bytes, kind: str = "json", **query:
 
 
 async def a_whole_catalog(admin: Client) -> None:
-    """One thing of every kind with every field set, and one with as little as may be."""
+    """Entities of every kind, with every field set and with only the required ones."""
     advertiser = await admin.made("/admin/advertisers", {"name": "Tea", "blockedSites": ["bad.example.com"]})
     publisher = await admin.made("/admin/publishers", {"name": "News"})
     site = await admin.made("/admin/sites", {"domain": "news.example.com", "publisherId": publisher["id"]})
@@ -118,7 +118,7 @@ async def a_deleted_catalog(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_an_export_imported_into_an_empty_house_gives_an_equal_export(
+async def test_an_export_imported_into_an_empty_database_gives_an_equal_export(
     kind: str, admin: Client, pool: Pool
 ) -> None:
     await a_whole_catalog(admin)
@@ -162,7 +162,7 @@ async def test_an_export_imported_again_changes_nothing(kind: str, admin: Client
 
 
 @pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
-async def test_an_account_takes_its_own_export_back(role: Role, control: ControlPlane, admin: Client) -> None:
+async def test_an_account_can_import_its_own_export(role: Role, control: ControlPlane, admin: Client) -> None:
     await a_whole_catalog(admin)
     account_id = SystemIds().new()
     async with control.acting_as(role, account_id) as account:

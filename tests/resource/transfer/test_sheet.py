@@ -1,4 +1,4 @@
-"""The document as a sheet."""
+"""The document as a CSV sheet."""
 
 import csv
 import io
@@ -29,21 +29,21 @@ targetingRule,,,,,,,,,c,,,,"[""IN""]",country,in,
 
 
 @given(st.text())
-def test_a_text_is_read_back_as_itself(text: str) -> None:
+def test_a_text_survives_writing_and_reading(text: str) -> None:
     assert read_cell(write_cell(text), is_text=True) == text
 
 
 @given(json_values.filter(lambda value: not isinstance(value, str)))
-def test_any_other_value_is_read_back_as_itself(value: Any) -> None:
+def test_any_other_value_survives_writing_and_reading(value: Any) -> None:
     assert read_cell(write_cell(value), is_text=False) == value
 
 
 @given(st.text())
-def test_no_text_begins_like_a_formula(text: str) -> None:
+def test_no_cell_begins_like_a_formula(text: str) -> None:
     assert not write_cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
-def test_the_shapes_say_how_cells_are_read() -> None:
+def test_the_field_types_decide_how_cells_are_read() -> None:
     cells = {spec.item_name: read_cell_types(spec) for spec in CATALOG.lists.specs}
 
     assert {"slug", "layoutType", "timezone", "publisherId"} <= cells["placement"].text
@@ -56,7 +56,7 @@ def test_the_shapes_say_how_cells_are_read() -> None:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
-async def test_a_sheet_as_a_spreadsheet_saves_it_is_imported(
+async def test_a_sheet_saved_by_a_spreadsheet_program_is_imported(
     delimiter: str, bom: str, importer: Importer
 ) -> None:
     text = io.StringIO()
@@ -70,7 +70,7 @@ async def test_a_sheet_as_a_spreadsheet_saves_it_is_imported(
     assert (exported["banners"][0]["tags"], exported["banners"][0]["isActive"]) == (["a"], False)
 
 
-async def test_problems_of_a_sheet_are_told_by_their_rows(importer: Importer) -> None:
+async def test_problems_of_a_sheet_are_reported_by_their_rows(importer: Importer) -> None:
     sheet = (
         "kind,title,primaryImageUrl,priority,slug\nbanner,Tea,https://a.example/,many,\nbanner,,nowhere,,x\n"
     )
@@ -85,7 +85,7 @@ async def test_problems_of_a_sheet_are_told_by_their_rows(importer: Importer) ->
     }
 
 
-async def test_an_empty_cell_empties_a_field_and_a_missing_column_leaves_it(importer: Importer) -> None:
+async def test_an_empty_cell_clears_a_field_and_a_missing_column_keeps_it(importer: Importer) -> None:
     banner = await importer.client.make_banner(headline="Old", description="Kept", priority=4)
     sheet = f"kind,id,headline,priority\nbanner,{banner['id']},,\n"
 
@@ -109,7 +109,7 @@ async def test_an_empty_cell_empties_a_field_and_a_missing_column_leaves_it(impo
         (b"kind,title\nbanner,\xff\n", "body"),
     ],
 )
-def test_what_is_no_sheet_is_refused(sheet: bytes, field: str) -> None:
+def test_an_invalid_sheet_is_refused(sheet: bytes, field: str) -> None:
     with pytest.raises(ValidationFailedError) as refused:
         read_csv(sheet, CATALOG.lists)
 

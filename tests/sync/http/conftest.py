@@ -1,4 +1,4 @@
-"""Tests of this folder are clients: of a control plane, with a worker behind its queue where they ask for one."""
+"""Fixtures: a control plane, its clients, and a worker for its queue."""
 
 from collections.abc import AsyncGenerator
 
@@ -32,7 +32,7 @@ async def seller(control: ControlPlane) -> AsyncGenerator[Seller]:
 
 
 @pytest.fixture
-async def stranger(control: ControlPlane) -> AsyncGenerator[Client]:
+async def other_client(control: ControlPlane) -> AsyncGenerator[Client]:
     async with control.acting_as(Role.ADVERTISER) as client:
         yield client
 

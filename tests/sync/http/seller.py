@@ -1,4 +1,4 @@
-"""A seller as its own client: with one of each, or more, made over HTTP."""
+"""A seller as an API client, with one or more entities of each kind."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ class Seller:
         return await self.client.made(f"{API}/{noun}", {"name": name, **self.parents(noun), **fields})
 
     def parents(self, noun: str) -> Json:
-        """Name what a new thing hangs on, and what else it must have."""
+        """Return the parents and other required fields of a new entity."""
         match noun:
             case "campaigns":
                 return {
@@ -83,12 +83,12 @@ class Seller:
         raise AssertionError(f"not {state}: {sorted(job_ids)}")
 
     async def synced(self, **body: object) -> None:
-        """Sync, and wait for the end of it."""
+        """Sync, and wait until it has ended."""
         await self.wait_for((await self.sync(**body))["jobIds"])
 
 
 async def a_seller(client: Client, account_id: UUID, **account: object) -> Seller:
-    """Make one of each."""
+    """Make one entity of each kind."""
     seller = Seller(client, account_id)
     for noun in ("accounts", "sellpages", "campaigns", "adsets", "ads"):
         seller.made[noun] = await seller.make(noun, **(account if noun == "accounts" else {}))

@@ -59,7 +59,7 @@ QUERY_NAMES = (
 )
 
 
-def test_every_route_of_the_contract_is_described() -> None:
+def test_every_route_of_the_contract_is_in_the_api_description() -> None:
     expected = {(method, f"{API}/{noun}") for noun in BODIES for method in ("GET", "POST")}
     expected |= {
         (method, f"{API}/{noun}/{{{noun.removesuffix('s')}_id}}")
@@ -104,7 +104,7 @@ async def rows_of(pool: Pool) -> list[list[str]]:
     ("role", "statuses"),
     [(Role.ADVERTISER, {404}), (Role.PUBLISHER, {403})],
 )
-async def test_another_account_finds_nothing_and_changes_nothing(
+async def test_another_account_reads_and_changes_nothing(
     role: Role, statuses: set[int], control: ControlPlane, seller: Seller, pool: Pool
 ) -> None:
     await seller.sync(date=DAY)
@@ -133,23 +133,23 @@ async def test_a_viewer_changes_nothing(control: ControlPlane, seller: Seller, p
     assert await rows_of(pool) == before
 
 
-async def test_without_a_token_nothing_is_read(control: ControlPlane, seller: Seller) -> None:
-    async with control.client() as stranger:
-        found = {await attempt(stranger, method, path, seller) for method, path in OPERATIONS}
+async def test_no_route_can_be_read_without_a_token(control: ControlPlane, seller: Seller) -> None:
+    async with control.client() as other_client:
+        found = {await attempt(other_client, method, path, seller) for method, path in OPERATIONS}
 
     assert found == {401}
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+def invalid(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     noun = draw(st.sampled_from(sorted(BODIES)))
     names = st.one_of(st.sampled_from([*BODIES[noun], *BESIDES]), texts)
     return noun, draw(st.dictionaries(names, values, min_size=1, max_size=3))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=spoilt())
-async def test_no_body_breaks_anything(case: tuple[str, dict[str, Any]], seller: Seller) -> None:
+@given(case=invalid())
+async def test_no_body_causes_a_server_error(case: tuple[str, dict[str, Any]], seller: Seller) -> None:
     noun, changes = case
     headers = {"content-type": "application/json"}
     body = {"name": "x", **seller.parents(noun), **BODIES[noun], **changes}
@@ -165,7 +165,7 @@ async def test_no_body_breaks_anything(case: tuple[str, dict[str, Any]], seller:
 @given(
     body=st.dictionaries(st.sampled_from(["date", "dateFrom", "dateTo", "sellerId", "x"]), values, max_size=3)
 )
-async def test_no_sync_breaks_anything(body: dict[str, Any], seller: Seller) -> None:
+async def test_no_sync_request_causes_a_server_error(body: dict[str, Any], seller: Seller) -> None:
     answer = await seller.client.post(
         f"{API}/sync", content=json.dumps(body), headers={"content-type": "application/json"}
     )
@@ -184,7 +184,7 @@ async def test_no_sync_breaks_anything(body: dict[str, Any], seller: Seller) -> 
         max_size=3,
     ),
 )
-async def test_no_query_breaks_anything(path: str, query: dict[str, str], seller: Seller) -> None:
+async def test_no_query_causes_a_server_error(path: str, query: dict[str, str], seller: Seller) -> None:
     days = {"dateFrom": DAY, "dateTo": DAY} if "/reports/" in path else {}
 
     answer = await seller.client.get(path, params={**days, **query})

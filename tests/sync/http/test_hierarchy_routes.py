@@ -41,7 +41,7 @@ def moment(thing: Json) -> datetime:
     return datetime.fromisoformat(thing["updatedAt"])
 
 
-async def test_what_is_made_has_its_defaults(seller: Seller) -> None:
+async def test_a_new_entity_has_its_defaults(seller: Seller) -> None:
     account, campaign = seller.made["accounts"], seller.made["campaigns"]
 
     assert {one["sellerId"] for one in seller.made.values()} == {str(seller.id)}
@@ -60,7 +60,7 @@ async def test_what_is_made_has_its_defaults(seller: Seller) -> None:
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-async def test_a_thing_is_read_listed_and_changed(noun: str, seller: Seller) -> None:
+async def test_an_entity_is_read_listed_and_changed(noun: str, seller: Seller) -> None:
     read = await seller.client.get(seller.path(noun))
     changed = await seller.client.patch(seller.path(noun), json=CHANGES[noun])
     listed = await seller.client.get(f"{API}/{noun}", params={"sort": "name"})
@@ -78,7 +78,7 @@ async def test_a_thing_is_read_listed_and_changed(noun: str, seller: Seller) -> 
     assert listed.json()["totalCount"] == 1
 
 
-async def test_a_write_on_an_old_state_is_refused(seller: Seller) -> None:
+async def test_a_stale_write_is_refused(seller: Seller) -> None:
     path, seen = seller.path("campaigns"), seller.made["campaigns"]["updatedAt"]
     await seller.client.patch(path, json={"name": "Mine"})
 
@@ -89,7 +89,7 @@ async def test_a_write_on_an_old_state_is_refused(seller: Seller) -> None:
     problem(in_header, 409, "STALE_WRITE")
 
 
-async def test_the_hierarchy_is_removed_from_its_leaves(seller: Seller) -> None:
+async def test_the_hierarchy_can_be_deleted_from_its_leaves(seller: Seller) -> None:
     for noun in ("ads", "adsets", "campaigns", "sellpages", "accounts"):
         assert (await seller.client.delete(seller.path(noun))).status_code == 204
 
@@ -103,7 +103,7 @@ async def test_the_hierarchy_is_removed_from_its_leaves(seller: Seller) -> None:
     ("noun", "child"),
     [("accounts", "campaigns"), ("sellpages", "campaigns"), ("campaigns", "adsets"), ("adsets", "ads")],
 )
-async def test_what_something_hangs_on_is_not_removed(noun: str, child: str, seller: Seller) -> None:
+async def test_an_entity_with_children_is_not_deleted(noun: str, child: str, seller: Seller) -> None:
     for _ in range(4):
         await seller.make(child, name="One of many")
 
@@ -122,22 +122,22 @@ async def test_what_something_hangs_on_is_not_removed(noun: str, child: str, sel
         ("ads", "adsetId", "adsets"),
     ],
 )
-async def test_nothing_hangs_on_what_is_not_there_or_not_yours(
-    noun: str, field: str, parent: str, seller: Seller, stranger: Client
+async def test_a_parent_must_exist_and_belong_to_the_seller(
+    noun: str, field: str, parent: str, seller: Seller, other_client: Client
 ) -> None:
-    others = Seller(stranger, seller.id)
+    others = Seller(other_client, seller.id)
     for one in NOUNS[: NOUNS.index(noun)]:
         others.made[one] = await others.make(one)
 
-    for strange in (str(UNKNOWN_ID), others.id_of(parent)):
-        body = {"name": "x", **seller.parents(noun), field: strange}
+    for foreign_id in (str(UNKNOWN_ID), others.id_of(parent)):
+        body = {"name": "x", **seller.parents(noun), field: foreign_id}
         problem(await seller.client.post(f"{API}/{noun}", json=body), 404, CODES[parent])
-        problem(await seller.client.patch(seller.path(noun), json={field: strange}), 404, CODES[parent])
+        problem(await seller.client.patch(seller.path(noun), json={field: foreign_id}), 404, CODES[parent])
 
     assert (await seller.client.get(seller.path(noun))).json() == seller.made[noun]
 
 
-async def test_nothing_is_left_hanging_by_two_requests_at_once(seller: Seller) -> None:
+async def test_concurrent_requests_leave_no_orphan(seller: Seller) -> None:
     for _ in range(10):
         campaign = await seller.make("campaigns")
         body = {"name": "x", "campaignId": campaign["id"]}
@@ -149,7 +149,7 @@ async def test_nothing_is_left_hanging_by_two_requests_at_once(seller: Seller) -
         assert (removed.result().status_code, made.result().status_code) in {(204, 404), (409, 201)}
 
 
-async def test_a_campaign_moves_to_another_page(seller: Seller) -> None:
+async def test_a_campaign_can_move_to_another_sell_page(seller: Seller) -> None:
     page = await seller.make("sellpages")
 
     moved = await seller.client.patch(seller.path("campaigns"), json={"sellpageId": page["id"]})
@@ -162,7 +162,7 @@ async def test_a_campaign_moves_to_another_page(seller: Seller) -> None:
     ("noun", "field"),
     [("campaigns", "externalCampaignId"), ("adsets", "externalAdsetId"), ("ads", "externalAdId")],
 )
-async def test_an_external_id_is_there_once(noun: str, field: str, seller: Seller) -> None:
+async def test_an_external_id_is_unique(noun: str, field: str, seller: Seller) -> None:
     first = await seller.make(noun, **{field: "x-1"})
 
     again = await seller.client.post(
@@ -212,7 +212,7 @@ async def test_a_bad_field_is_refused_by_name(noun: str, field: str, value: obje
     assert (await seller.client.get(seller.path(noun))).json() == seller.made[noun]
 
 
-async def test_lists_are_narrowed_and_sorted(seller: Seller) -> None:
+async def test_lists_can_be_filtered_and_sorted(seller: Seller) -> None:
     other = await seller.make("campaigns", name="Zebra", status="PAUSED", budget=1)
 
     async def names(**query: str) -> list[str]:
@@ -236,7 +236,7 @@ async def test_lists_are_narrowed_and_sorted(seller: Seller) -> None:
 # --- credentials
 
 
-async def test_credentials_go_in_and_never_come_out(seller: Seller, pool: Pool) -> None:
+async def test_credentials_are_written_and_never_returned(seller: Seller, pool: Pool) -> None:
     made = await seller.make("accounts", platform="meta", credentials="EAAB-very-secret")
     read = await seller.client.get(f"{API}/accounts/{made['id']}")
     audit = await seller.client.get("/admin/audit", params={"noun": "ad_account"})
@@ -253,7 +253,7 @@ async def test_credentials_go_in_and_never_come_out(seller: Seller, pool: Pool) 
     ]
 
 
-async def test_other_credentials_end_what_was_wrong_with_those_before(seller: Seller, pool: Pool) -> None:
+async def test_new_credentials_clear_the_problem_of_the_old_ones(seller: Seller, pool: Pool) -> None:
     await pool.execute(
         "UPDATE sync.ad_accounts SET credentials_expired_at = now(), credentials_problem = 'Session has expired'"
     )
@@ -271,7 +271,7 @@ async def test_other_credentials_end_what_was_wrong_with_those_before(seller: Se
     assert moment(renamed) < moment(connected) < moment(emptied)
 
 
-async def test_the_credentials_of_a_deleted_account_are_gone(seller: Seller, pool: Pool) -> None:
+async def test_the_credentials_of_a_deleted_account_are_deleted(seller: Seller, pool: Pool) -> None:
     made = await seller.make("accounts", credentials="EAAB")
 
     await seller.client.delete(f"{API}/accounts/{made['id']}")
@@ -279,7 +279,7 @@ async def test_the_credentials_of_a_deleted_account_are_gone(seller: Seller, poo
     assert await pool.fetchval("SELECT count(*) FROM sync.ad_accounts WHERE credentials IS NOT NULL") == 0
 
 
-async def test_without_a_secret_no_credentials_are_taken(database_url: str, redis_url: str) -> None:
+async def test_credentials_are_refused_without_a_secret(database_url: str, redis_url: str) -> None:
     async with (
         running_control(control_settings(database_url, redis_url)) as control,
         control.acting_as(Role.ADVERTISER) as client,
@@ -292,7 +292,7 @@ async def test_without_a_secret_no_credentials_are_taken(database_url: str, redi
 
 
 @pytest.mark.parametrize(("field", "value"), [("platform", "meta"), ("currency", "EUR")])
-async def test_an_account_with_campaigns_keeps_what_its_statistics_are_in(
+async def test_an_account_with_campaigns_keeps_its_platform_and_currency(
     field: str, value: str, seller: Seller
 ) -> None:
     fresh = await seller.make("accounts")
@@ -304,18 +304,20 @@ async def test_an_account_with_campaigns_keeps_what_its_statistics_are_in(
     assert changed.json()[field] == value
 
 
-# --- whose is whose
+# --- access
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-async def test_what_is_not_yours_is_not_there(noun: str, seller: Seller, stranger: Client) -> None:
+async def test_entities_of_another_seller_are_not_found(
+    noun: str, seller: Seller, other_client: Client
+) -> None:
     path = seller.path(noun)
 
-    problem(await stranger.get(path), 404, CODES[noun])
-    problem(await stranger.patch(path, json={"name": "Stolen"}), 404, CODES[noun])
-    problem(await stranger.delete(path), 404, CODES[noun])
+    problem(await other_client.get(path), 404, CODES[noun])
+    problem(await other_client.patch(path, json={"name": "Stolen"}), 404, CODES[noun])
+    problem(await other_client.delete(path), 404, CODES[noun])
 
-    assert (await stranger.get(f"{API}/{noun}")).json()["items"] == []
+    assert (await other_client.get(f"{API}/{noun}")).json()["items"] == []
     assert (await seller.client.get(path)).json() == seller.made[noun]
 
 
@@ -346,18 +348,18 @@ async def test_an_admin_names_the_seller(noun: str, seller: Seller, admin: Clien
     assert error_fields(problem(both, 400, "VALIDATION_FAILED")) == {"sellerId"}
 
 
-async def test_an_admin_makes_nothing_for_a_seller_who_is_not_there(admin: Client) -> None:
+async def test_an_admin_cannot_create_for_an_unknown_seller(admin: Client) -> None:
     made = await admin.post(f"{API}/sellpages", json={"name": "x", "sellerId": str(UNKNOWN_ID)})
 
     assert error_fields(problem(made, 400, "VALIDATION_FAILED")) == {"sellerId"}
 
 
-async def test_an_advertiser_asks_for_nobody_else(seller: Seller, stranger: Client) -> None:
+async def test_an_advertiser_cannot_name_another_seller(seller: Seller, other_client: Client) -> None:
     named = {"sellerId": str(seller.id)}
 
     for answer in (
-        await stranger.get(f"{API}/sellpages", params=named),
-        await stranger.post(f"{API}/sellpages", json={"name": "x", **named}),
+        await other_client.get(f"{API}/sellpages", params=named),
+        await other_client.post(f"{API}/sellpages", json={"name": "x", **named}),
     ):
         assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"sellerId"}
     assert (await seller.client.get(f"{API}/sellpages", params=named)).json()["totalCount"] == 1
@@ -371,11 +373,11 @@ async def test_a_viewer_reads_and_a_publisher_does_not(control: ControlPlane, se
         problem(await viewer.post(f"{API}/ads", json={}), 403, "FORBIDDEN")
     async with control.acting_as(Role.PUBLISHER) as publisher:
         problem(await publisher.get(f"{API}/ads"), 403, "FORBIDDEN")
-    async with control.client() as nobody:
-        problem(await nobody.get(f"{API}/ads"), 401, "UNAUTHENTICATED")
+    async with control.client() as anonymous:
+        problem(await anonymous.get(f"{API}/ads"), 401, "UNAUTHENTICATED")
 
 
-async def test_a_change_leaves_its_trail(seller: Seller, admin: Client) -> None:
+async def test_a_change_is_in_the_audit_trail(seller: Seller, admin: Client) -> None:
     await seller.client.patch(seller.path("campaigns"), json={"budget": 10.5})
     await seller.client.delete(seller.path("ads"))
 

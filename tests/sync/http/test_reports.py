@@ -1,4 +1,4 @@
-"""Reports: what campaigns, ad sets, ads and sell pages cost and brought, over some days."""
+"""Reports: costs and results of campaigns, ad sets, ads and sell pages over some days."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ class DailyStats:
         self._seller = seller
 
     async def write(self, what: str, thing: Json, *figures: float, day: str = DAY) -> None:
-        """Write some of the figures, in their order; the others are 0."""
+        """Write some of the figures, in order; the others are 0."""
         at = date.fromisoformat(day)
         await store.ensure_months(self._pool, [at])
         spend, *counts = [*figures, *[0] * (8 - len(figures))]
@@ -67,7 +67,7 @@ async def viewer(control: ControlPlane) -> AsyncGenerator[Client]:
 
 
 @pytest.mark.parametrize("what", LEVELS)
-async def test_a_row_is_the_entity_with_its_figures_beside_it(
+async def test_a_row_has_the_entity_and_its_figures(
     what: str, seller: Seller, daily_stats: DailyStats
 ) -> None:
     thing = seller.made[what]
@@ -125,8 +125,8 @@ async def test_the_summary_adds_up_the_rows(seller: Seller, daily_stats: DailySt
     assert body["summaries"] == [summary]
 
 
-async def test_a_seller_without_anything_has_an_empty_report(stranger: Client) -> None:
-    empty = Seller(stranger, UNKNOWN_ID)
+async def test_a_seller_without_entities_has_an_empty_report(other_client: Client) -> None:
+    empty = Seller(other_client, UNKNOWN_ID)
 
     for what in (*LEVELS, "sellpages"):
         body = await empty.report(what)
@@ -136,7 +136,7 @@ async def test_a_seller_without_anything_has_an_empty_report(stranger: Client) -
         assert {value for name, value in body["summary"].items() if name != "currency"} == {0}
 
 
-async def test_one_drills_down_from_campaign_to_ads(seller: Seller, daily_stats: DailyStats) -> None:
+async def test_a_report_can_drill_down_from_campaign_to_ads(seller: Seller, daily_stats: DailyStats) -> None:
     campaign = await seller.make("campaigns")
     adsets = [await seller.make("adsets", campaignId=campaign["id"]) for _ in range(2)]
     ads = [await seller.make("ads", adsetId=adset["id"]) for adset in adsets]
@@ -159,7 +159,7 @@ async def test_one_drills_down_from_campaign_to_ads(seller: Seller, daily_stats:
     )
 
 
-async def test_rows_are_narrowed(seller: Seller) -> None:
+async def test_rows_can_be_filtered(seller: Seller) -> None:
     page, account = await seller.make("sellpages"), await seller.make("accounts", currency="EUR")
     other = await seller.make(
         "campaigns",
@@ -185,7 +185,7 @@ async def test_rows_are_narrowed(seller: Seller) -> None:
     assert (await seller.report("campaigns", status="ARCHIVED"))["rows"] == []
 
 
-async def test_rows_are_sorted_by_any_column(seller: Seller, daily_stats: DailyStats) -> None:
+async def test_rows_can_be_sorted_by_any_column(seller: Seller, daily_stats: DailyStats) -> None:
     dear, cheap = await seller.make("campaigns", name="B"), await seller.make("campaigns", name="A")
     none = seller.made["campaigns"]
     await seller.client.patch(seller.path("campaigns"), json={"name": "C"})
@@ -208,7 +208,7 @@ async def test_rows_are_sorted_by_any_column(seller: Seller, daily_stats: DailyS
 
 
 @pytest.mark.parametrize("what", ["adsets", "ads", "sellpages"])
-async def test_every_column_of_every_report_can_be_sorted_by(
+async def test_every_report_can_be_sorted_by_every_column(
     what: str, seller: Seller, daily_stats: DailyStats
 ) -> None:
     await daily_stats.write(what, seller.made[what], 1, 2)
@@ -218,9 +218,7 @@ async def test_every_column_of_every_report_can_be_sorted_by(
         assert (await seller.report(what, sort=f"-{column}"))["rows"] == [row], column
 
 
-async def test_what_is_deleted_is_shown_where_it_has_cost_something(
-    seller: Seller, daily_stats: DailyStats
-) -> None:
+async def test_a_deleted_entity_is_shown_if_it_has_spend(seller: Seller, daily_stats: DailyStats) -> None:
     ad = seller.made["ads"]
     await daily_stats.write("ads", ad, 3)
     await seller.client.delete(seller.path("ads"))
@@ -256,7 +254,7 @@ async def test_money_of_several_currencies_is_not_added_up(seller: Seller, daily
     assert (narrowed["summary"]["currency"], narrowed["summary"]["spend"]) == ("EUR", 7)
 
 
-async def test_a_page_that_is_paid_for_in_two_currencies_has_no_sum(
+async def test_a_sell_page_with_two_currencies_has_no_sum_of_money(
     seller: Seller, daily_stats: DailyStats
 ) -> None:
     euros = await seller.make("accounts", currency="EUR")
@@ -294,7 +292,7 @@ rows = st.builds(
 
 
 @given(st.lists(rows, max_size=8))
-def test_a_summary_is_of_the_sums_and_never_of_two_currencies(given_rows: list[ReportRow]) -> None:
+def test_a_summary_is_computed_from_sums_of_one_currency(given_rows: list[ReportRow]) -> None:
     report = build_entity_report(given_rows, Order("spend", is_descending=True))
 
     for summary in report.summaries:
@@ -311,7 +309,7 @@ def test_a_summary_is_of_the_sums_and_never_of_two_currencies(given_rows: list[R
     assert spends == sorted(spends, reverse=True)
 
 
-async def test_a_page_that_nobody_leads_to_has_no_currency_and_spoils_no_sum(
+async def test_a_sell_page_without_campaigns_has_no_currency_and_does_not_affect_the_sum(
     seller: Seller, daily_stats: DailyStats
 ) -> None:
     await seller.make("accounts", currency="EUR")
@@ -327,7 +325,7 @@ async def test_a_page_that_nobody_leads_to_has_no_currency_and_spoils_no_sum(
 # --- sell pages
 
 
-async def test_a_page_has_a_row_for_who_brings_its_readers(seller: Seller, daily_stats: DailyStats) -> None:
+async def test_a_sell_page_has_a_row_with_its_ad_source(seller: Seller, daily_stats: DailyStats) -> None:
     unused = await seller.make("sellpages", name="Unused")
     await daily_stats.write("sellpages", seller.made["sellpages"], 50, 10_000, 200, 100, 0, 0, 4, 120)
     await daily_stats.write(
@@ -390,7 +388,7 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(
 
 
 @pytest.mark.parametrize("what", [*LEVELS, "sellpages"])
-async def test_every_report_is_a_sheet_for_who_accepts_one(what: str, seller: Seller) -> None:
+async def test_every_report_is_csv_for_a_client_that_accepts_it(what: str, seller: Seller) -> None:
     params = {"dateFrom": DAY, "dateTo": DAY}
     answer = await seller.client.get(f"{API}/reports/{what}", params=params, headers={"Accept": "text/csv"})
 
@@ -399,7 +397,7 @@ async def test_every_report_is_a_sheet_for_who_accepts_one(what: str, seller: Se
     assert list(written) == list((await seller.report(what))["rows"][0])
 
 
-# --- what is refused
+# --- refused queries
 
 
 @pytest.mark.parametrize(
@@ -418,7 +416,7 @@ async def test_every_report_is_a_sheet_for_who_accepts_one(what: str, seller: Se
         ({"color": "red"}, "color"),
     ],
 )
-async def test_what_cannot_be_reported_is_refused(query: dict[str, Any], field: str, seller: Seller) -> None:
+async def test_an_invalid_report_query_is_refused(query: dict[str, Any], field: str, seller: Seller) -> None:
     answer = await seller.asked("campaigns", **query)
 
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {field}
@@ -431,15 +429,15 @@ async def test_a_report_without_days_is_refused(what: str, seller: Seller) -> No
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"dateFrom", "dateTo"}
 
 
-# --- whose is whose
+# --- access
 
 
 @pytest.mark.parametrize("what", [*LEVELS, "sellpages"])
-async def test_nobody_sees_the_figures_of_another(
-    what: str, seller: Seller, daily_stats: DailyStats, stranger: Client, admin: Client
+async def test_a_seller_sees_only_its_own_figures(
+    what: str, seller: Seller, daily_stats: DailyStats, other_client: Client, admin: Client
 ) -> None:
     await daily_stats.write(what, seller.made[what], 4711)
-    other, params = Seller(stranger, UNKNOWN_ID), {"dateFrom": DAY, "dateTo": DAY}
+    other, params = Seller(other_client, UNKNOWN_ID), {"dateFrom": DAY, "dateTo": DAY}
 
     assert (await other.report(what))["rows"] == []
     named = await other.asked(what, sellerId=seller.id)
@@ -459,10 +457,10 @@ async def test_nobody_sees_the_figures_of_another(
         ("sellpageId", "sellpages", "SELLPAGE_NOT_FOUND"),
     ],
 )
-async def test_a_report_on_what_is_not_yours_is_not_found(
-    field: str, noun: str, code: str, seller: Seller, stranger: Client
+async def test_a_report_on_entities_of_another_seller_is_not_found(
+    field: str, noun: str, code: str, seller: Seller, other_client: Client
 ) -> None:
-    other = await a_seller(stranger, UNKNOWN_ID)
+    other = await a_seller(other_client, UNKNOWN_ID)
 
     for what in LEVELS:
         problem(await other.asked(what, **{field: seller.id_of(noun)}), 404, code)

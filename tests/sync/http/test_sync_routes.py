@@ -1,4 +1,4 @@
-"""Syncing by hand: the seed's test plan over HTTP, with a real queue and a real worker behind it."""
+"""Manual syncs: the seed's test plan over HTTP, with a real queue and a real worker."""
 
 from decimal import Decimal
 from uuid import UUID
@@ -67,7 +67,7 @@ async def test_a_sync_names_its_three_jobs(seller: Seller) -> None:
     assert (await seller.jobs("waiting")).keys() == set(answer["jobIds"])
 
 
-async def test_what_waits_already_is_not_enqueued_twice(seller: Seller, stats_queue: StatsQueue) -> None:
+async def test_a_waiting_job_is_not_enqueued_twice(seller: Seller, stats_queue: StatsQueue) -> None:
     waiting = SyncJob(
         seller_id=seller.id, date_from=THE_DAY, date_to=THE_DAY, level=Level.AD, origin=Origin.SCHEDULE
     )
@@ -81,7 +81,7 @@ async def test_what_waits_already_is_not_enqueued_twice(seller: Seller, stats_qu
 
 
 @pytest.mark.parametrize("content", ["{}", "", '{"date": null}'])
-async def test_without_a_date_it_is_today(content: str, seller: Seller) -> None:
+async def test_a_sync_without_a_date_is_for_today(content: str, seller: Seller) -> None:
     answer = await seller.client.post(
         f"{API}/sync", content=content, headers={"content-type": "application/json"}
     )
@@ -90,7 +90,7 @@ async def test_without_a_date_it_is_today(content: str, seller: Seller) -> None:
     assert answer.json()["jobIds"] == ids_of(seller, TODAY)
 
 
-async def test_today_is_that_of_the_accounts(control: ControlPlane) -> None:
+async def test_today_is_in_the_accounts_time_zone(control: ControlPlane) -> None:
     async with control.acting_as(Role.ADVERTISER, UUID(int=7)) as client:
         seller = await a_seller(client, UUID(int=7), timezone="Pacific/Kiritimati")
 
@@ -103,7 +103,7 @@ async def test_today_is_that_of_the_accounts(control: ControlPlane) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_range_is_a_backfill_whose_progress_is_told(seller: Seller) -> None:
+async def test_a_range_is_a_backfill_with_progress(seller: Seller) -> None:
     answer = await seller.sync(dateFrom="2026-02-10", dateTo="2026-02-19")
     await seller.wait_for(answer["jobIds"])
 
@@ -182,7 +182,7 @@ async def test_jobs_are_listed_page_by_page_in_any_state(seller: Seller) -> None
     problem(await seller.client.get(f"{API}/jobs", params={"state": "lost"}), 400, "VALIDATION_FAILED")
 
 
-async def test_a_failed_job_is_tried_again(seller: Seller, redis_url: str) -> None:
+async def test_a_failed_job_can_be_retried(seller: Seller, redis_url: str) -> None:
     job_id = await fail(seller, redis_url, "The platform does not answer.")
     failed = (await seller.jobs("failed"))[job_id]
 
@@ -198,7 +198,7 @@ async def test_a_failed_job_is_tried_again(seller: Seller, redis_url: str) -> No
 @pytest.mark.parametrize(
     "job_id", ["nothing", f"sync_{UNKNOWN_ID}_{DAY}_{DAY}_AD", "%2e%2e", "sync_", "a%20b"]
 )
-async def test_a_job_that_is_not_there_cannot_be_tried_again(job_id: str, seller: Seller) -> None:
+async def test_an_unknown_job_cannot_be_retried(job_id: str, seller: Seller) -> None:
     problem(await seller.client.post(f"{API}/jobs/{job_id}/retry"), 404, "SYNC_JOB_NOT_FOUND")
     problem(
         await seller.client.post(f"{API}/jobs/{ids_of(seller, '2026-01-01')[0]}/retry"),
@@ -208,7 +208,7 @@ async def test_a_job_that_is_not_there_cannot_be_tried_again(job_id: str, seller
 
 
 async def fail(seller: Seller, redis_url: str, reason: str) -> str:
-    """Let the jobs of a sync fail for good, and give the id of one."""
+    """Let the jobs of a sync fail permanently, and return the id of one."""
 
     async def handle(_job: JobAttempt) -> None:
         raise PermanentJobError(reason)
@@ -219,24 +219,24 @@ async def fail(seller: Seller, redis_url: str, reason: str) -> str:
     return job_ids[0]
 
 
-# --- whose is whose
+# --- access
 
 
-async def test_another_seller_sees_no_jobs(seller: Seller, stranger: Client, redis_url: str) -> None:
+async def test_another_seller_sees_no_jobs(seller: Seller, other_client: Client, redis_url: str) -> None:
     job_id = await fail(seller, redis_url, "The platform does not answer.")
 
     for state in ("waiting", "active", "completed", "failed"):
-        assert (await stranger.get(f"{API}/jobs", params={"state": state})).json()["items"] == []
-    problem(await stranger.get(f"{API}/jobs/{job_id}"), 404, "SYNC_JOB_NOT_FOUND")
-    problem(await stranger.post(f"{API}/jobs/{job_id}/retry"), 404, "SYNC_JOB_NOT_FOUND")
+        assert (await other_client.get(f"{API}/jobs", params={"state": state})).json()["items"] == []
+    problem(await other_client.get(f"{API}/jobs/{job_id}"), 404, "SYNC_JOB_NOT_FOUND")
+    problem(await other_client.post(f"{API}/jobs/{job_id}/retry"), 404, "SYNC_JOB_NOT_FOUND")
 
     assert job_id in await seller.jobs("failed")
 
 
-async def test_a_seller_syncs_only_itself(seller: Seller, stranger: Client) -> None:
+async def test_a_seller_syncs_only_itself(seller: Seller, other_client: Client) -> None:
     for answer in (
-        await stranger.post(f"{API}/sync", json={"date": DAY, "sellerId": str(seller.id)}),
-        await stranger.post(f"{API}/sync", json={"date": DAY}, params={"sellerId": str(seller.id)}),
+        await other_client.post(f"{API}/sync", json={"date": DAY, "sellerId": str(seller.id)}),
+        await other_client.post(f"{API}/sync", json={"date": DAY}, params={"sellerId": str(seller.id)}),
     ):
         assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"sellerId"}
 
@@ -259,15 +259,15 @@ async def test_an_admin_names_the_seller_to_sync(seller: Seller, admin: Client) 
     problem(await admin.post(f"{API}/jobs/{ids_of(seller, DAY)[0]}/retry"), 400, "VALIDATION_FAILED")
 
 
-async def test_who_may_not_sync(control: ControlPlane) -> None:
-    async with control.client() as nobody:
-        problem(await nobody.post(f"{API}/sync", json={}), 401, "UNAUTHENTICATED")
+async def test_viewers_and_publishers_may_not_sync(control: ControlPlane) -> None:
+    async with control.client() as anonymous:
+        problem(await anonymous.post(f"{API}/sync", json={}), 401, "UNAUTHENTICATED")
     for role in (Role.VIEWER, Role.PUBLISHER):
         async with control.acting_as(role) as client:
             problem(await client.post(f"{API}/sync", json={}), 403, "FORBIDDEN")
 
 
-async def test_without_a_queue_it_is_said_and_the_hierarchy_stays_usable(database_url: str) -> None:
+async def test_a_sync_without_a_queue_gets_503_and_the_hierarchy_stays_usable(database_url: str) -> None:
     async with (
         running_control(control_settings(database_url, "redis://127.0.0.1:1/0")) as control,
         control.acting_as(Role.ADVERTISER) as client,

@@ -1,4 +1,4 @@
-"""A sync that is killed at any moment, and the next run: the tables are as if nothing had happened."""
+"""A sync that is killed at any point, and run again, leaves the same tables as an undisturbed one."""
 
 from datetime import timedelta
 
@@ -27,7 +27,7 @@ async def run(pool: object, seller: Seller, clock: ManualClock) -> None:
         clock.advance(timedelta(seconds=1))
 
 
-async def test_killed_between_any_two_statements_the_next_run_mends_it(pool: Pool) -> None:
+async def test_a_run_killed_between_any_two_statements_is_repaired_by_the_next(pool: Pool) -> None:
     seller = await a_seller(pool, pages=2, ads=1)
     counting = DyingPool(pool)
     await run(counting, seller, ManualClock(NOW))
@@ -49,7 +49,7 @@ async def test_killed_between_any_two_statements_the_next_run_mends_it(pool: Poo
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(points=st.lists(st.integers(1, 120), min_size=1, max_size=4))
-async def test_killed_again_and_again_the_last_run_mends_it(pool: Pool, points: list[int]) -> None:
+async def test_repeatedly_killed_runs_are_repaired_by_the_last(pool: Pool, points: list[int]) -> None:
     await pool.execute(EMPTY)
     seller = await a_seller(pool, campaigns=1)
     clock = ManualClock(NOW)

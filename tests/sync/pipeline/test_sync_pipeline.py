@@ -1,4 +1,4 @@
-"""Raw rows, daily figures, figures of sell pages: added up by the database, and the same however often it runs."""
+"""Raw rows, daily figures, and figures of sell pages: summed by the database, and the same on every run."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -46,7 +46,7 @@ def key_of(seller: Seller, level: Level = Level.CAMPAIGN) -> SyncKey:
     return SyncKey(seller_id=seller.id, level=level, first=DAY, last=DAY)
 
 
-async def test_every_level_is_synced_and_its_pages_are_added_up(pool: Pool, seller: Seller) -> None:
+async def test_every_level_is_synced_and_summed_by_sell_page(pool: Pool, seller: Seller) -> None:
     processor = a_processor(pool)
 
     outcomes = [await processor.sync(a_job(seller, level)) for level in Level]
@@ -64,7 +64,7 @@ async def test_every_level_is_synced_and_its_pages_are_added_up(pool: Pool, sell
     assert row["cr3"] == compute_ratio(row["purchases"], row["content_views"])
 
 
-async def test_a_second_run_changes_nothing_not_even_when_it_was_changed(pool: Pool, seller: Seller) -> None:
+async def test_a_second_run_changes_nothing_not_even_timestamps(pool: Pool, seller: Seller) -> None:
     clock = ManualClock(NOW)
     processor = a_processor(pool, clock=clock)
     for level in Level:
@@ -91,7 +91,7 @@ async def test_the_latest_snapshot_counts(pool: Pool, seller: Seller) -> None:
     assert (row["spend"], row["impressions"]) == (7, 700)
 
 
-async def test_deltas_are_summed_and_the_same_part_again_replaces_itself(pool: Pool, seller: Seller) -> None:
+async def test_deltas_are_summed_and_a_repeated_part_replaces_itself(pool: Pool, seller: Seller) -> None:
     campaign = an_entity(id=seller.campaigns[0])
     first = [
         a_row(campaign, part="00", spend=Decimal("1.10")),
@@ -111,7 +111,7 @@ async def test_deltas_are_summed_and_the_same_part_again_replaces_itself(pool: P
     assert row["spend"] == Decimal("7.80")
 
 
-async def test_the_last_row_says_whether_snapshots_or_deltas_count(pool: Pool, seller: Seller) -> None:
+async def test_the_last_row_decides_whether_snapshots_or_deltas_count(pool: Pool, seller: Seller) -> None:
     campaign = an_entity(id=seller.campaigns[0])
     await append(pool, seller, [a_row(campaign, spend=Decimal(100))])
     await append(
@@ -125,7 +125,7 @@ async def test_the_last_row_says_whether_snapshots_or_deltas_count(pool: Pool, s
     assert row["spend"] == 3
 
 
-async def test_ratios_of_nothing_are_zero(pool: Pool, seller: Seller) -> None:
+async def test_ratios_without_figures_are_zero(pool: Pool, seller: Seller) -> None:
     campaign = an_entity(id=seller.campaigns[0])
     await append(pool, seller, [a_row(campaign)])
 
@@ -142,7 +142,7 @@ async def test_ratios_of_nothing_are_zero(pool: Pool, seller: Seller) -> None:
     ] * 7
 
 
-async def test_a_campaign_that_moves_takes_its_figures_along(pool: Pool) -> None:
+async def test_the_figures_of_a_campaign_move_with_it(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=1, pages=2)
     processor = a_processor(pool)
     await processor.sync(a_job(seller))
@@ -157,7 +157,7 @@ async def test_a_campaign_that_moves_takes_its_figures_along(pool: Pool) -> None
     assert [row["sellpage_id"] for row in rows] == [seller.sellpages[1]]
 
 
-async def test_figures_of_what_was_deleted_stay(pool: Pool, seller: Seller) -> None:
+async def test_figures_of_deleted_entities_stay(pool: Pool, seller: Seller) -> None:
     processor = a_processor(pool)
     await processor.sync(a_job(seller))
     before = await tables(pool)
@@ -171,7 +171,7 @@ async def test_figures_of_what_was_deleted_stay(pool: Pool, seller: Seller) -> N
     assert await tables(pool) == before
 
 
-async def test_our_own_delivery_is_a_source_of_its_own(pool: Pool, seller: Seller) -> None:
+async def test_our_own_delivery_is_a_separate_source(pool: Pool, seller: Seller) -> None:
     key = await pool.fetchval("SELECT id FROM advertisers WHERE public_id = $1", seller.id)
     account, _ = await insert(pool, "sync.ad_accounts", advertiser_id=key, name="ours", platform="adloom")
     page = await pool.fetchval("SELECT id FROM sync.sellpages")
@@ -188,7 +188,7 @@ async def test_our_own_delivery_is_a_source_of_its_own(pool: Pool, seller: Selle
     assert [tuple(row) for row in found] == [("ADLOOM", 3), ("META", 4)]
 
 
-async def test_the_months_of_a_late_backfill_are_made(pool: Pool) -> None:
+async def test_a_late_backfill_creates_its_monthly_partitions(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=1)
     first, last = date(2023, 12, 30), date(2024, 3, 2)
 
@@ -218,7 +218,7 @@ fetches = st.lists(
 
 
 def modelled(fetched: list[tuple[bool, int, str, int, Figures]], entity: int) -> Figures | None:
-    """What counts, said in Python: the last row rules; a snapshot stands alone, of each part the last delta counts."""
+    """The rule in Python: the last row decides; a snapshot counts alone, of each part the last delta counts."""
     mine = [
         (minute, number, one) for number, one in enumerate(fetched) if one[1] == entity for minute in [one[3]]
     ]
@@ -237,7 +237,7 @@ def modelled(fetched: list[tuple[bool, int, str, int, Figures]], entity: int) ->
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(fetched=fetches, runs=st.integers(1, 3))
-async def test_the_database_adds_up_as_the_rule_says(
+async def test_the_sums_of_the_database_equal_the_rule(
     pool: Pool, seller: Seller, fetched: list[tuple[bool, int, str, int, Figures]], runs: int
 ) -> None:
     await pool.execute("TRUNCATE sync.ad_stats_raw, sync.ad_stats_daily, sync.sellpage_stats_daily")

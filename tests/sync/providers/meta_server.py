@@ -1,4 +1,4 @@
-"""A server on this machine that speaks as Meta's Insights API does: levels, days, cursors, errors, usage headers."""
+"""A local server with Meta's Insights API: levels, days, cursors, errors, usage headers."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ TOKEN = "EAAB-a-token-that-nobody-may-see"
 
 
 class Scripted:
-    """An answer that is given once, instead of the right one."""
+    """An answer that is sent once, instead of the right one."""
 
     def __init__(
         self, status: int, error: dict[str, Any] | None = None, *, body: bytes | None = None, **headers: Any
@@ -24,7 +24,7 @@ class Scripted:
 
 
 class MetaServer:
-    """What Meta knows: rows by level, and what it will answer next."""
+    """Meta's rows by level, and its scripted next answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -36,7 +36,7 @@ class MetaServer:
         self.rows_max = 10_000
 
     def has(self, level: str, external_id: str, day: date, **fields: Any) -> None:
-        """Let Meta know a row."""
+        """Add a row to Meta's data."""
         row = {f"{level}_id": external_id, "date_start": str(day), "date_stop": str(day), **fields}
         self.rows[level].append(row)
 
@@ -50,8 +50,8 @@ class MetaServer:
             return 400, {}, json.dumps({"error": {"code": 190, "message": f"bad token {token}"}}).encode()
         limit = int(query["limit"])
         if limit > self.rows_max:
-            said = "Please reduce the amount of data you're asking for, then retry your request"
-            return 500, {}, json.dumps({"error": {"code": 1, "message": said}}).encode()
+            message = "Please reduce the amount of data you're asking for, then retry your request"
+            return 500, {}, json.dumps({"error": {"code": 1, "message": message}}).encode()
         wanted = json.loads(query["time_range"])
         assert query["time_increment"] == "1", "rows are of days"
         days = (date.fromisoformat(wanted["since"]), date.fromisoformat(wanted["until"]))

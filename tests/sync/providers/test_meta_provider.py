@@ -1,4 +1,4 @@
-"""Statistics from a server that speaks as Meta does, when all goes well and when not."""
+"""Statistics from a server with Meta's API, with and without errors."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -81,7 +81,7 @@ async def test_a_row_is_read_with_its_actions(meta: MetaServer, provider: MetaPr
 
 
 @pytest.mark.parametrize("level", list(Level))
-async def test_each_level_is_asked_by_its_name_day_by_day(
+async def test_each_level_is_requested_by_its_name_day_by_day(
     meta: MetaServer, provider: MetaProvider, level: Level
 ) -> None:
     name = level.value.lower()
@@ -97,7 +97,7 @@ async def test_each_level_is_asked_by_its_name_day_by_day(
     assert f"{name}_id" in asked["fields"].split(",")
 
 
-async def test_pages_are_followed_by_their_cursors_and_not_by_the_address_with_the_token(
+async def test_pages_are_followed_by_cursor_and_not_by_the_url_with_the_token(
     meta: MetaServer, provider: MetaProvider
 ) -> None:
     entities = [an_entity(external_id=f"c{number}") for number in range(1_200)]
@@ -111,8 +111,8 @@ async def test_pages_are_followed_by_their_cursors_and_not_by_the_address_with_t
     assert not any("access_token" in one for one in meta.requests)
 
 
-async def test_what_nobody_has_entered_here_is_left_out(meta: MetaServer, provider: MetaProvider) -> None:
-    meta.has("campaign", "a stranger", DAY, spend="9.99")
+async def test_entities_unknown_here_are_left_out(meta: MetaServer, provider: MetaProvider) -> None:
+    meta.has("campaign", "unknown", DAY, spend="9.99")
 
     assert await fetched(provider, a_meta_request()) == []
 
@@ -124,12 +124,12 @@ async def test_figures_of_another_currency_are_refused(meta: MetaServer, provide
         await fetched(provider, a_meta_request())
 
 
-async def test_nothing_is_asked_where_nothing_is_linked(meta: MetaServer, provider: MetaProvider) -> None:
+async def test_nothing_is_requested_without_linked_entities(meta: MetaServer, provider: MetaProvider) -> None:
     assert await fetched(provider, a_meta_request(entities=[an_entity(external_id=None)])) == []
     assert meta.requests == []
 
 
-async def test_pages_without_end_are_not_followed_for_ever(meta: MetaServer) -> None:
+async def test_the_number_of_pages_followed_is_limited(meta: MetaServer) -> None:
     for number in range(2_000):
         meta.has("campaign", f"c{number}", DAY)
     async with open_http_client() as http:
@@ -141,7 +141,7 @@ async def test_pages_without_end_are_not_followed_for_ever(meta: MetaServer) -> 
     assert len(meta.requests) == 3
 
 
-async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
+async def test_a_too_large_page_is_requested_in_smaller_ones(
     meta: MetaServer, provider: MetaProvider
 ) -> None:
     meta.rows_max = 130
@@ -176,7 +176,7 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
         (400, {"code": 100, "error_subcode": 33}, ProviderRefusedError),
     ],
 )
-async def test_each_error_means_something(
+async def test_each_error_of_meta_is_mapped(
     meta: MetaServer,
     provider: MetaProvider,
     status: int,
@@ -191,7 +191,7 @@ async def test_each_error_means_something(
     assert type(raised.value) is expected
 
 
-async def test_no_error_repeats_what_meta_says_of_the_token(meta: MetaServer, provider: MetaProvider) -> None:
+async def test_no_error_contains_the_token(meta: MetaServer, provider: MetaProvider) -> None:
     account = an_account(platform=Platform.META, external_id="77", credentials=Secret("another-secret-token"))
 
     with pytest.raises(CredentialsExpiredError) as raised:
@@ -202,7 +202,7 @@ async def test_no_error_repeats_what_meta_says_of_the_token(meta: MetaServer, pr
     assert "another-secret-token" not in repr(account)
 
 
-async def test_a_throttled_answer_says_when_to_come_back(meta: MetaServer, provider: MetaProvider) -> None:
+async def test_a_throttled_answer_says_when_to_retry(meta: MetaServer, provider: MetaProvider) -> None:
     usage = {"77": [{"type": "ads_insights", "call_count": 100, "estimated_time_to_regain_access": 19}]}
     meta.script.append(Scripted(400, {"code": 80000}, X_Business_Use_Case_Usage=usage))
 
@@ -212,7 +212,9 @@ async def test_a_throttled_answer_says_when_to_come_back(meta: MetaServer, provi
     assert raised.value.retry_after == timedelta(minutes=19)
 
 
-async def test_what_is_nearly_used_up_is_not_asked_further(meta: MetaServer, provider: MetaProvider) -> None:
+async def test_requests_stop_before_the_usage_limit_is_reached(
+    meta: MetaServer, provider: MetaProvider
+) -> None:
     for number in range(600):
         meta.has("campaign", f"c{number}", DAY, spend="1")
     meta.usage["X-Ad-Account-Usage"] = {"acc_id_util_pct": 96.5}
@@ -225,7 +227,7 @@ async def test_what_is_nearly_used_up_is_not_asked_further(meta: MetaServer, pro
     assert len(meta.requests) == 1
 
 
-async def test_the_closer_to_the_limit_the_slower_we_ask(meta: MetaServer) -> None:
+async def test_requests_slow_down_near_the_usage_limit(meta: MetaServer) -> None:
     slept: list[float] = []
     for number in range(1_100):
         meta.has("campaign", f"c{number}", DAY)
@@ -243,7 +245,7 @@ async def test_the_closer_to_the_limit_the_slower_we_ask(meta: MetaServer) -> No
     assert [round(seconds) for seconds in slept] == [10, 10]
 
 
-async def test_requests_of_an_account_keep_their_distance() -> None:
+async def test_requests_of_an_account_are_spaced_apart() -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -266,7 +268,7 @@ async def test_requests_of_an_account_keep_their_distance() -> None:
         b'{"data": [{"campaign_id": "c1", "date_start": "yesterday", "date_stop": "2026-02-19"}]}',
     ],
 )
-async def test_an_answer_that_cannot_be_read_is_an_outage(
+async def test_an_unreadable_answer_is_an_outage(
     meta: MetaServer, provider: MetaProvider, body: bytes
 ) -> None:
     meta.script.append(Scripted(200, body=body))
@@ -283,12 +285,12 @@ async def test_a_platform_that_is_away_is_an_outage() -> None:
             await fetched(provider, a_meta_request())
 
 
-async def test_an_account_without_a_token_has_to_be_connected(provider: MetaProvider) -> None:
+async def test_an_account_without_a_token_must_be_connected(provider: MetaProvider) -> None:
     with pytest.raises(CredentialsExpiredError, match="Connect"):
         await fetched(provider, a_meta_request(account=an_account(platform=Platform.META, credentials=None)))
 
 
-async def test_an_account_without_its_id_cannot_be_asked(provider: MetaProvider) -> None:
+async def test_an_account_without_its_external_id_is_refused(provider: MetaProvider) -> None:
     account = an_account(platform=Platform.META, external_id=None)
 
     with pytest.raises(ProviderRefusedError, match="externalId"):

@@ -32,7 +32,7 @@ def test_the_golden_file_has_fifty_rows() -> None:
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row['level']}-{row['entityId']}")
-def test_a_row_is_what_another_language_has_computed(row: dict[str, Any]) -> None:
+def test_a_row_equals_the_golden_file_of_another_language(row: dict[str, Any]) -> None:
     seller, entity_id, day = UUID(row["sellerId"]), UUID(row["entityId"]), date.fromisoformat(row["date"])
     entity = an_entity(
         id=entity_id,
@@ -57,7 +57,7 @@ def test_the_generator_is_mulberry32() -> None:
     assert [int(draws.random() * 2**32) for _ in range(3)] == [2693262067, 11749833, 2265367787]
 
 
-async def test_an_entity_without_an_external_id_is_known_by_its_own() -> None:
+async def test_an_entity_without_an_external_id_is_identified_by_its_own_id() -> None:
     entity = an_entity(external_id=None)
 
     rows = [row async for page in MockProvider().fetch(a_request(entities=[entity])) for row in page]

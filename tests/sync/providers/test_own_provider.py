@@ -1,4 +1,4 @@
-"""Our own delivery as an ad platform: what is linked by its external id, day by day, in the account's zone."""
+"""Our own delivery as an ad platform: entities linked by external id, day by day, in the account's zone."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -46,7 +46,7 @@ async def delivered(pool: Pool) -> Delivered:
 
 
 async def counted(pool: Pool, it: Delivered, *, place: int = 0, hour: datetime = NOON, **given: Any) -> None:
-    """Let the ledger have counted events of an hour, and the brains have charged for them."""
+    """Insert counted events of an hour, and the charges for them."""
     keys = (hour, it.banners[place][0], it.placements[place][0], it.campaign[0])
     spent = given.pop("spent_micros", 0)
     fields = {"impressions": 0, "clicks": 0, "invalid_impressions": 0, "invalid_clicks": 0} | given
@@ -74,7 +74,7 @@ async def fetched(pool: Pool, it: Delivered, **given: Any) -> list[StatRow]:
     return [row async for page in OwnProvider(pool).fetch(request) for row in page]
 
 
-async def test_a_linked_campaign_has_what_was_delivered_and_charged(pool: Pool, delivered: Delivered) -> None:
+async def test_a_linked_campaign_reports_its_delivery_and_charges(pool: Pool, delivered: Delivered) -> None:
     await counted(pool, delivered, impressions=1_000, invalid_impressions=100, clicks=30, invalid_clicks=5)
     await counted(pool, delivered, place=1, impressions=100, spent_micros=12_345_000)
     entity = an_entity(external_id=delivered.campaign_id)
@@ -106,7 +106,7 @@ async def test_ad_sets_are_placements_and_ads_are_banners(pool: Pool, delivered:
     assert {row.entity_id: row.figures.impressions for row in shown} == {ads[0].id: 10, ads[1].id: 0}
 
 
-async def test_days_are_those_of_the_accounts_zone(pool: Pool, delivered: Delivered) -> None:
+async def test_days_are_in_the_accounts_time_zone(pool: Pool, delivered: Delivered) -> None:
     await counted(pool, delivered, hour=datetime(2026, 2, 19, 16, tzinfo=UTC), impressions=1)
     await counted(pool, delivered, hour=datetime(2026, 2, 18, 15, tzinfo=UTC), impressions=2)
     entity = an_entity(external_id=delivered.campaign_id)
@@ -122,10 +122,10 @@ async def test_days_are_those_of_the_accounts_zone(pool: Pool, delivered: Delive
 
 async def test_a_campaign_of_another_seller_is_not_reported(pool: Pool, delivered: Delivered) -> None:
     await counted(pool, delivered, impressions=10)
-    _, stranger = await insert(pool, "advertisers", name="a stranger")
+    _, other_seller = await insert(pool, "advertisers", name="another seller")
     entity = an_entity(external_id=delivered.campaign_id)
 
-    assert await fetched(pool, delivered, seller_id=stranger, entities=[entity]) == []
+    assert await fetched(pool, delivered, seller_id=other_seller, entities=[entity]) == []
 
 
 async def test_an_unknown_time_zone_is_refused(pool: Pool, delivered: Delivered) -> None:

@@ -1,4 +1,4 @@
-"""An account on Meta from its connection to its expiry and back, with a server that speaks as Meta does."""
+"""An account on Meta: connected, expired and connected again, with a local server."""
 
 from collections.abc import AsyncIterator
 from decimal import Decimal
@@ -40,14 +40,14 @@ async def connect(pool: Pool, seller: Seller, token: str) -> None:
     await pool.execute("UPDATE sync.ad_accounts SET credentials = $1", sealed)
 
 
-async def test_an_account_is_fetched_marked_when_it_expires_and_fetched_again(
+async def test_an_expired_account_is_marked_and_fetched_again_when_reconnected(
     pool: Pool, seller: Seller, meta_and_processor: tuple[MetaServer, SyncProcessor]
 ) -> None:
     meta, processor = meta_and_processor
     meta.has("campaign", "c1", DAY, spend="12.34", impressions="1000", account_currency="USD")
     job = a_job(seller)
     attempt = JobAttempt(name=SYNC_STATS, id=job.id, data=job.payload, attempt=1)
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as logs:
         await connect(pool, seller, TOKEN)
         await processor.handle(attempt)
         row = await daily(pool, seller.campaigns[0])
@@ -64,8 +64,8 @@ async def test_an_account_is_fetched_marked_when_it_expires_and_fetched_again(
         await processor.handle(attempt)
         assert await pool.fetchval(EXPIRED_AT) is None
 
-    assert TOKEN not in repr(said)
-    assert "a-token-that-was-revoked" not in repr(said)
+    assert TOKEN not in repr(logs)
+    assert "a-token-that-was-revoked" not in repr(logs)
     assert processor.tally.providers[Platform.META].outcomes | {"done": 2, "expired": 1} == (
         processor.tally.providers[Platform.META].outcomes
     )

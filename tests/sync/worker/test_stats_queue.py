@@ -1,4 +1,4 @@
-"""The queue of stats sync: what waits or runs is not put again, what has ended makes room."""
+"""The queue of stats sync: a waiting or running job is not put again, an ended one may be."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -52,7 +52,7 @@ async def ids(queue: StatsQueue, state: JobState, seller_id: UUID | None = None)
     return {one.id for one in await queue.list_jobs(state, seller_id=seller_id)}
 
 
-def test_an_id_has_the_parts_of_the_specification() -> None:
+def test_a_job_id_has_the_parts_of_the_specification() -> None:
     job = SyncJob(seller_id=SELLER, date_from=DAY, date_to=DAY, level=Level.ADSET)
 
     assert job.id == f"sync_{SELLER}_2026-02-19_2026-02-19_ADSET"
@@ -69,21 +69,21 @@ def test_a_range_is_split_into_parts() -> None:
     ]
 
 
-async def test_a_job_that_waits_is_not_put_twice(queue: StatsQueue) -> None:
+async def test_a_waiting_job_is_not_put_twice(queue: StatsQueue) -> None:
     assert await queue.put(today()) == 3
     assert await queue.put(today()) == 0
 
     assert len(await ids(queue, JobState.WAITING)) == 3
 
 
-async def test_of_many_who_ask_at_once_one_puts_the_jobs(queue: StatsQueue) -> None:
+async def test_of_many_concurrent_requests_one_puts_the_jobs(queue: StatsQueue) -> None:
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(queue.put(today())) for _ in range(10)]
 
     assert sum(one.result() for one in asked) == 3
 
 
-async def test_a_job_that_runs_is_not_put_twice(queue: StatsQueue, redis_url: str) -> None:
+async def test_a_running_job_is_not_put_twice(queue: StatsQueue, redis_url: str) -> None:
     go_on = asyncio.Event()
 
     async def handler(_job: JobAttempt) -> None:
@@ -92,28 +92,28 @@ async def test_a_job_that_runs_is_not_put_twice(queue: StatsQueue, redis_url: st
     await queue.put(today())
     async with working(redis_url, handler):
         async with asyncio.timeout(10):
-            while len(await ids(queue, JobState.ACTIVE)) < 3:  # noqa: ASYNC110 - Valkey tells nobody
+            while len(await ids(queue, JobState.ACTIVE)) < 3:  # noqa: ASYNC110 - Valkey has no notification for it
                 await asyncio.sleep(0.01)
         assert await queue.put(today()) == 0
         go_on.set()
 
 
-async def test_a_job_that_is_done_makes_room_for_the_next(queue: StatsQueue, redis_url: str) -> None:
+async def test_a_finished_job_can_be_put_again(queue: StatsQueue, redis_url: str) -> None:
     runs: list[str] = []
 
     async def handler(job: JobAttempt) -> None:
         runs.append(job.id)
 
     async with working(redis_url, handler) as worker:
-        for turn in (1, 2):
+        for run_number in (1, 2):
             assert await queue.put(today()) == 3
-            await eventually(lambda turn=turn: worker.done == 3 * turn, seconds=10)
+            await eventually(lambda run_number=run_number: worker.done == 3 * run_number, seconds=10)
 
     assert sorted(runs) == sorted([job.id for job in today()] * 2)
     assert await ids(queue, JobState.COMPLETED) == {job.id for job in today()}
 
 
-async def test_a_job_that_failed_makes_room_and_can_be_put_back(queue: StatsQueue, redis_url: str) -> None:
+async def test_a_failed_job_can_be_put_again_and_put_back(queue: StatsQueue, redis_url: str) -> None:
     async def handler(_job: JobAttempt) -> None:
         raise PermanentJobError("The token has expired.")
 
@@ -143,7 +143,7 @@ async def test_a_job_has_three_attempts(queue: StatsQueue, redis_url: str) -> No
     assert attempts == [1, 2, 3]
 
 
-async def test_a_job_that_waits_for_its_next_attempt_waits(queue: StatsQueue, redis_url: str) -> None:
+async def test_a_job_between_attempts_is_waiting(queue: StatsQueue, redis_url: str) -> None:
     async def handler(_job: JobAttempt) -> None:
         raise RuntimeError("again")
 
@@ -163,7 +163,7 @@ async def test_a_job_that_waits_for_its_next_attempt_waits(queue: StatsQueue, re
     assert queue.counts.delayed == 1
 
 
-async def test_who_waits_goes_before_the_clock_and_the_clock_before_a_backfill(
+async def test_manual_jobs_run_before_scheduled_ones_and_those_before_backfills(
     queue: StatsQueue, redis_url: str
 ) -> None:
     order = (Origin.BACKFILL, Origin.SCHEDULE, Origin.MANUAL)
@@ -190,7 +190,7 @@ async def test_a_seller_sees_its_own_jobs(queue: StatsQueue) -> None:
     assert len(await ids(queue, JobState.WAITING)) == 6
 
 
-async def test_progress_can_be_seen(queue: StatsQueue, redis_url: str) -> None:
+async def test_the_progress_of_a_job_is_visible(queue: StatsQueue, redis_url: str) -> None:
     async def handler(job: JobAttempt) -> None:
         assert job.report_progress is not None
         await job.report_progress(0.25)

@@ -1,4 +1,4 @@
-"""Jobs of stats sync: what is fetched, what is kept when an account fails, and what is said about it."""
+"""Jobs of stats sync: what is fetched, what is kept when an account fails, and what is logged."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import date, timedelta
@@ -32,7 +32,7 @@ TOKEN = "a-token-that-nobody-may-see"
 
 
 class Failing:
-    """Gives a page, and then fails."""
+    """Returns a page, and then fails."""
 
     platform = Platform.META
     semantics = Semantics.SNAPSHOT
@@ -50,7 +50,7 @@ class Failing:
 
 
 class Hourly:
-    """Tells each part of a day once more, as a delta."""
+    """Returns each part of a day once more, as a delta."""
 
     platform = Platform.MOCK
     semantics = Semantics.DELTA
@@ -75,14 +75,14 @@ def as_attempt(job: SyncJob, attempt: int = 1, **given: Any) -> JobAttempt:
     return JobAttempt(name=SYNC_STATS, id=job.id, data=job.payload, attempt=attempt, **given)
 
 
-async def test_a_job_leaves_the_line_of_the_specification(pool: Pool) -> None:
+async def test_a_job_logs_the_line_of_the_specification(pool: Pool) -> None:
     seller = await a_seller(pool)
     job = a_job(seller)
 
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as logs:
         await a_processor(pool).handle(as_attempt(job))
 
-    assert said == [
+    assert logs == [
         {
             "event": "stats-sync-complete",
             "log_level": "info",
@@ -98,15 +98,15 @@ async def test_a_job_leaves_the_line_of_the_specification(pool: Pool) -> None:
     ]
 
 
-async def test_a_failure_leaves_its_line_and_is_tried_again(pool: Pool) -> None:
+async def test_a_failure_is_logged_and_retried(pool: Pool) -> None:
     seller = await a_seller(pool, account={"platform": "meta"})
     failing = Failing(ProviderUnavailableError("Connection timeout"))
     processor = a_processor(pool, providers={Platform.META: failing})
 
-    with structlog.testing.capture_logs() as said, pytest.raises(ProviderUnavailableError):
+    with structlog.testing.capture_logs() as logs, pytest.raises(ProviderUnavailableError):
         await processor.handle(as_attempt(a_job(seller), attempt=2))
 
-    (line,) = said
+    (line,) = logs
     assert line == {
         "event": "stats-sync-failed",
         "log_level": "error",
@@ -118,7 +118,7 @@ async def test_a_failure_leaves_its_line_and_is_tried_again(pool: Pool) -> None:
     assert processor.tally.providers[Platform.META].outcomes["unavailable"] == 1
 
 
-async def test_what_was_fetched_before_a_failure_counts(pool: Pool) -> None:
+async def test_rows_fetched_before_a_failure_count(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=1, account={"platform": "meta"})
     processor = a_processor(pool, providers={Platform.META: Failing(ProviderUnavailableError("away"))})
 
@@ -130,7 +130,7 @@ async def test_what_was_fetched_before_a_failure_counts(pool: Pool) -> None:
     assert row["spend"] == 1
 
 
-async def test_an_account_that_fails_does_not_hold_up_the_others(pool: Pool) -> None:
+async def test_a_failing_account_does_not_block_the_others(pool: Pool) -> None:
     seller = await a_seller(pool)
     await with_meta_account(pool, seller)
     providers = {Platform.MOCK: MockProvider(), Platform.META: Failing(ProviderUnavailableError("away"))}
@@ -156,7 +156,7 @@ async def test_expired_credentials_mark_the_account_and_are_not_retried(pool: Po
     assert row["credentials_problem"] == "Meta rejects the access token."
 
 
-async def test_the_clock_does_not_ask_again_whose_credentials_have_expired(pool: Pool) -> None:
+async def test_the_schedule_skips_accounts_with_expired_credentials(pool: Pool) -> None:
     seller = await a_seller(pool)
     await with_meta_account(pool, seller, credentials_expired_at=NOW, credentials_problem="expired")
     failing = Failing(None)
@@ -168,7 +168,7 @@ async def test_the_clock_does_not_ask_again_whose_credentials_have_expired(pool:
     assert outcome.raw_inserted == 2
 
 
-async def test_somebody_who_asks_tries_it_and_the_mark_goes_where_it_works(pool: Pool) -> None:
+async def test_a_manual_sync_tries_expired_credentials_and_clears_the_mark_if_they_work(pool: Pool) -> None:
     expired = {"platform": "meta", "credentials_expired_at": NOW, "credentials_problem": "expired"}
     seller = await a_seller(pool, account=expired)
 
@@ -177,7 +177,7 @@ async def test_somebody_who_asks_tries_it_and_the_mark_goes_where_it_works(pool:
     assert await pool.fetchval("SELECT credentials_expired_at FROM sync.ad_accounts") is None
 
 
-async def test_credentials_that_were_replaced_meanwhile_are_not_marked(pool: Pool) -> None:
+async def test_credentials_replaced_during_a_sync_are_not_marked(pool: Pool) -> None:
     seller = await a_seller(pool, account={"platform": "meta"})
 
     class Replacing(Failing):
@@ -194,7 +194,7 @@ async def test_credentials_that_were_replaced_meanwhile_are_not_marked(pool: Poo
     assert await pool.fetchval("SELECT credentials_expired_at FROM sync.ad_accounts") is None
 
 
-async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(pool: Pool) -> None:
+async def test_credentials_are_decrypted_only_for_the_provider(pool: Pool) -> None:
     cipher = SecretCipher(["a-secret-of-the-tests-that-is-long-enough"])
     seller = await a_seller(pool, account={"platform": "meta"})
     encrypted = cipher.encrypt(TOKEN, belongs_to=str(seller.accounts[0]))
@@ -202,18 +202,16 @@ async def test_credentials_are_unsealed_for_the_provider_and_shown_to_nobody(poo
     failing = Failing(ProviderRefusedError("no"))
     processor = a_processor(pool, providers={Platform.META: failing}, cipher=cipher)
 
-    with structlog.testing.capture_logs() as said, pytest.raises(PermanentJobError) as raised:
+    with structlog.testing.capture_logs() as logs, pytest.raises(PermanentJobError) as raised:
         await processor.handle(as_attempt(a_job(seller)))
 
     assert failing.asked[0].account.credentials == TOKEN
-    assert TOKEN not in repr(failing.asked) + repr(said) + repr(raised.value)
+    assert TOKEN not in repr(failing.asked) + repr(logs) + repr(raised.value)
     assert TOKEN.encode() not in encrypted
 
 
 @pytest.mark.parametrize("cipher", [None, SecretCipher(["another-secret-of-the-tests-long-enough"])])
-async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
-    pool: Pool, cipher: SecretCipher | None
-) -> None:
+async def test_undecryptable_credentials_are_not_retried(pool: Pool, cipher: SecretCipher | None) -> None:
     seller = await a_seller(pool, account={"platform": "meta", "credentials": b"\x01" + bytes(80)})
     processor = a_processor(pool, providers={Platform.META: Failing(None)}, cipher=cipher)
 
@@ -221,7 +219,7 @@ async def test_credentials_that_cannot_be_read_are_no_reason_to_retry(
         await processor.handle(as_attempt(a_job(seller)))
 
 
-async def test_a_seller_without_entities_is_done_at_once(pool: Pool) -> None:
+async def test_a_seller_without_entities_is_done_immediately(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=0)
 
     outcomes = [await a_processor(pool).sync(a_job(seller, level)) for level in Level]
@@ -229,7 +227,7 @@ async def test_a_seller_without_entities_is_done_at_once(pool: Pool) -> None:
     assert all(one.raw_inserted == 0 for one in outcomes)
 
 
-async def test_an_account_that_is_not_active_is_not_asked(pool: Pool) -> None:
+async def test_an_inactive_account_is_not_fetched(pool: Pool) -> None:
     seller = await a_seller(pool, account={"is_active": False})
 
     assert (await a_processor(pool).sync(a_job(seller))).raw_inserted == 0
@@ -244,7 +242,7 @@ async def test_one_seller_never_writes_the_figures_of_another(pool: Pool) -> Non
     assert {row[0] for row in (await tables(pool))["raw"]} == {one.id}
 
 
-async def test_deltas_that_are_told_again_change_nothing(pool: Pool) -> None:
+async def test_repeated_deltas_change_nothing(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=1)
     clock = ManualClock(NOW)
     processor = a_processor(pool, clock=clock, mock=Hourly())
@@ -259,20 +257,20 @@ async def test_deltas_that_are_told_again_change_nothing(pool: Pool) -> None:
     assert (again.raw_inserted, again.daily_upserted) == (2, 0)
 
 
-async def test_a_long_range_tells_how_far_it_is(pool: Pool) -> None:
+async def test_a_long_range_reports_its_progress(pool: Pool) -> None:
     seller = await a_seller(pool, campaigns=1)
-    told: list[float] = []
+    reported: list[float] = []
 
-    async def tell(share: float) -> None:
-        told.append(share)
+    async def report(share: float) -> None:
+        reported.append(share)
 
     job = a_job(seller, date_from=DAY - timedelta(days=19))
-    await a_processor(pool).handle(as_attempt(job, report_progress=tell))
+    await a_processor(pool).handle(as_attempt(job, report_progress=report))
 
-    assert told == [7 / 20, 14 / 20, 1.0]
+    assert reported == [7 / 20, 14 / 20, 1.0]
 
 
-async def test_an_old_range_does_not_make_a_seller_fresh(pool: Pool) -> None:
+async def test_an_old_range_does_not_update_a_sellers_freshness(pool: Pool) -> None:
     seller = await a_seller(pool)
     processor = a_processor(pool)
 
@@ -283,7 +281,7 @@ async def test_an_old_range_does_not_make_a_seller_fresh(pool: Pool) -> None:
     assert await pool.fetchval("SELECT newest_day FROM sync.freshness") == DAY
 
 
-def test_the_next_attempt_comes_after_one_and_five_minutes() -> None:
+def test_retries_wait_one_five_and_fifteen_minutes() -> None:
     error = ProviderUnavailableError("away")
 
     assert [choose_backoff(attempt, error) for attempt in (1, 2, 3)] == [
@@ -291,7 +289,7 @@ def test_the_next_attempt_comes_after_one_and_five_minutes() -> None:
     ]
 
 
-def test_a_platform_that_throttles_is_waited_for() -> None:
+def test_a_throttled_job_waits_as_long_as_the_platform_asks() -> None:
     error = ThrottledError("patience", retry_after=timedelta(minutes=19))
 
     assert choose_backoff(1, error) == timedelta(minutes=19)
@@ -307,7 +305,7 @@ def test_a_platform_that_throttles_is_waited_for() -> None:
         ),
     ],
 )
-async def test_as_long_as_one_account_may_come_right_the_job_is_tried_again(
+async def test_a_job_is_retried_while_one_account_may_recover(
     pool: Pool, errors: tuple[ProviderError, ProviderError], expected: type[ProviderError]
 ) -> None:
     seller = await a_seller(pool)

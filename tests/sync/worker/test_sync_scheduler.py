@@ -1,4 +1,4 @@
-"""Who is synced by the clock, for which days, and how old their figures are."""
+"""Which sellers are synced on schedule, for which days, and the age of their figures."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +19,7 @@ TICK = JobAttempt(name=SCHEDULE_STATS, id="tick", data={}, attempt=1)
 
 
 class FakeQueue:
-    """Takes every job."""
+    """Accepts every job."""
 
     def __init__(self) -> None:
         self.jobs: list[SyncJob] = []
@@ -36,7 +36,7 @@ def a_scheduler(pool: Pool, queue: FakeQueue, **given: Any) -> SyncScheduler:
     return SyncScheduler(pool, queue, given.pop("clock", ManualClock(NOW)), **({"lookback_days": 3} | given))
 
 
-async def test_an_eligible_seller_has_a_job_a_level_for_today_and_the_days_before(pool: Pool) -> None:
+async def test_an_eligible_seller_has_one_job_per_level_for_today_and_recent_days(pool: Pool) -> None:
     seller = await a_seller(pool)
     queue = FakeQueue()
 
@@ -88,7 +88,7 @@ async def test_an_advertiser_that_is_deleted_is_left_out(pool: Pool) -> None:
     assert queue.jobs == []
 
 
-def test_the_days_are_those_of_the_accounts_own_zones() -> None:
+def test_scheduled_days_are_in_the_accounts_time_zones() -> None:
     now = datetime(2026, 2, 19, 23, 30, tzinfo=UTC)
 
     assert choose_days(now, ["Asia/Tokyo"], 1) == (date(2026, 2, 19), date(2026, 2, 20))
@@ -102,7 +102,7 @@ def test_the_id_of_the_scheduled_job_contains_its_due_time() -> None:
     assert job.job_id(datetime(2026, 2, 19, 12, 5, tzinfo=UTC)) == "stats-schedule-2026-02-19T12-05"
 
 
-async def test_the_months_to_come_are_made_ahead(pool: Pool) -> None:
+async def test_monthly_partitions_are_created_ahead(pool: Pool) -> None:
     await a_scheduler(pool, FakeQueue()).handle(TICK)
 
     rows = await pool.fetch(
@@ -111,7 +111,7 @@ async def test_the_months_to_come_are_made_ahead(pool: Pool) -> None:
     assert [row["relname"][-6:] for row in rows] == ["202602", "202603", "202604"]
 
 
-async def test_the_age_of_the_figures_is_that_of_the_seller_who_waits_longest(pool: Pool) -> None:
+async def test_the_age_of_the_figures_is_that_of_the_stalest_seller(pool: Pool) -> None:
     fresh, stale = await a_seller(pool), await a_seller(pool)
     await pool.execute("UPDATE sync.ad_accounts SET created_at = $1", NOW - timedelta(days=9))
     clock = ManualClock(NOW - timedelta(hours=2))

@@ -1,4 +1,4 @@
-"""A real worker that is killed in the middle of a sync, and the next one: the tables are as if nothing had happened."""
+"""A real worker is killed during a sync, and the next one leaves the same tables as an undisturbed one."""
 
 import asyncio
 import contextlib
@@ -55,10 +55,10 @@ async def all_done(queue: StatsQueue, seller: Seller) -> bool:
     return len(done) == len(Level)
 
 
-async def test_killed_in_the_middle_of_a_sync_the_next_worker_mends_it(
+async def test_the_next_worker_completes_a_sync_that_was_killed(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
-    # The clock leaves such sellers alone, so that nothing else is synced.
+    # The schedule skips such sellers, so that nothing else is synced.
     archived = {"status": "ARCHIVED"}
     seller = await a_seller(pool, campaigns=20, adsets=3, ads=5, pages=4, campaign=archived)
     jobs = build_jobs(seller.id, FIRST, LAST, Origin.MANUAL)
@@ -70,7 +70,7 @@ async def test_killed_in_the_middle_of_a_sync_the_next_worker_mends_it(
             first.kill()
             await asyncio.to_thread(first.wait)
         rows_before = await raw_rows(pool)
-        assert not await all_done(queue, seller), "it was killed in the middle"
+        assert not await all_done(queue, seller), "it was killed during the sync"
 
         with a_worker(database_url, redis_url):
             while not await all_done(queue, seller):  # noqa: ASYNC110 - another process does them
@@ -87,7 +87,7 @@ async def test_killed_in_the_middle_of_a_sync_the_next_worker_mends_it(
     assert 0 < rows_before < len(mended["raw"]) == DAYS * (20 + 60 + 300)
 
 
-async def test_a_worker_syncs_by_the_clock_and_says_so_in_its_figures(
+async def test_a_worker_syncs_on_schedule_and_counts_it_in_its_metrics(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
     seller = await a_seller(pool)
@@ -106,11 +106,11 @@ async def test_a_worker_syncs_by_the_clock_and_says_so_in_its_figures(
             figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
             health = (await client.get(f"http://127.0.0.1:{port}/health")).json()
         process.terminate()
-        _, said = await asyncio.to_thread(process.communicate, timeout=20)
+        _, output = await asyncio.to_thread(process.communicate, timeout=20)
 
     assert (health["status"], health["queue"]) == ("ok", "stats-sync")
     assert health["uptime"] > 0
-    assert b'"event": "stats-sync-complete"' in said
+    assert b'"event": "stats-sync-complete"' in output
     assert 'adloom_sync_fetches_total{outcome="done",provider="mock"} 3.0' in figures
     assert 'adloom_sync_rows_total{provider="mock"} 32.0' in figures
     assert 'adloom_sync_fetch_seconds_count{provider="mock"} 3.0' in figures
