@@ -1,7 +1,7 @@
-"""A host of budget actors on virtual time that crashes between any two effects.
+"""A host of budget actors on virtual time that can crash between any two effects.
 
-As the real one: messages in batches, one transaction a batch, then replies and news; what was not
-kept is forgotten. Money entries have a unique key, and a batch that would break it is not kept.
+Like the real host it takes messages in batches, commits one transaction per batch, and then sends
+messages and updates. A crash loses what was not committed. A batch that repeats a money entry is not committed.
 """
 
 import random
@@ -24,31 +24,31 @@ State = CampaignState | AdvertiserState
 Watch = Callable[[Address, State, msgspec.Struct, State, Sequence[Effect], datetime], None]
 
 
-ROUNDS_MAX = 20  # Of what they tell each other in a batch.
+ROUNDS_MAX = 20  # Rounds of messages between actors in one batch.
 
 
-class Kept(NamedTuple):
-    """What is durable of an entity."""
+class StoredState(NamedTuple):
+    """The durable state of an actor."""
 
     state: State
     wake_at: datetime | None
 
 
-class Crash(Exception):  # noqa: N818 - it is what happens, not an error of ours
-    """The host is gone; what is kept stays."""
+class Crash(Exception):  # noqa: N818 - an event of the simulation, not an error
+    """The host stops; what is stored stays."""
 
 
 class Batch:
-    """What steps that become durable together have come to."""
+    """The effects of steps that are committed together."""
 
     def __init__(self) -> None:
         self.persisting: set[Address] = set()
         self.records: list[msgspec.Struct] = []
-        self.told: list[Tell] = []
-        self.seen: list[Publish | Tell] = []
+        self.internal: list[Tell] = []
+        self.outgoing: list[Publish | Tell] = []
 
 
-class BrainHouse:
+class ActorHost:
     """Runs campaigns and advertisers."""
 
     def __init__(
@@ -60,11 +60,11 @@ class BrainHouse:
         publish: Callable[[str, msgspec.Struct], None],
         crash_rate: float,
     ) -> None:
-        self.kept: dict[Address, Kept] = {}
+        self.stored: dict[Address, StoredState] = {}
         self.rows: list[MoneyRow] = []
         self.offers: set[tuple[UUID, int]] = set()
         self.days: dict[tuple[str, UUID, Any], int] = {}
-        self.changed: set[Address] = set()  # Since somebody has looked.
+        self.changed: set[Address] = set()  # Since the last check of the laws.
         self.crashes = 0
         self.crash_rate = crash_rate
         self._states: dict[Address, State] = {}
@@ -79,62 +79,62 @@ class BrainHouse:
         }
 
     def state(self, address: Address, now: datetime) -> State:
-        """Give the state in memory; it is read when it is not there."""
+        """Return the state in memory; load it if it is not there."""
         if address not in self._states:
             is_campaign = address.kind == CAMPAIGN
-            if address in self.kept:
-                # Written down and read again, as it would be.
-                written = msgspec.msgpack.encode(self.kept[address].state)
+            if address in self.stored:
+                # Encoded and decoded, as in the real store.
+                written = msgspec.msgpack.encode(self.stored[address].state)
                 self._states[address] = self._format[is_campaign].decode(written)
             else:
                 self._states[address] = (new_campaign if is_campaign else new_advertiser)(address.key, now)
         return self._states[address]
 
     def next_alarm(self) -> tuple[datetime, Address] | None:
-        """Tell who is woken next."""
+        """Return the next alarm."""
         return min(((at, address) for address, at in self._alarms.items()), default=None)
 
     def wake(self, address: Address, now: datetime) -> None:
-        """Wake somebody."""
+        """Wake an actor."""
         self._alarms.pop(address, None)
         self.run([(address, CheckClock())], now)
 
     def run(self, batch: Sequence[tuple[Address, msgspec.Struct]], now: datetime) -> None:
-        """Take a batch of messages; or crash on the way."""
+        """Process a batch of messages; the host may crash during it."""
         try:
             self._run(list(batch), now)
         except Crash:
             self.crash()
 
     def crash(self) -> None:
-        """Forget everything that is not kept, and start again."""
+        """Drop everything that is not stored, and restart."""
         self.crashes += 1
         self._states.clear()
         self._alarms = {
-            address: kept.wake_at for address, kept in self.kept.items() if kept.wake_at is not None
+            address: stored.wake_at for address, stored in self.stored.items() if stored.wake_at is not None
         }
 
     def _run(self, waiting: list[tuple[Address, msgspec.Struct]], now: datetime) -> None:
         batch = Batch()
         for _ in range(ROUNDS_MAX):
             for address, message in waiting:
-                self._take(batch, address, self._stepped(address, message, now))
-            waiting, batch.told = [(tell.to, tell.message) for tell in batch.told], []
+                self._collect(batch, address, self._step(address, message, now))
+            waiting, batch.internal = [(tell.to, tell.message) for tell in batch.internal], []
             if self._chance.random() < 0.3:
                 break
-        # Not here, or too many: they go the long way.
-        batch.seen += [Tell(to, message) for to, message in waiting]
+        # Messages that are left go through the message queue.
+        batch.outgoing += [Tell(to, message) for to, message in waiting]
         self._may_crash()
         if not self._commit(batch):
             return
-        for effect in batch.seen:
+        for effect in batch.outgoing:
             self._may_crash()
             if isinstance(effect, Tell):
                 self._tell(effect.to, effect.message)
             else:
                 self._publish(effect.topic, effect.message)
 
-    def _take(self, batch: "Batch", address: Address, effects: Sequence[Effect]) -> None:
+    def _collect(self, batch: "Batch", address: Address, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Persist():
@@ -143,15 +143,15 @@ class BrainHouse:
                     batch.persisting.add(address)
                     batch.records.append(row)
                 case Tell():
-                    batch.told.append(effect)
+                    batch.internal.append(effect)
                 case Publish():
-                    batch.seen.append(effect)
+                    batch.outgoing.append(effect)
                 case Wake(at=at):
                     self._set_alarm(address, at)
                 case Reply():
                     pass
 
-    def _stepped(self, address: Address, message: Any, now: datetime) -> Sequence[Effect]:
+    def _step(self, address: Address, message: Any, now: datetime) -> Sequence[Effect]:
         before = self.state(address, now)
         if isinstance(before, CampaignState):
             after, effects = campaign_step.step(before, message, now, self._chance)
@@ -183,7 +183,7 @@ class BrainHouse:
         )
         self.changed |= batch.persisting
         for address in batch.persisting:
-            self.kept[address] = Kept(self._states[address], self._alarms.get(address))
+            self.stored[address] = StoredState(self._states[address], self._alarms.get(address))
         return True
 
     def _may_crash(self) -> None:

@@ -1,4 +1,4 @@
-"""Messages of budget actors with defaults, and a bench on which one entity runs: a test names only what it is about."""
+"""Messages of budget actors with defaults, and benches that run one actor: a test names only what it is about."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def an_advertiser(**fields: Any) -> ConfigureAdvertiser:
 
 
 def a_usage(**fields: Any) -> LeaseUsage:
-    """The first report of a process that wants one offer of one unit."""
+    """The first report of a process that asks for one offer of one unit."""
     return msgspec.structs.replace(LeaseUsage(session=1, report=1, lease=0, want=UNIT, cost=UNIT), **fields)
 
 
@@ -96,7 +96,7 @@ def a_confirm(number: int = 1, **fields: Any) -> Confirm:
 
 
 def a_report(**fields: Any) -> SpendReport:
-    """The first report of a campaign of which nothing is spent or wanted."""
+    """The first report of a campaign that has spent nothing and asks for nothing."""
     return msgspec.structs.replace(
         SpendReport(
             campaign_id=CAMPAIGN_ID,
@@ -113,11 +113,11 @@ def a_report(**fields: Any) -> SpendReport:
 
 
 class Bench:
-    """What one step after another has come to."""
+    """Runs one actor step by step, and has the effects of the last step."""
 
     def __init__(self, now: datetime = NOON) -> None:
         self.now = now
-        self.chance = random.Random(1)  # noqa: S311 - steps draw nothing
+        self.chance = random.Random(1)  # noqa: S311 - steps do not use it
         self.effects: tuple[Effect, ...] = ()  # Of the last step.
 
     @property
@@ -139,7 +139,7 @@ class Bench:
             if isinstance(effect, Publish) and isinstance(effect.message, kind)
         ]
 
-    def told(self, kind: type[StructT]) -> list[StructT]:
+    def sent(self, kind: type[StructT]) -> list[StructT]:
         return [
             effect.message
             for effect in self.effects
@@ -168,13 +168,13 @@ class CampaignBench(Bench):
         self.take(config or a_campaign())
 
     def take(self, message: CampaignMessage, *, after: timedelta = timedelta()) -> None:
-        """Take a message, after some time."""
+        """Process a message, after some time."""
         self.now += after
         self.state, self.effects = campaign_step.step(self.state, message, self.now, self.chance)
         self.rows += self.recorded(MoneyRow)
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, waking the campaign whenever it wants to be."""
+        """Let time pass, and wake the campaign at its timers."""
         until = self.now + timedelta(seconds=seconds)
         while (at := self.woken_at) is not None and at <= until:
             self.now = max(self.now, at)
@@ -182,13 +182,13 @@ class CampaignBench(Bench):
         self.now = until
 
     def answered(self, **usage: Any) -> LeaseAnswer:
-        """Report, and give the answer."""
+        """Send a report, and return the answer."""
         self.take(a_usage(**usage))
         [answer] = self.published(LeaseAnswer)
         return answer
 
     def offered(self, lease: int = 0, amount: Micros = UNIT) -> Confirm:
-        """Make an offer now; this is what confirms it."""
+        """Make an offer now, and return its confirm."""
         self.offers += 1
         return a_confirm(self.offers, lease=lease, second=self.second, amount=amount, occurred_at=self.now)
 
@@ -206,6 +206,6 @@ class AdvertiserBench(Bench):
         self.take(config or an_advertiser())
 
     def take(self, message: AdvertiserMessage, *, after: timedelta = timedelta()) -> None:
-        """Take a message, after some time."""
+        """Process a message, after some time."""
         self.now += after
         self.state, self.effects = advertiser_step.step(self.state, message, self.now, self.chance)

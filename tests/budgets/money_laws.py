@@ -1,4 +1,4 @@
-"""The laws of budgets, checked from outside after every step of a budget actor. Nothing else is known here."""
+"""The laws of budgets, checked from outside after every step of a budget actor."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -24,18 +24,18 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address, Effect, Publish
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import compute_allowance
-from tests.budgets.budget_actors import BrainHouse, State
-from tests.budgets.shop import Shop
+from tests.budgets.budget_actors import ActorHost, State
+from tests.budgets.simulated_process import SimulatedProcess
 
 WITHOUT_BOUND = 1 << 62
 
 
 class MoneyLaws:
-    """What was ever allowed, and what must hold of states, steps and the money ledger."""
+    """The highest budgets so far, and the laws of states, steps and the money ledger."""
 
     def __init__(self) -> None:
         self.steps = 0
-        self.windows: dict[tuple[CampaignId, int], int] = defaultdict(int)  # The most that was ever in force.
+        self.windows: dict[tuple[CampaignId, int], int] = defaultdict(int)  # The highest daily budget so far.
         self.totals: dict[CampaignId, int] = defaultdict(int)
         self.days: dict[tuple[AdvertiserId, date], int] = defaultdict(int)
         self._checked_rows = 0
@@ -43,9 +43,9 @@ class MoneyLaws:
         self._spent_totals: dict[CampaignId, int] = defaultdict(int)
         self._spent_days: dict[tuple[AdvertiserId, date], int] = defaultdict(int)
         self._spent_campaign_days: dict[tuple[CampaignId, date], int] = defaultdict(int)
-        self._kept_days: dict[Address, date] = {}
+        self._stored_days: dict[Address, date] = {}
 
-    def watch(  # noqa: PLR0913, PLR0917 - all of a step
+    def watch(  # noqa: PLR0913, PLR0917 - the parts of a step
         self,
         address: Address,
         before: State,
@@ -54,7 +54,7 @@ class MoneyLaws:
         effects: Sequence[Effect],
         now: datetime,
     ) -> None:
-        """Look at one step."""
+        """Check one step."""
         del address
         self.steps += 1
         if isinstance(before, CampaignState):
@@ -63,54 +63,60 @@ class MoneyLaws:
         elif isinstance(after, AdvertiserState):
             self._watch_advertiser(before, after)
 
-    def check(self, house: BrainHouse) -> None:
-        """Look at what is durable."""
-        for row in house.rows[self._checked_rows :]:
+    def check(self, host: ActorHost) -> None:
+        """Check what is stored."""
+        for row in host.rows[self._checked_rows :]:
             if row.kind is MoneyKind.CHARGE:
                 self._charge(row)
-        self._checked_rows = len(house.rows)
-        changed, house.changed = house.changed, set()
+        self._checked_rows = len(host.rows)
+        changed, host.changed = host.changed, set()
         for address in changed:
-            state = house.kept[address].state
-            assert state.day >= self._kept_days.get(address, date.min), "days never go back"
-            self._kept_days[address] = state.day
+            state = host.stored[address].state
+            assert state.day >= self._stored_days.get(address, date.min), "days never go back"
+            self._stored_days[address] = state.day
             if isinstance(state, CampaignState):
-                self._check_books(state)
-        self._check_advertisers(house, changed)
+                self._check_charges(state)
+        self._check_advertisers(host, changed)
 
-    def _check_advertisers(self, house: BrainHouse, changed: Set[Address]) -> None:
+    def _check_advertisers(self, host: ActorHost, changed: Set[Address]) -> None:
         campaigns = {
-            one: kept.state for one, kept in house.kept.items() if isinstance(kept.state, CampaignState)
+            one: stored.state
+            for one, stored in host.stored.items()
+            if isinstance(stored.state, CampaignState)
         }
-        for address, kept in house.kept.items() if changed else ():
-            if isinstance(kept.state, AdvertiserState):
-                looked_at = campaigns if address in changed else changed & campaigns.keys()
-                self._check_advertiser(kept.state, [campaigns[one] for one in looked_at])
+        for address, stored in host.stored.items() if changed else ():
+            if isinstance(stored.state, AdvertiserState):
+                affected = campaigns if address in changed else changed & campaigns.keys()
+                self._check_advertiser(stored.state, [campaigns[one] for one in affected])
 
-    def check_shops(self, shops: Iterable[Shop], campaigns: Mapping[CampaignId, CampaignState]) -> None:
-        """Check that no process can give more than its campaign knows of."""
-        for shop in shops:
-            for campaign_id, book in shop.books.items():
-                lease = campaigns[campaign_id].leases.get(book.lease) if campaign_id in campaigns else None
+    def check_processes(
+        self, processes: Iterable[SimulatedProcess], campaigns: Mapping[CampaignId, CampaignState]
+    ) -> None:
+        """Check that no process can offer more than its campaign has set aside for it."""
+        for process in processes:
+            for campaign_id, held in process.leases.items():
+                lease = campaigns[campaign_id].leases.get(held.lease) if campaign_id in campaigns else None
                 if lease is None or lease.closed_second is not None:
                     continue
-                can_give = book.left + sum(book.unreported.values())
-                if book.pending is not None and book.pending.report > lease.reported:
-                    can_give += sum(amount for _, amount in book.pending.given)
-                assert can_give <= lease.unassigned, "what a process can give is set aside for it"
+                can_offer = held.left + sum(held.unreported.values())
+                if held.pending is not None and held.pending.report > lease.reported:
+                    can_offer += sum(amount for _, amount in held.pending.given)
+                assert can_offer <= lease.unassigned, (
+                    "a process can offer no more than its campaign has set aside"
+                )
 
-    def check_days(self, house: BrainHouse) -> None:
-        """Look at the totals of days, once every report was heard."""
+    def check_days(self, host: ActorHost) -> None:
+        """Check the totals of days, after every report was received."""
         for (campaign_id, day), spent in self._spent_campaign_days.items():
-            assert house.days[CAMPAIGN, campaign_id, day] == spent, (
+            assert host.days[CAMPAIGN, campaign_id, day] == spent, (
                 "a campaign's day is the sum of its charges"
             )
         for (advertiser_id, day), spent in self._spent_days.items():
-            assert house.days[ADVERTISER, advertiser_id, day] == spent, (
+            assert host.days[ADVERTISER, advertiser_id, day] == spent, (
                 "an advertiser's day is that of its campaigns"
             )
 
-    # ------------------------------------------------------------ of a campaign
+    # ------------------------------------------------------------ campaigns
 
     def _watch_campaign(
         self,
@@ -134,7 +140,7 @@ class MoneyLaws:
         if config.advertiser_id is not None and not config.is_allotted:
             for day in (after.day, *(lease.day for lease in after.leases.values())):
                 self.days[config.advertiser_id, day] = WITHOUT_BOUND
-        _check_news(before, after, effects)
+        _check_updates(before, after, effects)
         _check_commitments(before, message, after, now)
         oldest = min(
             (at for lease in after.leases.values() if (at := lease.oldest_hold()) is not None), default=None
@@ -149,21 +155,23 @@ class MoneyLaws:
         self._spent_campaign_days[row.campaign_id, row.day] += row.amount
         assert (
             self._spent_windows[row.campaign_id, row.window] <= self.windows[row.campaign_id, row.window]
-        ), "daily"
-        assert self._spent_totals[row.campaign_id] <= self.totals[row.campaign_id], "total"
+        ), "charges stay within the daily budget"
+        assert self._spent_totals[row.campaign_id] <= self.totals[row.campaign_id], (
+            "charges stay within the total budget"
+        )
         if row.advertiser_id is not None:
             key = (row.advertiser_id, row.day)
             self._spent_days[key] += row.amount
-            assert self._spent_days[key] <= self.days[key], "advertiser"
+            assert self._spent_days[key] <= self.days[key], "charges stay within the advertiser's budget"
 
-    def _check_books(self, state: CampaignState) -> None:
+    def _check_charges(self, state: CampaignState) -> None:
         if state.config is None:
             return
         buffered = sum(row.amount for row in state.buffer if row.kind is MoneyKind.CHARGE)
         spent = self._spent_totals[state.config.campaign_id]
         assert state.spent_total == spent + buffered, "what is spent is the sum of the charges"
 
-    # ------------------------------------------------------------ of an advertiser
+    # ------------------------------------------------------------ advertisers
 
     def _watch_advertiser(self, before: State, after: AdvertiserState) -> None:
         assert isinstance(before, AdvertiserState)
@@ -171,8 +179,8 @@ class MoneyLaws:
         if config is None:
             return
         assert after.day >= before.day, "days never go back"
-        whose_day = (config.advertiser_id, after.day)
-        self.days[whose_day] = max(self.days[whose_day], _bound(config.daily_budget))
+        advertiser_day = (config.advertiser_id, after.day)
+        self.days[advertiser_day] = max(self.days[advertiser_day], _bound(config.daily_budget))
         today = [one for one in after.slices.values() if one.day == after.day]
         assert after.allotted == sum(one.allotted for one in today)
         assert after.spent == sum(one.spent_on(after.day) for one in after.slices.values())
@@ -183,7 +191,7 @@ class MoneyLaws:
             if one.day == after.day
         )
         if is_more and config.daily_budget is not None:
-            assert after.allotted <= config.daily_budget, "no more is allotted than there is"
+            assert after.allotted <= config.daily_budget, "allotments stay within the budget"
 
     def _check_advertiser(self, state: AdvertiserState, campaigns: Iterable[CampaignState]) -> None:
         if state.config is None:
@@ -193,7 +201,7 @@ class MoneyLaws:
             if config is None or config.advertiser_id != state.config.advertiser_id or not config.is_allotted:
                 continue
             if self.days[state.config.advertiser_id, campaign.day] == WITHOUT_BOUND:
-                continue  # Something was committed before there was a budget.
+                continue  # Something was committed before the budget was set.
             one = state.slices.get(config.campaign_id)
             if one is not None and one.day == campaign.day:
                 assert campaign.committed_today <= one.allotted, "what is committed was allotted"
@@ -202,7 +210,7 @@ class MoneyLaws:
 
 
 def check_lease(lease: Lease) -> None:
-    """Check that everything granted is in one place."""
+    """Check that a grant is the sum of its parts."""
     held = sum(lease.held.values())
     assert lease.granted == lease.unassigned + held + lease.charged + lease.expired
     assert lease.holding == held
@@ -212,16 +220,16 @@ def check_lease(lease: Lease) -> None:
     assert 0 not in lease.held.values()
 
 
-def _check_news(before: CampaignState, after: CampaignState, effects: Sequence[Effect]) -> None:
-    said = [effect.message for effect in effects if isinstance(effect, Publish)]
-    exhausted = sum(isinstance(one, CampaignExhausted) for one in said)
-    restored = sum(isinstance(one, CampaignRestored) for one in said)
+def _check_updates(before: CampaignState, after: CampaignState, effects: Sequence[Effect]) -> None:
+    published = [effect.message for effect in effects if isinstance(effect, Publish)]
+    exhausted = sum(isinstance(one, CampaignExhausted) for one in published)
+    restored = sum(isinstance(one, CampaignRestored) for one in published)
     assert exhausted == (before.exhausted is None and after.exhausted is not None)
     assert restored == (before.exhausted is not None and after.exhausted is None)
     if after.window > before.window:
-        updates = [one for one in said if isinstance(one, SpendUpdate)]
+        updates = [one for one in published if isinstance(one, SpendUpdate)]
         assert any(one.day == after.day and one.window == after.window for one in updates), (
-            "every roll is said"
+            "every new window is published"
         )
 
 
@@ -231,23 +239,27 @@ def _check_commitments(
     """Check that a step commits nothing that the budgets in force do not allow."""
     config = after.config
     assert config is not None
-    was = before.spent_total + before.outstanding
+    committed_before = before.spent_total + before.outstanding
     total = after.spent_total + after.outstanding
-    if total <= was or not isinstance(message, LeaseUsage | Confirm):
-        assert total <= was, "only a report or a confirm commits anything"
+    if total <= committed_before or not isinstance(message, LeaseUsage | Confirm):
+        assert total <= committed_before, "only a report or a confirm commits anything"
         return
     window = after.spent_window + after.outstanding_of_window
-    assert total <= _bound(config.total_budget), "no more is committed than there is in all"
-    assert window <= _bound(config.daily_budget), "no more is committed than there is today"
+    assert total <= _bound(config.total_budget), "commitments stay within the total budget"
+    assert window <= _bound(config.daily_budget), "commitments stay within the daily budget"
     if config.is_allotted:
         assert after.committed_today <= before.allotted or after.day > before.day
-        assert after.committed_today <= max(after.allotted, before.allotted), "no more than was allotted"
+        assert after.committed_today <= max(after.allotted, before.allotted), (
+            "commitments stay within the allotment"
+        )
     if isinstance(message, LeaseUsage):
         assert config.is_running, "a campaign that does not run commits nothing"
         if config.daily_budget is not None:
             day = build_budget_day(after.day, config.timezone)
-            line = compute_allowance(now, strategy=config.pacing, daily_budget=config.daily_budget, day=day)
-            assert window <= line, "no more is committed than the pace allows"
+            allowance = compute_allowance(
+                now, strategy=config.pacing, daily_budget=config.daily_budget, day=day
+            )
+            assert window <= allowance, "commitments stay within the pacing allowance"
 
 
 def _bound(budget: Micros | None) -> int:

@@ -1,4 +1,4 @@
-"""Days of budgets in seconds: budget actors, delivery processes, readers and everything that can go wrong between them."""
+"""Days of budgets in seconds of virtual time: budget actors, delivery processes, visitors, and faults between them."""
 
 import heapq
 import itertools
@@ -27,28 +27,28 @@ from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
 from adloom.schedule.budget_day import find_budget_day
 from adloom.schedule.pacing import PacingStrategy
-from tests.budgets.budget_actors import BrainHouse
+from tests.budgets.budget_actors import ActorHost
 from tests.budgets.money_laws import MoneyLaws
-from tests.budgets.shop import Offer, Shop
+from tests.budgets.simulated_process import Offer, SimulatedProcess
 
 ADVERTISER_ID: Final = AdvertiserId(UUID(int=1))
 TICK: Final = timedelta(milliseconds=250)
 SESSION_SECONDS_MAX: Final = 10
 CONFIRM_AGAIN: Final = timedelta(seconds=3)
-# Evenings before something happens to clocks, and ordinary ones.
-EVENINGS: Final = (
+# Two minutes before midnight, on days with clock changes and on ordinary days.
+STARTS: Final = (
     ("UTC", datetime(2026, 11, 15, 23, 58, tzinfo=UTC)),
     ("Europe/Berlin", datetime(2026, 3, 28, 22, 58, tzinfo=UTC)),  # 23 hours follow.
     ("America/New_York", datetime(2026, 11, 1, 3, 58, tzinfo=UTC)),  # 25 hours follow.
     ("America/Sao_Paulo", datetime(2018, 11, 4, 2, 58, tzinfo=UTC)),  # There is no midnight.
     ("America/St_Johns", datetime(2006, 10, 29, 2, 28, tzinfo=UTC)),  # At 00:01 it is 23:01 again.
-    ("Pacific/Apia", datetime(2011, 12, 30, 9, 58, tzinfo=UTC)),  # A whole day is left out.
+    ("Pacific/Apia", datetime(2011, 12, 30, 9, 58, tzinfo=UTC)),  # The zone skips a day.
     ("Asia/Kathmandu", datetime(2026, 11, 15, 18, 13, tzinfo=UTC)),
 )
 
 
 class Faults(NamedTuple):
-    """How often what goes wrong: of messages, of ticks."""
+    """The rate of each fault, per message or per tick."""
 
     lost: float = 0.0
     repeated: float = 0.0
@@ -63,8 +63,8 @@ class Faults(NamedTuple):
     late: float = 0.0
 
 
-NONE: Final = Faults()
-MANY: Final = Faults(
+NO_FAULTS: Final = Faults()
+MANY_FAULTS: Final = Faults(
     lost=0.05,
     repeated=0.05,
     delayed=0.03,
@@ -79,8 +79,8 @@ MANY: Final = Faults(
 )
 
 
-class Given(NamedTuple):
-    """An offer that its reader will confirm, and whether nothing can have gone wrong with its hold."""
+class OpenOffer(NamedTuple):
+    """An offer that will be confirmed, and whether its process had a correct clock."""
 
     confirm: Confirm
     address: Address
@@ -89,20 +89,20 @@ class Given(NamedTuple):
 
 
 class MoneyWorld:
-    """One seed."""
+    """A world of budgets under seeded faults."""
 
     def __init__(
-        self, seed: int, *, faults: Faults, campaigns: int, shops: int, zone: int | None = None
+        self, seed: int, *, faults: Faults, campaigns: int, processes: int, zone: int | None = None
     ) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 - the same seed, the same run
+        self.chance = random.Random(seed)  # noqa: S311 - seeded, so that runs repeat
         self.faults = faults
         self.laws = MoneyLaws()
-        self.zone, self.now = EVENINGS[self.chance.randrange(len(EVENINGS)) if zone is None else zone]
-        self.house = BrainHouse(
+        self.zone, self.now = STARTS[self.chance.randrange(len(STARTS)) if zone is None else zone]
+        self.host = ActorHost(
             self.chance,
             watch=self.laws.watch,
             tell=self._send,
-            publish=self._published,
+            publish=self._route_update,
             crash_rate=faults.crash,
         )
         self.hold_seconds = self.chance.choice([3, 10, 60])
@@ -112,23 +112,23 @@ class MoneyWorld:
         }
         self.configs: dict[CampaignId, ConfigureCampaign] = {}
         self.advertiser: ConfigureAdvertiser | None = None
-        self.shops: dict[int, Shop] = {}
-        self.asleep: dict[int, datetime] = {}  # Frozen until then.
-        self.gone: dict[int, datetime] = {}  # Not heard of since then.
-        self.unconfirmed: dict[tuple[UUID, int], Given] = {}
+        self.processes: dict[int, SimulatedProcess] = {}
+        self.frozen: dict[int, datetime] = {}  # Frozen until then.
+        self.gone: dict[int, datetime] = {}  # Silent since then.
+        self.unconfirmed: dict[tuple[UUID, int], OpenOffer] = {}
         self.offers = 0
         self.refused = 0
         self._crashes = 0
-        self._mail: list[tuple[datetime, int, Address | int, msgspec.Struct]] = []
+        self._queue: list[tuple[datetime, int, Address | int, msgspec.Struct]] = []
         self._numbers = itertools.count(1)
         self._versions = itertools.count(1)
-        for _ in range(shops):
-            self.open_shop()
+        for _ in range(processes):
+            self.start_process()
 
-    # ------------------------------------------------------------ what people do
+    # ------------------------------------------------------------ what tests do
 
     def configure(self, campaign_id: CampaignId, **fields: object) -> None:
-        """Set a campaign's terms; what is not named stays as it was."""
+        """Change fields of a campaign's configuration."""
         known = self.configs.get(campaign_id) or ConfigureCampaign(
             version=0,
             campaign_id=campaign_id,
@@ -146,7 +146,7 @@ class MoneyWorld:
         self._send(self.address(campaign_id), config, is_lossy=False)
 
     def configure_advertiser(self, daily_budget: int | None) -> None:
-        """Set the advertiser's terms, and tell all its campaigns."""
+        """Set the advertiser's budget, and configure all its campaigns."""
         budget = None if daily_budget is None else Micros(daily_budget)
         self.advertiser = ConfigureAdvertiser(
             version=next(self._versions),
@@ -159,115 +159,115 @@ class MoneyWorld:
         for campaign_id in self.costs:
             self.configure(campaign_id, is_allotted=budget is not None)
 
-    def open_shop(self) -> Shop:
+    def start_process(self) -> SimulatedProcess:
         """Start a delivery process."""
-        shop = Shop(next(self._numbers), self.costs)
-        self.shops[shop.session] = shop
-        return shop
+        process = SimulatedProcess(next(self._numbers), self.costs)
+        self.processes[process.session] = process
+        return process
 
-    def close_shop(self, session: int) -> None:
+    def end_process(self, session: int) -> None:
         """Kill a delivery process, or end its session."""
-        del self.shops[session]
-        self.asleep.pop(session, None)
+        del self.processes[session]
+        self.frozen.pop(session, None)
         self.gone[session] = self.now
 
     def address(self, campaign_id: CampaignId) -> Address:
         return campaign_address(campaign_id, ADVERTISER_ID)
 
     def campaign(self, campaign_id: CampaignId) -> CampaignState:
-        state = self.house.state(self.address(campaign_id), self.now)
+        state = self.host.state(self.address(campaign_id), self.now)
         assert isinstance(state, CampaignState)
         return state
 
     # ------------------------------------------------------------ time
 
-    def run(self, seconds: float, *, readers: int = 3) -> None:
-        """Let readers come for a while: so many a tick at most."""
+    def run(self, seconds: float, *, visitors: int = 3) -> None:
+        """Let visitors come for a while: at most `visitors` per process and tick."""
         until = self.now + timedelta(seconds=seconds)
         while self.now < until:
             self.pass_time(TICK)
-            self._go_wrong()
-            self.laws.check_shops(self.shops.values(), self._kept())
-            for shop in list(self.shops.values()):
-                if shop.session not in self.asleep:
-                    self._open_for_business(shop, readers)
+            self._inject_faults()
+            self.laws.check_processes(self.processes.values(), self._stored())
+            for process in list(self.processes.values()):
+                if process.session not in self.frozen:
+                    self._serve(process, visitors)
 
     def pass_time(self, time: timedelta) -> None:
-        """Deliver and wake what is due."""
+        """Deliver the messages and run the timers that are due."""
         until = self.now + time
         while True:
-            alarm = self.house.next_alarm()
-            mail_at = self._mail[0][0] if self._mail else until
-            if alarm is not None and alarm[0] <= min(until, mail_at):
+            alarm = self.host.next_alarm()
+            message_at = self._queue[0][0] if self._queue else until
+            if alarm is not None and alarm[0] <= min(until, message_at):
                 self.now = max(self.now, alarm[0])
-                self.house.wake(alarm[1], self.now)
-            elif self._mail and mail_at <= until:
-                self.now = max(self.now, mail_at)
+                self.host.wake(alarm[1], self.now)
+            elif self._queue and message_at <= until:
+                self.now = max(self.now, message_at)
                 self._deliver()
             else:
                 break
-            self.laws.check(self.house)
-            self._introduce()
+            self.laws.check(self.host)
+            self._configure_again()
         self.now = until
 
     def close(self) -> None:
-        """Let everyone return what they have, some properly and some by being killed; wait until all is quiet."""
-        self.faults = NONE
-        self.house.crash_rate = 0.0
-        self.asleep.clear()
-        for shop in list(self.shops.values()):
-            shop.skew = timedelta()
-            if shop.is_void or self.chance.random() < 0.5:
-                self.close_shop(shop.session)
+        """Let all processes return their leases, some by a report and some by being killed; wait until all is settled."""
+        self.faults = NO_FAULTS
+        self.host.crash_rate = 0.0
+        self.frozen.clear()
+        for process in list(self.processes.values()):
+            process.skew = timedelta()
+            if process.is_void or self.chance.random() < 0.5:
+                self.end_process(process.session)
         for _ in range(400):
             self.pass_time(TICK)
-            for shop in list(self.shops.values()):
-                for campaign_id in shop.unfinished():
-                    self._say(shop, campaign_id, 0)
-                if shop.is_void:
-                    self.close_shop(shop.session)
-        for session in list(self.shops):
-            assert not list(self.shops[session].unfinished()), "what is returned is taken"
-            self.close_shop(session)
+            for process in list(self.processes.values()):
+                for campaign_id in process.unfinished():
+                    self._report(process, campaign_id, 0)
+                if process.is_void:
+                    self.end_process(process.session)
+        for session in list(self.processes):
+            assert not list(self.processes[session].unfinished()), "every return is answered"
+            self.end_process(session)
         self._end_sessions()
         self.pass_time(timedelta(seconds=SESSION_SECONDS_MAX + 2))
         self._end_sessions()
-        # The latest confirm, and the hold of the last offer whose process's clock was wrong.
+        # Long enough for the last confirm, and for the last hold of a process with a wrong clock.
         self.pass_time(timedelta(seconds=5 * self.hold_seconds + 20))
 
-    def go_on(self) -> None:
-        """Begin again with new processes, far from midnight, with everyone running and in a hurry."""
+    def start_again(self) -> None:
+        """Start new processes, far from midnight, with all campaigns running and accelerated."""
         ends_at = find_budget_day(self.now, self.zone).ends_at
         if ends_at - self.now < timedelta(hours=1):
             self.pass_time(timedelta(hours=1))
         for campaign_id in self.costs:
             self.configure(campaign_id, is_running=True, pacing=PacingStrategy.ACCELERATED)
         for _ in range(self.chance.choice([1, 2, 4])):
-            self.open_shop()
+            self.start_process()
 
     # ------------------------------------------------------------ what happens in a tick
 
-    def _open_for_business(self, shop: Shop, readers: int) -> None:
-        if shop.is_void:
-            self.close_shop(shop.session)
-            self.open_shop()
+    def _serve(self, process: SimulatedProcess, visitors: int) -> None:
+        if process.is_void:
+            self.end_process(process.session)
+            self.start_process()
             return
-        for _ in range(self.chance.randrange(readers + 1)):
+        for _ in range(self.chance.randrange(visitors + 1)):
             campaign_id = self.chance.choice(list(self.costs))
-            offer = shop.give(campaign_id, self.now)
+            offer = process.make_offer(campaign_id, self.now)
             if offer is None:
                 self.refused += 1
             else:
-                self._offered(shop, offer)
-        for campaign_id, book in shop.books.items():
-            is_due = book.is_needed or book.unreported or book.is_recalled or self.chance.random() < 0.2
-            if is_due if book.pending is None else self.chance.random() < 0.3:
-                self._say(shop, campaign_id, self.chance.choice([1, 3, 10]))
+                self._schedule_confirm(process, offer)
+        for campaign_id, held in process.leases.items():
+            is_due = held.is_needed or held.unreported or held.is_recalled or self.chance.random() < 0.2
+            if is_due if held.pending is None else self.chance.random() < 0.3:
+                self._report(process, campaign_id, self.chance.choice([1, 3, 10]))
 
-    def _say(self, shop: Shop, campaign_id: CampaignId, want_offers: int) -> None:
-        self._send(self.address(campaign_id), shop.said(campaign_id, want_offers, self.now))
+    def _report(self, process: SimulatedProcess, campaign_id: CampaignId, want_offers: int) -> None:
+        self._send(self.address(campaign_id), process.report(campaign_id, want_offers, self.now))
 
-    def _offered(self, shop: Shop, offer: Offer) -> None:
+    def _schedule_confirm(self, process: SimulatedProcess, offer: Offer) -> None:
         self.offers += 1
         if self.chance.random() < self.faults.never_confirmed:
             return
@@ -285,71 +285,73 @@ class MoneyWorld:
             occurred_at=self.now,
         )
         address = self.address(offer.campaign_id)
-        self.unconfirmed[confirm.request_id, 0] = Given(confirm, address, shop.session, not shop.skew)
+        self.unconfirmed[confirm.request_id, 0] = OpenOffer(
+            confirm, address, process.session, not process.skew
+        )
         self._post(timedelta(seconds=seconds), address, confirm)
 
-    def _go_wrong(self) -> None:
-        """Let something happen that nobody wants."""
+    def _inject_faults(self) -> None:
+        """Inject random faults."""
         self._end_sessions()
         if self.chance.random() < self.faults.crash:
-            self.house.crash()
-        for shop in list(self.shops.values()):
-            self._harm(shop)
+            self.host.crash()
+        for process in list(self.processes.values()):
+            self._disturb(process)
         if self.chance.random() < self.faults.change:
             self._change()
         if self.chance.random() < self.faults.reset:
             campaign_id = self.chance.choice(list(self.costs))
             self._send(self.address(campaign_id), OpenWindow(reason="again"), is_lossy=False)
 
-    def _harm(self, shop: Shop) -> None:
-        if self.asleep.get(shop.session, self.now) > self.now:
+    def _disturb(self, process: SimulatedProcess) -> None:
+        if self.frozen.get(process.session, self.now) > self.now:
             return
-        self.asleep.pop(shop.session, None)
+        self.frozen.pop(process.session, None)
         if self.chance.random() < self.faults.kill:
-            self.close_shop(shop.session)
-            self.open_shop()
+            self.end_process(process.session)
+            self.start_process()
         elif self.chance.random() < self.faults.freeze:
             seconds = self.chance.choice([1, 8, 15, 2 * self.hold_seconds])
-            self.asleep[shop.session] = self.now + timedelta(seconds=seconds)
+            self.frozen[process.session] = self.now + timedelta(seconds=seconds)
             if seconds > SESSION_SECONDS_MAX:
-                self.gone[shop.session] = self.now
+                self.gone[process.session] = self.now
         elif self.chance.random() < self.faults.clock_jump:
             jump = self.chance.choice([-3600, -40, -2, 0, 0, 2, 40, 3600])
-            shop.skew = timedelta(seconds=jump)
+            process.skew = timedelta(seconds=jump)
 
-    def _introduce(self) -> None:
-        """Tell budget actors that have started again what they may have missed."""
-        if self.house.crashes > self._crashes:
-            self._crashes = self.house.crashes
+    def _configure_again(self) -> None:
+        """Send all configurations again after a crash of the host."""
+        if self.host.crashes > self._crashes:
+            self._crashes = self.host.crashes
             for config in self.configs.values():
                 self._send(self.address(config.campaign_id), config, is_lossy=False)
             if self.advertiser is not None:
                 self._send(advertiser_address(ADVERTISER_ID), self.advertiser, is_lossy=False)
 
     def _end_sessions(self) -> None:
-        """Take leave of processes that were not heard of for long, until every campaign has kept that."""
+        """End the sessions of silent processes, until every campaign has stored that."""
         for session, since in list(self.gone.items()):
             if (self.now - since).total_seconds() < SESSION_SECONDS_MAX:
                 continue
-            unaware = [address for address, state in self._campaigns() if session not in state.sessions_over]
-            for address in unaware:
+            missing = [address for address, state in self._campaigns() if session not in state.sessions_over]
+            for address in missing:
                 over = SessionOver(session=session, second=int(self.now.timestamp()))
                 self._send(address, over, is_lossy=False)
-            if not unaware:
+            if not missing:
                 del self.gone[session]
 
-    def _kept(self) -> dict[CampaignId, CampaignState]:
+    def _stored(self) -> dict[CampaignId, CampaignState]:
         return {state.config.campaign_id: state for _, state in self._campaigns() if state.config is not None}
 
     def _campaigns(self) -> list[tuple[Address, CampaignState]]:
         return [
-            (address, kept.state)
-            for address, kept in self.house.kept.items()
-            if isinstance(kept.state, CampaignState)
+            (address, stored.state)
+            for address, stored in self.host.stored.items()
+            if isinstance(stored.state, CampaignState)
         ]
 
     def _change(self) -> None:
-        """Let somebody change a budget, pause or go on."""
+        """Change a budget or the pacing of a campaign, pause it, or resume it."""
         campaign_id = self.chance.choice(list(self.costs))
         match self.chance.randrange(5):
             case 0:
@@ -369,7 +371,7 @@ class MoneyWorld:
 
     # ------------------------------------------------------------ messages
 
-    def _published(self, topic: str, message: msgspec.Struct) -> None:
+    def _route_update(self, topic: str, message: msgspec.Struct) -> None:
         kind, _, session = topic.partition(":")
         if kind == "session":
             self._send(int(session), message)
@@ -384,47 +386,47 @@ class MoneyWorld:
             self._post(timedelta(seconds=seconds), to, message)
 
     def _post(self, delay: timedelta, to: Address | int, message: msgspec.Struct) -> None:
-        heapq.heappush(self._mail, (self.now + delay, next(self._numbers), to, message))
+        heapq.heappush(self._queue, (self.now + delay, next(self._numbers), to, message))
 
     def _deliver(self) -> None:
         """Deliver a batch: what comes next to the budget actors, or one message to a process."""
         batch: list[tuple[Address, msgspec.Struct]] = []
         size = self.chance.choice([1, 1, 3, 10])
-        while self._mail and self._mail[0][0] <= self.now and len(batch) < size:
-            _, _, to, message = heapq.heappop(self._mail)
+        while self._queue and self._queue[0][0] <= self.now and len(batch) < size:
+            _, _, to, message = heapq.heappop(self._queue)
             if isinstance(to, int):
-                self._hear(to, message)
+                self._receive(to, message)
             elif not isinstance(message, Confirm) or self._is_due(message):
                 batch.append((to, message))
         if batch:
-            self.house.run(batch, self.now)
+            self.host.run(batch, self.now)
 
-    def _hear(self, session: int, message: msgspec.Struct) -> None:
-        shop = self.shops.get(session)
-        if shop is None:
+    def _receive(self, session: int, message: msgspec.Struct) -> None:
+        process = self.processes.get(session)
+        if process is None:
             return
-        awake_at = self.asleep.get(session, self.now)
-        if awake_at > self.now:  # It hears when it is awake.
-            self._post(awake_at - self.now, session, message)
+        resumes_at = self.frozen.get(session, self.now)
+        if resumes_at > self.now:  # It receives the message when it runs again.
+            self._post(resumes_at - self.now, session, message)
         elif isinstance(message, LeaseAnswer | Recall):
-            shop.hear(message)
+            process.receive(message)
 
     def _is_due(self, confirm: Confirm) -> bool:
-        """Tell whether a confirm is not known yet; it is sent until it is, and sometimes once more."""
+        """Return whether a confirm is not recorded yet; it is sent until it is, and sometimes once more."""
         key = (confirm.request_id, confirm.slot)
-        if key in self.house.offers:
+        if key in self.host.offers:
             given = self.unconfirmed.pop(key, None)
             if given is not None:
-                self._judge(given)
+                self._check_charged(given)
             return False
         given = self.unconfirmed[key]
         self._post(CONFIRM_AGAIN, given.address, confirm)
         return True
 
-    def _judge(self, given: Given) -> None:
-        """Check that an offer whose hold was there was charged."""
+    def _check_charged(self, given: OpenOffer) -> None:
+        """Check that an offer that was confirmed during its hold was charged."""
         confirm = given.confirm
-        row = next(row for row in reversed(self.house.rows) if row.request_id == confirm.request_id)
+        row = next(row for row in reversed(self.host.rows) if row.request_id == confirm.request_id)
         is_in_time = row.at.timestamp() < confirm.second + self.hold_seconds
-        if is_in_time and given.is_regular and given.session in self.shops:
+        if is_in_time and given.is_regular and given.session in self.processes:
             assert row.kind is MoneyKind.CHARGE, "a hold that is confirmed in time is charged"

@@ -1,4 +1,4 @@
-"""Where entities live."""
+"""The addresses of budget actors."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from tests.budgets.builders import ADVERTISER_ID, CAMPAIGN_ID
 
 
-def test_a_campaign_is_addressed_by_its_advertiser_and_itself() -> None:
+def test_the_address_of_a_campaign_has_its_advertiser_and_its_own_id() -> None:
     address = campaign_address(CAMPAIGN_ID, ADVERTISER_ID)
 
     assert address == ("campaign", f"{ADVERTISER_ID}|{CAMPAIGN_ID}")
@@ -28,14 +28,14 @@ def test_a_campaign_without_an_advertiser_has_a_dash_in_its_place() -> None:
     assert address.key == f"-|{CAMPAIGN_ID}"
 
 
-def test_an_advertiser_is_addressed_by_itself() -> None:
+def test_the_address_of_an_advertiser_has_its_id() -> None:
     address = advertiser_address(ADVERTISER_ID)
 
     assert address == ("advertiser", str(ADVERTISER_ID))
     assert parse_advertiser_key(address.key) == ADVERTISER_ID
 
 
-def test_a_process_listens_to_its_own_topic() -> None:
+def test_a_session_has_its_own_topic() -> None:
     assert session_topic(7) == "session:7"
 
 

@@ -1,4 +1,4 @@
-"""An advertiser's day, divided among its campaigns: together they never pass it, and all of it can be spent."""
+"""An advertiser's daily budget, divided among its campaigns: they never exceed it, and can spend all of it."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,7 +27,7 @@ TOMORROW = TODAY + timedelta(days=1)
 A, B = CampaignId(UUID(int=100)), CampaignId(UUID(int=101))
 
 
-def wants(
+def a_request(
     campaign_id: CampaignId, more: int, *, committed: int = 0, sequence: int = 1, **fields: Any
 ) -> SpendReport:
     return a_report(
@@ -39,130 +39,130 @@ def wants(
     )
 
 
-def test_an_advertiser_has_a_budget_a_day_spend_and_blocked_sites() -> None:
+def test_an_advertiser_returns_its_day_its_budget_and_its_spend() -> None:
     bench = AdvertiserBench(an_advertiser(blocked_sites=("bad.example",)))
-    bench.take(wants(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
 
     bench.take(AskBudget())
 
-    standing = bench.replied()
-    assert isinstance(standing, AdvertiserStatus)
-    assert (standing.day, standing.daily_budget, standing.spent) == (TODAY, 100 * UNIT, UNIT)
+    status = bench.replied()
+    assert isinstance(status, AdvertiserStatus)
+    assert (status.day, status.daily_budget, status.spent) == (TODAY, 100 * UNIT, UNIT)
     assert bench.state.config is not None
     assert bench.state.config.blocked_sites == ("bad.example",)
 
 
-def test_a_campaign_is_allotted_what_it_wants_where_there_is_plenty() -> None:
+def test_a_campaign_is_allotted_what_it_asks_for_if_the_budget_suffices() -> None:
     bench = AdvertiserBench()
 
-    bench.take(wants(A, 5 * UNIT))
+    bench.take(a_request(A, 5 * UNIT))
 
-    assert [one.allotted for one in bench.told(Allotment)] == [5 * UNIT]
+    assert [one.allotted for one in bench.sent(Allotment)] == [5 * UNIT]
     assert bench.is_persisted
 
 
-def test_campaigns_are_never_allotted_more_than_there_is() -> None:
+def test_allotments_never_exceed_the_budget() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(10 * UNIT)))
 
     for sequence in range(1, 30):
         for number in range(5):
-            bench.take(wants(CampaignId(UUID(int=number)), 9 * UNIT, sequence=sequence))
+            bench.take(a_request(CampaignId(UUID(int=number)), 9 * UNIT, sequence=sequence))
 
     assert bench.state.allotted == 10 * UNIT
 
 
-def test_nobody_is_allotted_dust() -> None:
+def test_allotments_are_whole_offers() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(2 * UNIT + UNIT // 2)))
 
-    bench.take(wants(A, 9 * UNIT))
-    bench.take(wants(A, 9 * UNIT, sequence=2))
-    bench.take(wants(B, 9 * UNIT))
+    bench.take(a_request(A, 9 * UNIT))
+    bench.take(a_request(A, 9 * UNIT, sequence=2))
+    bench.take(a_request(B, 9 * UNIT))
 
     assert bench.state.allotted == 2 * UNIT
 
 
-def test_the_same_report_again_gets_an_answer_again_and_counts_once() -> None:
+def test_a_repeated_report_is_answered_again_and_counts_once() -> None:
     bench = AdvertiserBench()
-    report = wants(A, 5 * UNIT, committed=UNIT, spent_by_day={TODAY: UNIT})
+    report = a_request(A, 5 * UNIT, committed=UNIT, spent_by_day={TODAY: UNIT})
     bench.take(report)
-    first = bench.told(Allotment)
+    first = bench.sent(Allotment)
 
     bench.take(report)
 
-    assert bench.told(Allotment) == first
+    assert bench.sent(Allotment) == first
     assert bench.state.spent == UNIT
     assert bench.recorded(DayTotal) == []
 
 
 def test_a_report_that_was_overtaken_changes_nothing() -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 0, committed=2 * UNIT, sequence=7, spent_by_day={TODAY: 2 * UNIT}))
+    bench.take(a_request(A, 0, committed=2 * UNIT, sequence=7, spent_by_day={TODAY: 2 * UNIT}))
     before = bench.state
 
-    bench.take(wants(A, 9 * UNIT, committed=UNIT, sequence=6, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, 9 * UNIT, committed=UNIT, sequence=6, spent_by_day={TODAY: UNIT}))
 
     assert bench.state == before
-    assert bench.told(Allotment) == []
+    assert bench.sent(Allotment) == []
 
 
-def test_one_who_needs_it_gets_what_another_does_not_use() -> None:
+def test_a_campaign_in_need_gets_the_unused_allotment_of_another() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=UNIT))
-    bench.take(wants(A, UNIT))
+    bench.take(a_request(A, UNIT))
 
-    bench.take(wants(B, UNIT, is_needed=True))
-    assert len(bench.told(GiveBack)) == 1
-    bench.take(wants(A, 0, sequence=2))
+    bench.take(a_request(B, UNIT, is_needed=True))
+    assert len(bench.sent(GiveBack)) == 1
+    bench.take(a_request(A, 0, sequence=2))
 
-    assert [(one.sequence, one.allotted) for one in bench.told(Allotment)] == [(1, UNIT), (2, 0)]
+    assert [(one.sequence, one.allotted) for one in bench.sent(Allotment)] == [(1, UNIT), (2, 0)]
     assert bench.state.slices[B].allotted == UNIT
     assert bench.state.waiting == ()
 
 
-def test_others_are_asked_back_twice_a_second_at_most() -> None:
+def test_allotments_are_recalled_at_most_twice_a_second() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=UNIT))
-    bench.take(wants(A, UNIT))
-    asked = 0
+    bench.take(a_request(A, UNIT))
+    recalls = 0
 
     for sequence in range(1, 11):
-        bench.take(wants(B, UNIT, sequence=sequence, is_needed=True), after=SECOND / 10)
-        asked += len(bench.told(GiveBack))
+        bench.take(a_request(B, UNIT, sequence=sequence, is_needed=True), after=SECOND / 10)
+        recalls += len(bench.sent(GiveBack))
 
-    assert asked == 2
+    assert recalls == 2
 
 
-def test_who_waits_comes_before_who_only_provides() -> None:
+def test_a_campaign_in_need_comes_before_one_that_asks_ahead_of_need() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=UNIT))
-    bench.take(wants(A, UNIT))
-    bench.take(wants(B, UNIT, is_needed=True))
+    bench.take(a_request(A, UNIT))
+    bench.take(a_request(B, UNIT, is_needed=True))
 
-    bench.take(wants(A, 0, sequence=2))
-    bench.take(wants(A, UNIT, sequence=3))
+    bench.take(a_request(A, 0, sequence=2))
+    bench.take(a_request(A, UNIT, sequence=3))
 
     assert bench.state.slices[B].allotted == UNIT
     assert bench.state.slices[A].allotted == 0
 
 
-def test_a_raised_budget_serves_who_waits_at_once() -> None:
+def test_a_raised_budget_is_allotted_to_waiting_campaigns() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(0)))
-    bench.take(wants(A, UNIT, is_needed=True))
+    bench.take(a_request(A, UNIT, is_needed=True))
 
     bench.take(an_advertiser(version=2, daily_budget=UNIT))
 
-    assert [one.allotted for one in bench.told(Allotment)] == [UNIT]
+    assert [one.allotted for one in bench.sent(Allotment)] == [UNIT]
     assert len(bench.published(AdvertiserRestored)) == 1
 
 
 @pytest.mark.parametrize(
     "change", [{"daily_budget": UNIT}, {"is_active": False}], ids=["lowered", "suspended"]
 )
-def test_what_may_no_longer_be_spent_is_asked_back_at_once(change: dict[str, Any]) -> None:
+def test_allotments_are_recalled_when_the_budget_is_lowered_or_suspended(change: dict[str, Any]) -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 5 * UNIT))
+    bench.take(a_request(A, 5 * UNIT))
 
     bench.take(an_advertiser(version=2, **change))
 
-    assert bench.told(GiveBack) == [GiveBack(is_all=True)]
-    bench.take(wants(B, UNIT))
+    assert bench.sent(GiveBack) == [GiveBack(is_all=True)]
+    bench.take(a_request(B, UNIT))
     assert bench.state.slices[B].allotted == 0
 
 
@@ -175,11 +175,11 @@ def test_an_older_configuration_of_an_advertiser_is_ignored() -> None:
     assert not bench.is_persisted
 
 
-def test_exhausted_and_restored_are_said_on_the_transition_only() -> None:
+def test_exhausted_and_restored_are_published_on_the_transition_only() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(2 * UNIT)))
     exhausted = restored = 0
     for sequence, spent in enumerate((UNIT, 2 * UNIT, 2 * UNIT), 1):
-        bench.take(wants(A, 0, committed=spent, sequence=sequence, spent_by_day={TODAY: spent}))
+        bench.take(a_request(A, 0, committed=spent, sequence=sequence, spent_by_day={TODAY: spent}))
         exhausted += len(bench.published(AdvertiserExhausted))
     assert exhausted == 1
     assert bench.woken_at == NOON.replace(hour=0) + timedelta(days=1)
@@ -193,62 +193,62 @@ def test_exhausted_and_restored_are_said_on_the_transition_only() -> None:
     assert bench.woken_at is None
 
 
-def test_what_is_left_and_pays_for_nobodys_offer_counts_as_nothing() -> None:
+def test_a_budget_that_covers_no_offer_counts_as_exhausted() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(2 * UNIT)))
 
-    bench.take(wants(A, 0, committed=UNIT + 1, spent_by_day={TODAY: UNIT + 1}))
+    bench.take(a_request(A, 0, committed=UNIT + 1, spent_by_day={TODAY: UNIT + 1}))
 
     assert len(bench.published(AdvertiserExhausted)) == 1
 
 
 def test_a_report_of_a_new_day_rolls_the_advertiser() -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
 
-    bench.take(wants(A, UNIT, sequence=2, day=TOMORROW, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, UNIT, sequence=2, day=TOMORROW, spent_by_day={TODAY: UNIT}))
 
     assert (bench.state.day, bench.state.spent, bench.state.allotted) == (TOMORROW, 0, UNIT)
 
 
-def test_a_campaign_that_is_still_in_yesterday_is_told_the_day() -> None:
+def test_the_answer_to_a_report_of_yesterday_names_today() -> None:
     bench = AdvertiserBench(now=NOON + timedelta(days=1))
 
-    bench.take(wants(A, UNIT, day=TODAY))
+    bench.take(a_request(A, UNIT, day=TODAY))
 
-    [allotment] = bench.told(Allotment)
+    [allotment] = bench.sent(Allotment)
     assert (allotment.day, allotment.allotted) == (TOMORROW, 0)
 
 
-def test_the_day_of_an_advertiser_is_the_sum_of_its_campaigns() -> None:
+def test_the_spend_of_an_advertisers_day_is_the_sum_of_its_campaigns() -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
 
-    bench.take(wants(B, 0, committed=2 * UNIT, spent_by_day={TODAY: 2 * UNIT}))
+    bench.take(a_request(B, 0, committed=2 * UNIT, spent_by_day={TODAY: 2 * UNIT}))
 
     assert [(one.day, one.spent) for one in bench.recorded(DayTotal)] == [(TODAY, 3 * UNIT)]
 
 
-def test_campaigns_that_were_not_heard_of_for_days_are_forgotten() -> None:
+def test_campaigns_without_reports_for_days_are_removed() -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 0))
+    bench.take(a_request(A, 0))
 
     bench.take(CheckClock(), after=timedelta(days=5))
 
     assert bench.state.slices == {}
 
 
-def test_an_advertiser_that_was_read_is_brought_up_to_the_clock() -> None:
+def test_a_loaded_advertiser_can_be_advanced_to_the_current_day() -> None:
     bench = AdvertiserBench()
-    bench.take(wants(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
+    bench.take(a_request(A, 0, committed=UNIT, spent_by_day={TODAY: UNIT}))
 
     later = advance_to(bench.state, NOON + timedelta(days=1))
 
     assert (later.day, later.spent) == (TOMORROW, 0)
 
 
-def test_an_advertiser_without_a_budget_allots_whatever_is_wanted() -> None:
+def test_an_advertiser_without_a_budget_allots_every_amount() -> None:
     bench = AdvertiserBench(an_advertiser(daily_budget=None))
 
-    bench.take(wants(A, 10**15))
+    bench.take(a_request(A, 10**15))
 
-    assert [one.allotted for one in bench.told(Allotment)] == [10**15]
+    assert [one.allotted for one in bench.sent(Allotment)] == [10**15]

@@ -1,4 +1,4 @@
-"""Charges: each offer once, durable before anybody is told, and never more than was granted."""
+"""Charges: each offer once, durable before it is published, and never more than was granted."""
 
 from datetime import timedelta
 
@@ -30,13 +30,13 @@ def confirms_of(leases: st.SearchStrategy[int]) -> "st.SearchStrategy[list[tuple
 
 
 def a_bench(offers: int, **config: object) -> tuple[CampaignBench, int]:
-    """A campaign whose one process has a lease of so many offers."""
+    """A campaign with one process that has a lease for `offers` offers; and the lease."""
     bench = CampaignBench(a_campaign(**{"daily_budget": Micros(2 * offers * UNIT), **config}))
     return bench, bench.answered(want=Micros(offers * UNIT)).lease
 
 
 @pytest.mark.parametrize("budget", [1, 2])
-def test_a_budget_of_one_or_two_thousandths_of_the_price_gives_exactly_one_or_two_impressions(
+def test_a_budget_for_one_or_two_impressions_allows_exactly_as_many(
     budget: int,
 ) -> None:
     cost = impression_cost(Micros(1000 * UNIT))  # CPM 1000.
@@ -69,7 +69,7 @@ def test_charges_are_flushed_when_there_are_20() -> None:
     assert bench.state.buffer == ()
 
 
-def test_confirms_at_one_touch_are_charged_as_those_of_many() -> None:
+def test_confirms_in_one_message_are_charged_as_in_many() -> None:
     together, lease = a_bench(30)
     apart, _ = a_bench(30)
     confirms = tuple(together.offered(lease) for _ in range(25))
@@ -90,11 +90,11 @@ def test_confirms_at_one_touch_are_charged_as_those_of_many() -> None:
     shown=st.one_of(confirms_of(st.integers(1, 2)), confirms_of(st.integers(0, 3))),
     is_over=st.booleans(),
 )
-def test_whatever_is_held_is_charged_together_as_one_by_one(
+def test_any_confirms_are_charged_alike_together_and_one_by_one(
     given: list[tuple[int, int]], shown: list[tuple[int, int, int, int]], *, is_over: bool
 ) -> None:
     def bench() -> CampaignBench:
-        """A campaign with two leases, of which one has reported some offers, and may have lost its process."""
+        """A campaign with two leases, one with reported offers, whose session may have ended."""
         bench = CampaignBench(a_campaign(daily_budget=Micros(20 * UNIT)))
         first = bench.answered(want=Micros(5 * UNIT)).lease
         bench.answered(session=2, want=Micros(5 * UNIT))
@@ -139,7 +139,7 @@ def test_charges_are_flushed_half_a_second_after_the_first() -> None:
     assert bench.state.flush_at is None
 
 
-def test_what_is_said_of_spend_is_durable_first() -> None:
+def test_spend_is_durable_before_it_is_published() -> None:
     bench, lease = a_bench(30)
     bench.take(bench.offered(lease))
 
@@ -151,7 +151,7 @@ def test_what_is_said_of_spend_is_durable_first() -> None:
     assert RecordRow in kinds
 
 
-def test_a_flush_says_what_the_day_has_cost_so_far() -> None:
+def test_a_flush_records_the_total_of_the_day() -> None:
     bench, lease = a_bench(30)
     bench.take(bench.offered(lease))
     bench.wait(1)
@@ -162,7 +162,7 @@ def test_a_flush_says_what_the_day_has_cost_so_far() -> None:
     assert [(one.day, one.spent) for one in bench.recorded(DayTotal)] == [(NOON.date(), 2 * UNIT)]
 
 
-def test_an_offer_that_is_confirmed_again_before_anybody_can_see_its_charge_is_charged_once() -> None:
+def test_an_offer_that_is_confirmed_twice_before_a_flush_is_charged_once() -> None:
     bench, lease = a_bench(30)
     confirm = bench.offered(lease)
 
@@ -174,7 +174,7 @@ def test_an_offer_that_is_confirmed_again_before_anybody_can_see_its_charge_is_c
     assert bench.state.spent_total == UNIT
 
 
-def test_other_slots_of_a_request_are_other_offers() -> None:
+def test_different_slots_of_a_request_are_different_offers() -> None:
     bench, lease = a_bench(30)
     first, second = bench.offered(lease), bench.offered(lease)
 
@@ -185,7 +185,7 @@ def test_other_slots_of_a_request_are_other_offers() -> None:
     assert bench.charged == 2 * UNIT
 
 
-def test_a_hold_that_came_back_is_charged_late_where_something_is_left() -> None:
+def test_an_expired_hold_is_charged_late_if_budget_is_left() -> None:
     bench, lease = a_bench(1)
     confirm = bench.offered(lease)
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
@@ -200,7 +200,7 @@ def test_a_hold_that_came_back_is_charged_late_where_something_is_left() -> None
     ]
 
 
-def test_a_hold_that_came_back_is_not_billed_where_nothing_is_left() -> None:
+def test_an_expired_hold_is_unbilled_if_no_budget_is_left() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     lease = bench.answered().lease
     confirm = bench.offered(lease)
@@ -216,14 +216,14 @@ def test_a_hold_that_came_back_is_not_billed_where_nothing_is_left() -> None:
     assert bench.state.outstanding == UNIT
 
 
-def test_a_late_confirm_takes_nothing_from_the_offers_that_its_process_can_still_make() -> None:
+def test_a_late_confirm_does_not_use_what_is_leased_to_its_process() -> None:
     bench = CampaignBench(a_campaign(daily_budget=Micros(4 * UNIT)))
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     late = bench.offered(lease)
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=UNIT))
     bench.wait(301)
     while bench.answered(session=bench.offers + 100).granted:
-        bench.offers += 1  # Others take all that is left, and what came back.
+        bench.offers += 1  # Other processes take all that is left, and the expired hold.
 
     bench.take(late)
     bench.take(bench.offered(lease))
@@ -232,7 +232,7 @@ def test_a_late_confirm_takes_nothing_from_the_offers_that_its_process_can_still
     assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE, MoneyKind.UNBILLED, MoneyKind.CHARGE]
 
 
-def test_a_late_charge_stays_under_the_line_too() -> None:
+def test_a_late_charge_stays_under_the_pacing_allowance() -> None:
     budget = Micros(24 * UNIT)
     bench = CampaignBench(
         a_campaign(daily_budget=budget, pacing=PacingStrategy.SMOOTH), NOON.replace(hour=0, minute=1)
@@ -243,11 +243,11 @@ def test_a_late_charge_stays_under_the_line_too() -> None:
     bench.wait(1)
 
     assert [row.kind for row in bench.rows] == [MoneyKind.CHARGE, MoneyKind.UNBILLED], (
-        "the first hour has a 24th"
+        "the first hour has a 24th of the budget"
     )
 
 
-def test_an_offer_that_needs_no_lease_is_charged_all_the_same() -> None:
+def test_an_offer_without_a_lease_is_charged() -> None:
     bench = CampaignBench(a_campaign(daily_budget=None))
 
     bench.take(bench.offered())
@@ -257,7 +257,7 @@ def test_an_offer_that_needs_no_lease_is_charged_all_the_same() -> None:
     assert bench.state.spent_today == UNIT
 
 
-def test_a_paused_campaign_is_charged_for_what_it_has_out() -> None:
+def test_a_paused_campaign_is_charged_for_its_open_offers() -> None:
     bench, lease = a_bench(2)
     confirm = bench.offered(lease)
     bench.take(a_campaign(version=2, is_running=False))
@@ -268,7 +268,7 @@ def test_a_paused_campaign_is_charged_for_what_it_has_out() -> None:
     assert bench.charged == UNIT
 
 
-def test_what_was_held_when_a_budget_was_lowered_is_still_charged() -> None:
+def test_offers_made_before_a_budget_was_lowered_are_charged() -> None:
     bench, lease = a_bench(2)
     confirms = [bench.offered(lease), bench.offered(lease)]
     bench.take(a_campaign(version=2, daily_budget=UNIT))
@@ -281,34 +281,34 @@ def test_what_was_held_when_a_budget_was_lowered_is_still_charged() -> None:
     assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
 
-def test_exhausted_is_said_once_and_only_when_it_is_spent() -> None:
+def test_exhausted_is_published_once_when_the_budget_is_spent() -> None:
     bench, lease = a_bench(2, daily_budget=Micros(2 * UNIT))
-    said: list[CampaignExhausted] = []
+    published: list[CampaignExhausted] = []
     for confirm in (bench.offered(lease), bench.offered(lease)):
-        assert said == []
+        assert published == []
         bench.take(confirm)
-        said += bench.published(CampaignExhausted)
+        published += bench.published(CampaignExhausted)
     bench.take(CheckClock())
-    said += bench.published(CampaignExhausted)
+    published += bench.published(CampaignExhausted)
 
-    assert [one.verdict for one in said] == [BudgetVerdict.DAILY_BUDGET]
+    assert [one.verdict for one in published] == [BudgetVerdict.DAILY_BUDGET]
 
 
-def test_a_total_that_is_spent_is_said_to_be_that_and_lasts() -> None:
+def test_a_spent_total_budget_is_published_and_lasts() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT, total_budget=UNIT))
     lease = bench.answered().lease
 
     bench.take(bench.offered(lease))
-    [news] = bench.published(CampaignExhausted)
+    [update] = bench.published(CampaignExhausted)
     bench.wait(3 * 86_400)
     bench.take(CheckClock())
 
-    assert news.verdict is BudgetVerdict.TOTAL_BUDGET
+    assert update.verdict is BudgetVerdict.TOTAL_BUDGET
     assert bench.state.exhausted is BudgetVerdict.TOTAL_BUDGET
     assert bench.woken_at is None, "there is no day to wait for"
 
 
-def test_charges_of_yesterday_that_nobody_has_heard_of_are_not_forgotten() -> None:
+def test_charges_of_yesterday_that_were_not_flushed_are_recorded_for_yesterday() -> None:
     bench = CampaignBench(now=NOON.replace(hour=23, minute=59, second=59))
     lease = bench.answered().lease
     confirm = bench.offered(lease)

@@ -1,4 +1,4 @@
-"""Days of a campaign: they roll once, forwards, in its own zone, on every touch, and always say so."""
+"""Days of a campaign: they roll once, forwards, in its zone, at any message, and are published."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from adloom.core.money import Micros
 from tests.budgets.builders import NOON, SECOND, UNIT, CampaignBench, a_campaign, a_confirm, a_usage
 
 MIDNIGHT = NOON.replace(hour=0) + timedelta(days=1)
-TOUCHES: tuple[CampaignMessage, ...] = (
+MESSAGES: tuple[CampaignMessage, ...] = (
     CheckClock(),
     AskBudget(),
     a_usage(),
@@ -37,12 +37,12 @@ TOUCHES: tuple[CampaignMessage, ...] = (
 )
 
 
-@pytest.mark.parametrize("touch", TOUCHES, ids=lambda touch: type(touch).__name__)
-def test_the_day_rolls_on_every_touch_and_that_is_said(touch: CampaignMessage) -> None:
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_the_day_rolls_at_any_message_and_is_published(message: CampaignMessage) -> None:
     bench = CampaignBench()
     bench.now = MIDNIGHT
 
-    bench.take(touch)
+    bench.take(message)
 
     assert bench.state.day == MIDNIGHT.date()
     assert bench.published(SpendUpdate)[0].day == MIDNIGHT.date()
@@ -61,7 +61,7 @@ def test_a_day_rolls_once() -> None:
     assert bench.published(SpendUpdate) == []
 
 
-def test_a_clock_that_goes_back_rolls_nothing_back() -> None:
+def test_a_clock_that_goes_back_does_not_roll_the_day_back() -> None:
     bench = CampaignBench(now=MIDNIGHT + SECOND)
     bench.take(bench.offered())
 
@@ -71,7 +71,7 @@ def test_a_clock_that_goes_back_rolls_nothing_back() -> None:
     assert bench.state.spent_window == UNIT
 
 
-def test_a_zone_further_west_rolls_nothing_back() -> None:
+def test_a_change_to_a_zone_further_west_does_not_roll_the_day_back() -> None:
     bench = CampaignBench(a_campaign(timezone="Asia/Tokyo"), NOON.replace(hour=16))
     assert bench.state.day == NOON.date() + timedelta(days=1)
 
@@ -89,7 +89,7 @@ def test_a_zone_further_west_rolls_nothing_back() -> None:
         ("America/Sao_Paulo", datetime(2018, 11, 4, 2, 59, 59, tzinfo=UTC), date(2018, 11, 3)),
     ],
 )
-def test_the_day_is_that_of_the_account(zone: str, before: datetime, day: date) -> None:
+def test_the_day_rolls_at_midnight_in_the_zone_of_the_account(zone: str, before: datetime, day: date) -> None:
     bench = CampaignBench(a_campaign(timezone=zone), before)
     assert bench.state.day == day
 
@@ -98,7 +98,7 @@ def test_the_day_is_that_of_the_account(zone: str, before: datetime, day: date) 
     assert bench.state.day == day + timedelta(days=1)
 
 
-def test_a_roll_resets_what_is_of_the_day_and_nothing_else() -> None:
+def test_a_new_day_resets_the_daily_spend_and_nothing_else() -> None:
     bench = CampaignBench(a_campaign(daily_budget=Micros(9 * UNIT), total_budget=Micros(9 * UNIT)))
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     bench.take(bench.offered(lease))
@@ -107,11 +107,11 @@ def test_a_roll_resets_what_is_of_the_day_and_nothing_else() -> None:
 
     update = bench.published(SpendUpdate)[0]
     assert (update.spent_window, update.spent_today, update.spent_total) == (0, 0, UNIT)
-    assert len(bench.rows) == 1, "what was charged before is durable with the roll"
+    assert len(bench.rows) == 1, "earlier charges are durable together with the new day"
     assert bench.rows[0].day == NOON.date()
 
 
-def test_what_is_buffered_when_a_campaign_is_put_to_sleep_is_flushed_by_a_look() -> None:
+def test_buffered_charges_are_flushed_by_a_late_check_of_the_clock() -> None:
     bench = CampaignBench()
     bench.take(bench.offered())
 
@@ -121,7 +121,7 @@ def test_what_is_buffered_when_a_campaign_is_put_to_sleep_is_flushed_by_a_look()
     assert bench.woken_at is None
 
 
-def test_a_state_that_was_read_is_brought_up_to_the_clock() -> None:
+def test_a_loaded_state_can_be_advanced_to_the_current_day() -> None:
     bench = CampaignBench(a_campaign(hold_seconds=300))
     lease = bench.answered().lease
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
@@ -131,13 +131,13 @@ def test_a_state_that_was_read_is_brought_up_to_the_clock() -> None:
 
     update = build_spend_update(later, NOON + timedelta(days=1))
     assert (update.day, update.spent_today, update.held) == (NOON.date() + timedelta(days=1), 0, 0)
-    assert bench.state.day == NOON.date(), "and is as it was"
+    assert bench.state.day == NOON.date(), "the original state does not change"
 
 
 @pytest.mark.parametrize(
     "message", [CheckClock(), a_usage(), a_confirm()], ids=lambda one: type(one).__name__
 )
-def test_a_campaign_that_knows_nothing_of_itself_does_nothing(message: Any) -> None:
+def test_a_campaign_without_a_configuration_does_nothing(message: Any) -> None:
     assert isinstance(message, CheckClock | LeaseUsage | Confirm)
     bench = CampaignBench()
 

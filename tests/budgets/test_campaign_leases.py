@@ -1,4 +1,4 @@
-"""Leases: what processes are granted, what they return, and what becomes of them."""
+"""Leases of a campaign: grants, returns, recalls and ends."""
 
 from datetime import timedelta
 
@@ -27,17 +27,17 @@ def units(number: int) -> Micros:
     return Micros(number * UNIT)
 
 
-def test_a_process_gets_what_it_wants_where_there_is_plenty() -> None:
+def test_a_process_is_granted_what_it_asks_for_if_the_budget_suffices() -> None:
     bench = CampaignBench()
 
     answer = bench.answered(want=units(10))
 
     assert (answer.granted, answer.given, answer.verdict) == (units(10), 0, BudgetVerdict.GRANTED)
     assert answer.ends_at == NOON.replace(hour=0) + timedelta(days=1)
-    assert bench.is_persisted, "before the process hears of it"
+    assert bench.is_persisted, "before the answer is sent"
 
 
-def test_near_the_end_leases_are_small() -> None:
+def test_leases_are_small_near_the_end_of_a_budget() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(8)))
 
     granted = [bench.answered(session=session, want=units(10)).granted for session in range(1, 9)]
@@ -45,7 +45,7 @@ def test_near_the_end_leases_are_small() -> None:
     assert granted == [units(number) for number in (4, 1, 1, 1, 1, 0, 0, 0)]
 
 
-def test_leases_never_add_up_to_more_than_there_is() -> None:
+def test_the_sum_of_leases_never_exceeds_the_budget() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(100)))
 
     for report in range(1, 60):
@@ -67,7 +67,7 @@ def test_grants_are_whole_offers() -> None:
     assert answer.granted == units(3)
 
 
-def test_a_report_that_was_not_answered_is_answered_again_and_changes_nothing() -> None:
+def test_a_repeated_report_is_answered_again_and_changes_nothing() -> None:
     bench = CampaignBench()
     first = bench.answered(want=units(3))
     before = bench.state
@@ -79,8 +79,8 @@ def test_a_report_that_was_not_answered_is_answered_again_and_changes_nothing() 
 
 
 @pytest.mark.parametrize("report", [1, 2])
-def test_nobody_is_told_that_it_may_give_by_a_budget_actor_that_another_has_followed(report: int) -> None:
-    """The other may have heard that it was given already; writing it down is what finds out."""
+def test_every_answer_with_a_grant_is_persisted_first(report: int) -> None:
+    """A newer budget actor may have granted the same; only the write of the state finds that out."""
     bench = CampaignBench()
     lease = bench.answered(want=units(3)).lease
 
@@ -90,14 +90,14 @@ def test_nobody_is_told_that_it_may_give_by_a_budget_actor_that_another_has_foll
     assert bench.is_persisted
 
 
-def test_who_was_turned_away_and_asks_again_hears_why_again() -> None:
+def test_a_repeated_refused_report_gets_the_reason_again() -> None:
     bench = CampaignBench(a_campaign(daily_budget=NOTHING))
 
     assert bench.answered().verdict is BudgetVerdict.DAILY_BUDGET
     assert bench.answered().verdict is BudgetVerdict.DAILY_BUDGET
 
 
-def test_a_report_that_was_overtaken_is_not_taken() -> None:
+def test_an_overtaken_report_is_ignored() -> None:
     bench = CampaignBench()
     lease = bench.answered(report=5, want=units(3)).lease
 
@@ -107,7 +107,7 @@ def test_a_report_that_was_overtaken_is_not_taken() -> None:
     assert bench.state.leased == units(3)
 
 
-def test_what_a_process_wants_less_than_it_has_it_returns() -> None:
+def test_a_process_that_asks_for_less_than_it_has_returns_the_rest() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(5)).lease
 
@@ -116,17 +116,17 @@ def test_what_a_process_wants_less_than_it_has_it_returns() -> None:
     assert (answer.granted - answer.given, bench.state.held, bench.state.leased) == (units(2), UNIT, units(2))
 
 
-def test_being_turned_away_again_writes_nothing_down() -> None:
+def test_a_second_refusal_is_not_persisted() -> None:
     bench = CampaignBench(a_campaign(daily_budget=NOTHING))
     lease = bench.answered().lease
-    assert bench.is_persisted, "the number of the lease is"
+    assert bench.is_persisted, "the number of the lease is persisted"
 
     bench.take(a_usage(report=2, lease=lease))
 
     assert not bench.is_persisted
 
 
-def test_a_process_that_needs_it_gets_what_another_holds_idle() -> None:
+def test_a_process_in_need_gets_the_idle_lease_of_another() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     idle = bench.answered(session=1).lease
     bench.now += 5 * SECOND
@@ -138,7 +138,7 @@ def test_a_process_that_needs_it_gets_what_another_holds_idle() -> None:
     assert bench.answered(session=2, report=2, is_needed=True).granted == UNIT
 
 
-def test_what_was_just_granted_is_not_asked_back() -> None:
+def test_a_new_lease_is_not_recalled() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     bench.answered(session=1)
 
@@ -147,7 +147,7 @@ def test_what_was_just_granted_is_not_asked_back() -> None:
     assert bench.published(Recall) == []
 
 
-def test_while_somebody_has_a_reader_waiting_those_who_only_provide_leave_an_offer() -> None:
+def test_a_process_in_need_comes_before_one_that_asks_ahead_of_need() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     lease = bench.answered(session=1).lease
     bench.answered(session=2, is_needed=True)
@@ -157,7 +157,7 @@ def test_while_somebody_has_a_reader_waiting_those_who_only_provide_leave_an_off
     assert bench.answered(session=2, report=2, is_needed=True).granted == UNIT
 
 
-def test_a_process_that_is_gone_has_given_everything_until_its_holds_are_over() -> None:
+def test_unreported_offers_of_an_ended_session_are_charged_until_its_holds_expire() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(2), hold_seconds=300))
     lease = bench.answered(want=units(1)).lease
     given_unreported = bench.offered(lease)
@@ -169,10 +169,10 @@ def test_a_process_that_is_gone_has_given_everything_until_its_holds_are_over() 
     assert bench.charged == UNIT
     assert bench.state.outstanding == 0
     bench.wait(300)
-    assert bench.state.leases == {}, "nothing is left of it"
+    assert bench.state.leases == {}, "the lease is removed"
 
 
-def test_what_a_process_that_is_gone_did_not_give_comes_back() -> None:
+def test_the_unused_lease_of_an_ended_session_is_released() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(2)))
     bench.answered(want=units(1))
 
@@ -185,17 +185,17 @@ def test_what_a_process_that_is_gone_did_not_give_comes_back() -> None:
     assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE]
 
 
-def test_a_process_that_was_given_up_is_told_to_begin_again() -> None:
+def test_a_process_whose_session_was_ended_gets_a_void_answer() -> None:
     bench = CampaignBench()
     lease = bench.answered().lease
     bench.take(SessionOver(session=1, second=bench.second))
 
     assert bench.answered(report=2, lease=lease).lease == 0
-    assert bench.answered(report=3, lease=0).lease == 0, "what it had said before does not bring it back"
+    assert bench.answered(report=3, lease=0).lease == 0, "a new lease does not reopen the session"
     assert bench.answered(session=2).lease != 0
 
 
-def test_a_process_that_has_given_what_it_never_had_is_told_to_begin_again() -> None:
+def test_a_process_that_offered_more_than_its_lease_gets_a_void_answer() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(1)).lease
 
@@ -206,11 +206,11 @@ def test_a_process_that_has_given_what_it_never_had_is_told_to_begin_again() -> 
     assert bench.state.leased == 0
 
 
-def test_an_unknown_lease_is_void() -> None:
+def test_a_report_of_an_unknown_lease_gets_a_void_answer() -> None:
     assert CampaignBench().answered(lease=77).lease == 0
 
 
-def test_a_lease_ends_with_its_day_and_the_next_is_another() -> None:
+def test_a_lease_ends_with_its_day_and_the_next_day_has_a_new_one() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(3)).lease
     bench.now += timedelta(days=1)
@@ -220,19 +220,19 @@ def test_a_lease_ends_with_its_day_and_the_next_is_another() -> None:
     again = bench.answered(report=2, lease=lease, want=NOTHING)
     new = bench.answered(report=3, lease=0, want=units(3))
 
-    assert again == last, "also when nothing is left of it"
+    assert again == last, "also after the lease is removed"
     assert new.lease > lease
     assert new.ends_at > bench.now
 
 
-def test_a_reset_opens_a_window_at_once_and_leaves_the_total_as_it_is() -> None:
+def test_a_reset_opens_a_new_window_and_keeps_the_total() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(2), total_budget=units(3)))
     lease = bench.answered(want=units(1)).lease
     bench.take(bench.offered(lease))
     bench.take(bench.offered(bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).lease))
     assert bench.state.exhausted is BudgetVerdict.DAILY_BUDGET
 
-    bench.take(OpenWindow(reason="an admin wants to"))
+    bench.take(OpenWindow(reason="requested by an admin"))
 
     assert len(bench.published(CampaignRestored)) == 1
     assert len(bench.published(SpendUpdate)) == 1
@@ -241,11 +241,11 @@ def test_a_reset_opens_a_window_at_once_and_leaves_the_total_as_it_is() -> None:
     assert bench.state.spent_today == units(2)
 
 
-def test_after_a_reset_the_lease_of_the_old_window_is_over() -> None:
+def test_a_reset_ends_the_leases_of_the_old_window() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(3)).lease
 
-    bench.take(OpenWindow(reason="an admin wants to"))
+    bench.take(OpenWindow(reason="requested by an admin"))
     assert [recall.session for recall in bench.published(Recall)] == [1]
     last = bench.answered(report=2, lease=lease, want=units(9))
 
@@ -253,7 +253,7 @@ def test_after_a_reset_the_lease_of_the_old_window_is_over() -> None:
     assert bench.answered(report=3, lease=0).lease > lease
 
 
-def test_a_raised_budget_is_said_at_once() -> None:
+def test_a_raised_budget_is_published() -> None:
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     lease = bench.answered().lease
     bench.take(bench.offered(lease))
@@ -265,7 +265,7 @@ def test_a_raised_budget_is_said_at_once() -> None:
     assert bench.answered(session=2).granted == UNIT
 
 
-def test_a_budget_lowered_below_what_is_committed_is_asked_back_at_once() -> None:
+def test_leases_are_recalled_when_a_budget_is_lowered_below_what_is_committed() -> None:
     bench = CampaignBench()
     bench.answered(want=units(5))
 
@@ -275,7 +275,7 @@ def test_a_budget_lowered_below_what_is_committed_is_asked_back_at_once() -> Non
     assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
 
-def test_a_paused_campaign_grants_nothing_and_asks_for_everything_back() -> None:
+def test_a_paused_campaign_grants_nothing_and_recalls_all_leases() -> None:
     bench = CampaignBench()
     lease = bench.answered(want=units(5)).lease
 
@@ -306,14 +306,14 @@ def test_the_same_configuration_again_changes_nothing() -> None:
     assert bench.published(SpendUpdate) == []
 
 
-def test_a_smooth_campaign_grants_no_more_than_its_line_allows() -> None:
+def test_a_smooth_campaign_grants_no_more_than_its_pacing_allowance() -> None:
     bench = CampaignBench(a_campaign(daily_budget=units(100), pacing=PacingStrategy.SMOOTH))
 
     for report in range(1, 200):
         lease = bench.state.find_lease(1)
         bench.answered(report=report, lease=0 if lease is None else lease.number, want=units(100))
 
-    assert bench.state.outstanding == units(60), "half the day, and a fifth"
+    assert bench.state.outstanding == units(60), "half of the budget, and a fifth more"
     answer = bench.answered(session=2)
     assert answer.verdict is BudgetVerdict.PACING
 
@@ -339,9 +339,9 @@ def test_an_idle_campaign_sets_no_timer() -> None:
     assert bench.woken_at is None
 
 
-def test_a_state_that_was_lost_makes_other_leases() -> None:
+def test_a_campaign_that_lost_its_state_uses_new_lease_numbers() -> None:
     before, after = new_campaign("", NOON), new_campaign("", NOON + SECOND)
 
-    assert after.leases_made > before.leases_made, "tokens of the old ones are about"
+    assert after.leases_made > before.leases_made, "tokens with old numbers are still valid"
     assert after.incarnation > before.incarnation
-    assert after.leases_made < 1 << 32, "a token has four bytes for it"
+    assert after.leases_made < 1 << 32, "a token has four bytes for the number"

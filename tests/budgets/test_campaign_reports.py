@@ -1,4 +1,4 @@
-"""A campaign and its advertiser: reports until they are answered, and allotments that are answers to the last."""
+"""A campaign and its advertiser: reports are repeated until they are answered; an allotment answers the last one."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from tests.budgets.builders import ADVERTISER_ID, NOON, SECOND, UNIT, CampaignBe
 TODAY = NOON.date()
 
 
-def an_owned(**fields: Any) -> CampaignBench:
+def an_allotted_campaign(**fields: Any) -> CampaignBench:
     """A campaign of an advertiser with a budget of its own."""
     return CampaignBench(a_campaign(advertiser_id=ADVERTISER_ID, is_allotted=True, **fields))
 
@@ -33,38 +33,38 @@ def answer(bench: CampaignBench, allotted: int) -> None:
 @pytest.mark.parametrize(
     ("attempt", "seconds"), [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (6, 3.2), (7, 5.0)]
 )
-def test_attempts_are_ever_further_apart_up_to_five_seconds(attempt: int, seconds: float) -> None:
+def test_the_delay_between_attempts_doubles_up_to_five_seconds(attempt: int, seconds: float) -> None:
     assert retry_delay(attempt) == timedelta(seconds=seconds)
 
 
 def test_a_report_is_repeated_five_times_and_then_every_two_minutes() -> None:
-    bench = an_owned()
-    said: list[float] = []
+    bench = an_allotted_campaign()
+    sent: list[float] = []
     before = bench.now
 
     for _ in range(8):
         assert bench.woken_at is not None
         bench.now = bench.woken_at
-        said.append(round((bench.now - before).total_seconds(), 3))
+        sent.append(round((bench.now - before).total_seconds(), 3))
         before = bench.now
         bench.take(CheckClock())
-        assert len(bench.told(SpendReport)) == 1
+        assert len(bench.sent(SpendReport)) == 1
 
-    assert said == [0.1, 0.2, 0.4, 0.8, 1.6, 120, 120, 120]
+    assert sent == [0.1, 0.2, 0.4, 0.8, 1.6, 120, 120, 120]
 
 
-def test_a_report_is_said_again_after_a_restart() -> None:
-    bench = an_owned()
+def test_an_unanswered_report_is_sent_again_after_a_restart() -> None:
+    bench = an_allotted_campaign()
     assert bench.is_persisted
     assert bench.state.report is not None
 
     bench.take(CheckClock(), after=timedelta(hours=1))
 
-    assert len(bench.told(SpendReport)) == 1
+    assert len(bench.sent(SpendReport)) == 1
 
 
-def test_an_answer_ends_the_repeating() -> None:
-    bench = an_owned()
+def test_an_answered_report_is_not_repeated() -> None:
+    bench = an_allotted_campaign()
 
     answer(bench, 0)
 
@@ -73,23 +73,23 @@ def test_an_answer_ends_the_repeating() -> None:
 
 
 def test_every_report_has_a_higher_sequence_and_totals_instead_of_differences() -> None:
-    bench = an_owned()
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     answer(bench, 10 * UNIT)
-    said: list[SpendReport] = []
+    sent: list[SpendReport] = []
     for _ in range(2):
         bench.take(bench.offered(lease))
         bench.take(CheckClock(), after=SECOND)
-        said += bench.told(SpendReport)
+        sent += bench.sent(SpendReport)
         answer(bench, 10 * UNIT)
 
-    assert [report.spent_by_day for report in said] == [{TODAY: UNIT}, {TODAY: 2 * UNIT}]
-    assert said[1].sequence == said[0].sequence + 1
+    assert [report.spent_by_day for report in sent] == [{TODAY: UNIT}, {TODAY: 2 * UNIT}]
+    assert sent[1].sequence == sent[0].sequence + 1
 
 
-def test_one_report_is_under_way_and_news_follow_its_answer() -> None:
-    bench = an_owned()
+def test_only_one_report_is_under_way_and_the_next_follows_its_answer() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     answer(bench, 10 * UNIT)
@@ -99,23 +99,23 @@ def test_one_report_is_under_way_and_news_follow_its_answer() -> None:
 
     bench.take(bench.offered(lease))
     bench.take(CheckClock(), after=timedelta(milliseconds=50))
-    assert bench.told(SpendReport) == []
-    bench.state = with_everything_flushed(bench)
+    assert bench.sent(SpendReport) == []
+    bench.state = flush_charges(bench)
     bench.take(Allotment(sequence=under_way, day=TODAY, allotted=Micros(10 * UNIT)))
 
-    assert [report.spent_by_day for report in bench.told(SpendReport)] == [{TODAY: 2 * UNIT}]
+    assert [report.spent_by_day for report in bench.sent(SpendReport)] == [{TODAY: 2 * UNIT}]
 
 
-def with_everything_flushed(bench: CampaignBench) -> Any:
+def flush_charges(bench: CampaignBench) -> Any:
     for _ in range(19):
         bench.take(bench.offered(0, Micros(0)))
     return bench.state
 
 
 def test_only_the_answer_to_the_last_report_counts() -> None:
-    bench = an_owned()
+    bench = an_allotted_campaign()
     old = bench.state.sequence
-    bench.take(CheckClock(), after=SECOND)  # It was not answered, so it is said again.
+    bench.take(CheckClock(), after=SECOND)  # It was not answered, so it is sent again.
 
     bench.take(Allotment(sequence=old, day=TODAY, allotted=Micros(10 * UNIT)))
 
@@ -123,19 +123,19 @@ def test_only_the_answer_to_the_last_report_counts() -> None:
     assert bench.state.report is not None
 
 
-def test_without_an_allotment_nothing_is_granted_and_the_advertiser_is_asked() -> None:
-    bench = an_owned()
+def test_without_an_allotment_nothing_is_granted_and_a_report_asks_for_one() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 0)
 
     granted = bench.answered(want=Micros(3 * UNIT), is_needed=True)
 
     assert granted.verdict is BudgetVerdict.ADVERTISER_BUDGET
-    [report] = bench.told(SpendReport)
+    [report] = bench.sent(SpendReport)
     assert (report.target, report.committed, report.is_needed) == (3 * UNIT, 0, True)
 
 
-def test_what_is_allotted_is_said_to_who_was_turned_away() -> None:
-    bench = an_owned()
+def test_an_allotment_is_published_to_refused_processes() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 0)
     lease = bench.answered(want=Micros(3 * UNIT), is_needed=True).lease
 
@@ -146,41 +146,41 @@ def test_what_is_allotted_is_said_to_who_was_turned_away() -> None:
 
 
 def test_more_is_asked_for_ahead_of_need() -> None:
-    bench = an_owned()
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
 
     granted = bench.answered(want=Micros(9 * UNIT))
 
-    [report] = bench.told(SpendReport)
+    [report] = bench.sent(SpendReport)
     assert granted.granted == 9 * UNIT
     assert (report.target, report.is_needed) == (18 * UNIT, False)
 
 
-def test_no_more_is_asked_of_the_advertiser_than_our_own_budget_allows() -> None:
-    bench = an_owned(daily_budget=Micros(2 * UNIT))
+def test_a_campaign_asks_its_advertiser_for_no_more_than_its_own_budget() -> None:
+    bench = an_allotted_campaign(daily_budget=Micros(2 * UNIT))
     answer(bench, 0)
 
     bench.answered(want=Micros(9 * UNIT))
 
-    assert [report.target for report in bench.told(SpendReport)] == [2 * UNIT]
+    assert [report.target for report in bench.sent(SpendReport)] == [2 * UNIT]
 
 
-def test_an_advertiser_that_has_nothing_is_asked_once_a_second() -> None:
-    bench = an_owned()
+def test_an_exhausted_advertiser_is_asked_once_a_second() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 0)
     reports = 0
     lease = 0
     for number in range(1, 41):
         lease = bench.answered(report=number, lease=lease, is_needed=True).lease
-        reports += len(bench.told(SpendReport))
+        reports += len(bench.sent(SpendReport))
         answer(bench, 0)
         bench.now += SECOND / 10
 
     assert reports == 4
 
 
-def test_what_the_advertiser_needs_back_it_gets_but_for_what_is_committed() -> None:
-    bench = an_owned()
+def test_a_campaign_gives_back_its_allotment_except_what_is_committed() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
     bench.answered(want=Micros(2 * UNIT))
     bench.now += 5 * SECOND
@@ -188,24 +188,24 @@ def test_what_the_advertiser_needs_back_it_gets_but_for_what_is_committed() -> N
     bench.take(GiveBack())
 
     assert [recall.session for recall in bench.published(Recall)] == [1]
-    assert [report.target for report in bench.told(SpendReport)] == [2 * UNIT]
-    assert bench.state.allotted == 2 * UNIT, "from now on, whether the advertiser hears it or not"
+    assert [report.target for report in bench.sent(SpendReport)] == [2 * UNIT]
+    assert bench.state.allotted == 2 * UNIT, "even if the report is lost"
 
 
-def test_an_advertiser_that_has_less_than_it_allotted_gets_everything_back() -> None:
-    bench = an_owned()
+def test_a_campaign_recalls_busy_leases_only_if_all_must_be_given_back() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
     bench.answered(want=Micros(2 * UNIT), is_needed=True)
 
     bench.take(GiveBack())
-    assert bench.published(Recall) == [], "what is just in use"
+    assert bench.published(Recall) == [], "the lease is in use"
     bench.take(GiveBack(is_all=True))
 
     assert [recall.session for recall in bench.published(Recall)] == [1]
 
 
-def test_what_processes_return_goes_back_to_an_advertiser_that_needs_it() -> None:
-    bench = an_owned()
+def test_a_returned_lease_goes_back_to_an_advertiser_that_asked_for_it() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
     lease = bench.answered(want=Micros(2 * UNIT)).lease
     bench.take(GiveBack())
@@ -213,32 +213,32 @@ def test_what_processes_return_goes_back_to_an_advertiser_that_needs_it() -> Non
 
     bench.take(a_usage(report=2, lease=lease, want=Micros(0)))
 
-    assert [report.target for report in bench.told(SpendReport)] == [0]
+    assert [report.target for report in bench.sent(SpendReport)] == [0]
 
 
-def test_who_needs_it_itself_keeps_what_it_can_use_and_gives_dust_back() -> None:
-    bench = an_owned()
+def test_a_campaign_in_need_gives_back_an_allotment_that_covers_no_offer() -> None:
+    bench = an_allotted_campaign()
     answer(bench, 0)
     bench.answered(is_needed=True, want=Micros(3 * UNIT))
     answer(bench, UNIT // 2)
 
     bench.take(GiveBack())
 
-    assert [report.target for report in bench.told(SpendReport)] == [0]
+    assert [report.target for report in bench.sent(SpendReport)] == [0]
 
 
 def test_a_new_day_begins_without_an_allotment() -> None:
-    bench = an_owned()
+    bench = an_allotted_campaign()
     answer(bench, 10 * UNIT)
 
     bench.take(CheckClock(), after=timedelta(days=1))
 
     assert bench.state.allotted == 0
-    assert [report.day for report in bench.told(SpendReport)] == [TODAY + timedelta(days=1)]
+    assert [report.day for report in bench.sent(SpendReport)] == [TODAY + timedelta(days=1)]
 
 
 def test_a_campaign_follows_its_advertiser_into_the_next_day() -> None:
-    bench = an_owned()
+    bench = an_allotted_campaign()
 
     bench.take(
         Allotment(sequence=bench.state.sequence, day=TODAY + timedelta(days=1), allotted=Micros(10 * UNIT))
@@ -248,8 +248,8 @@ def test_a_campaign_follows_its_advertiser_into_the_next_day() -> None:
     assert len(bench.published(SpendUpdate)) == 1
 
 
-def test_an_allotment_of_yesterday_that_comes_after_midnight_rolls_nothing_back() -> None:
-    bench = an_owned()
+def test_an_allotment_of_yesterday_does_not_roll_the_day_back() -> None:
+    bench = an_allotted_campaign()
     late = Allotment(sequence=bench.state.sequence, day=TODAY, allotted=Micros(10 * UNIT))
     bench.take(CheckClock(), after=timedelta(days=1))
 
@@ -259,8 +259,8 @@ def test_an_allotment_of_yesterday_that_comes_after_midnight_rolls_nothing_back(
     assert bench.state.allotted == 0
 
 
-def test_somebody_in_need_is_worth_another_try_when_nobody_has_answered_for_long() -> None:
-    bench = an_owned()
+def test_a_process_in_need_triggers_another_report_to_a_silent_advertiser() -> None:
+    bench = an_allotted_campaign()
     for _ in range(6):
         assert bench.woken_at is not None
         bench.take(CheckClock(), after=bench.woken_at - bench.now)
@@ -271,10 +271,10 @@ def test_somebody_in_need_is_worth_another_try_when_nobody_has_answered_for_long
     assert bench.state.sequence == silent + 1
 
 
-def test_a_campaign_without_an_advertiser_reports_to_nobody() -> None:
+def test_a_campaign_without_an_advertiser_sends_no_reports() -> None:
     bench = CampaignBench()
 
     bench.take(bench.offered())
     bench.take(CheckClock(), after=SECOND)
 
-    assert bench.told(SpendReport) == []
+    assert bench.sent(SpendReport) == []

@@ -1,4 +1,4 @@
-"""What the catalog says reaches campaigns and advertisers: at their first message, and soon after it changes."""
+"""Configurations of the catalog reach campaigns and advertisers: with their first message, and soon after a change."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from tests.budgets.worker_stage import (
     address_of,
     insert_advertiser,
     insert_campaign,
-    somebody_listens,
+    wait_for_subscriber,
 )
 from tests.support.eventually import eventually
 from tests.support.rows import an_id
@@ -43,8 +43,8 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-class Told:
-    """A host that only listens."""
+class RecordingHost:
+    """A host that only records messages."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[Address, Any]] = []
@@ -64,21 +64,21 @@ class Told:
 
 
 class Follower:
-    """A follower that looks when it is told to."""
+    """A catalog follower that checks for changes when a test calls it."""
 
     def __init__(self, pool: Pool, valkey: Valkey) -> None:
         self.pool = pool
         self.valkey = valkey
-        self.host = Told()
+        self.host = RecordingHost()
         self.catalog = BudgetCatalog(pool)
-        self.introductions = EntityConfigurer(self.catalog, ManualClock(NOON), hold_seconds=300)
-        self.follower = self.next_life()
+        self.configurer = EntityConfigurer(self.catalog, ManualClock(NOON), hold_seconds=300)
+        self.follower = self.restart()
 
-    def next_life(self) -> CatalogFollower:
-        self.follower = CatalogFollower(self.valkey, self.catalog, self.introductions, self.host)
+    def restart(self) -> CatalogFollower:
+        self.follower = CatalogFollower(self.valkey, self.catalog, self.configurer, self.host)
         return self.follower
 
-    async def looked(self) -> list[tuple[Address, Any]]:
+    async def check(self) -> list[tuple[Address, Any]]:
         await self.follower.look()
         return self.host.take()
 
@@ -87,7 +87,7 @@ class Follower:
         table = f"{noun}s"
         async with Catalog(self.pool, self.valkey).write() as write:
             key = await write.connection.fetchval(
-                f"UPDATE {table} SET {statement} RETURNING id",  # noqa: S608 - the test's own words
+                f"UPDATE {table} SET {statement} RETURNING id",  # noqa: S608 - constants of the tests
                 *values,
             )
             if noun == "campaign":
@@ -95,7 +95,7 @@ class Follower:
             else:
                 write.touch(IndexedNoun.ADVERTISER, key)
 
-    async def keep(self, address: Address) -> None:
+    async def store_state(self, address: Address) -> None:
         await self.pool.execute(
             "INSERT INTO brain_states (kind, key, shard, version, format, state, changed_at) "
             "VALUES ($1, $2, 0, 1, 1, '', now())",
@@ -104,16 +104,16 @@ class Follower:
 
 
 @pytest.fixture
-async def it(pool: Pool, valkey: Valkey) -> Follower:
+async def follower(pool: Pool, valkey: Valkey) -> Follower:
     await insert_advertiser(pool, budget=5_000, timezone="Asia/Kolkata")
     await insert_campaign(pool, advertiser=ADVERTISER, daily=100, total=700, timezone="Europe/Berlin")
     return Follower(pool, valkey)
 
 
-# --- what a campaign is told
+# --- the configuration of a campaign
 
 
-def a_payer(**fields: Any) -> AdvertiserRow:
+def an_advertiser_row(**fields: Any) -> AdvertiserRow:
     row: dict[str, Any] = {
         "id": ADVERTISER,
         "is_deleted": False,
@@ -139,7 +139,7 @@ def a_row(**fields: Any) -> CampaignRow:
     return CampaignRow(**{**row, **fields})
 
 
-def configured(row: CampaignRow) -> ConfigureCampaign:
+def configure(row: CampaignRow) -> ConfigureCampaign:
     return build_campaign_config(row, version=1, hold_seconds=300, now=NOON)
 
 
@@ -152,55 +152,57 @@ def configured(row: CampaignRow) -> ConfigureCampaign:
         ({"status": "ended"}, False),
         ({"status": "cancelled"}, False),
         ({"is_deleted": True}, False),
-        ({"advertiser": a_payer(is_deleted=True)}, False),
-        ({"advertiser": a_payer()}, True),
+        ({"advertiser": an_advertiser_row(is_deleted=True)}, False),
+        ({"advertiser": an_advertiser_row()}, True),
         ({"ends_at": NOON}, False),
         ({"ends_at": NOON + HOUR}, True),
-        # It begins at the second, whoever has told us: leases are taken ahead of that.
+        # It starts at its second without a message; leases are taken before that.
         ({"starts_at": NOON + HOUR}, True),
         ({"status": "scheduled", "starts_at": NOON + HOUR}, True),
         ({"status": "scheduled", "starts_at": NOON - HOUR, "ends_at": NOON}, False),
         ({"status": "scheduled"}, False),
     ],
 )
-def test_a_campaign_runs_while_it_may_serve_now_or_once_it_begins(
+def test_a_campaign_runs_while_it_may_serve_now_or_after_its_start(
     fields: dict[str, Any], *, is_running: bool
 ) -> None:
-    assert configured(a_row(**fields)).is_running is is_running
+    assert configure(a_row(**fields)).is_running is is_running
 
 
 @pytest.mark.parametrize(
-    ("payer", "timezone", "is_allotted"),
+    ("advertiser", "timezone", "is_allotted"),
     [
         (None, "Europe/Berlin", False),
-        (a_payer(timezone="Asia/Kolkata"), "Asia/Kolkata", False),
-        (a_payer(timezone="Asia/Kolkata", daily_budget_paisa=0), "Asia/Kolkata", True),
-        (a_payer(timezone="No/Where", daily_budget_paisa=1), "UTC", True),
-        (a_payer(daily_budget_paisa=1, is_deleted=True), "UTC", False),
+        (an_advertiser_row(timezone="Asia/Kolkata"), "Asia/Kolkata", False),
+        (an_advertiser_row(timezone="Asia/Kolkata", daily_budget_paisa=0), "Asia/Kolkata", True),
+        (an_advertiser_row(timezone="No/Where", daily_budget_paisa=1), "UTC", True),
+        (an_advertiser_row(daily_budget_paisa=1, is_deleted=True), "UTC", False),
     ],
 )
-def test_its_day_and_whether_it_needs_an_allotment_are_its_payers(
-    payer: AdvertiserRow | None, timezone: str, *, is_allotted: bool
+def test_the_zone_and_the_allotment_of_a_campaign_follow_its_advertiser(
+    advertiser: AdvertiserRow | None, timezone: str, *, is_allotted: bool
 ) -> None:
-    config = configured(a_row(advertiser=payer))
+    config = configure(a_row(advertiser=advertiser))
 
     assert (config.timezone, config.is_allotted) == (timezone, is_allotted)
 
 
-def test_budgets_are_told_in_micros_and_none_is_none() -> None:
-    config = configured(a_row(budget_daily_paisa=100))
+def test_budgets_are_configured_in_micros_and_none_stays_none() -> None:
+    config = configure(a_row(budget_daily_paisa=100))
 
     assert (config.daily_budget, config.total_budget) == (UNIT, None)
-    assert build_advertiser_config(a_payer(daily_budget_paisa=0), version=1).daily_budget == Micros(0)
+    assert build_advertiser_config(an_advertiser_row(daily_budget_paisa=0), version=1).daily_budget == Micros(
+        0
+    )
 
 
-async def test_who_becomes_active_is_told_what_the_catalog_says(it: Follower) -> None:
+async def test_the_first_message_of_an_actor_is_its_configuration(follower: Follower) -> None:
     campaign, advertiser = address_of(CAMPAIGN, ADVERTISER), advertiser_address(ADVERTISER)
-    stranger = address_of(an_id(7))
+    unknown = address_of(an_id(7))
 
-    told = await it.introductions.load_first_messages([campaign, advertiser, stranger])
+    messages = await follower.configurer.load_first_messages([campaign, advertiser, unknown])
 
-    assert told == {
+    assert messages == {
         campaign: [
             ConfigureCampaign(
                 version=0,
@@ -227,102 +229,108 @@ async def test_who_becomes_active_is_told_what_the_catalog_says(it: Follower) ->
     }
 
 
-async def test_a_campaign_is_not_introduced_under_an_address_that_is_not_its_own(it: Follower) -> None:
+async def test_a_campaign_is_not_configured_under_an_address_that_is_not_its_own(follower: Follower) -> None:
     assert (
-        await it.introductions.load_first_messages([address_of(CAMPAIGN), address_of(CAMPAIGN, an_id(2))])
+        await follower.configurer.load_first_messages([address_of(CAMPAIGN), address_of(CAMPAIGN, an_id(2))])
         == {}
     )
 
 
-# --- what it is told later
+# --- changes of the configuration
 
 
-async def test_a_change_is_told_once_to_whom_it_concerns_and_who_has_a_state(it: Follower) -> None:
-    await it.keep(address_of(CAMPAIGN, ADVERTISER))
-    await it.keep(advertiser_address(ADVERTISER))
-    assert await it.looked() == []
+async def test_a_change_is_sent_once_to_the_actor_that_it_concerns(follower: Follower) -> None:
+    await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
+    await follower.store_state(advertiser_address(ADVERTISER))
+    assert await follower.check() == []
 
-    await it.change("campaign", "budget_daily_paisa = 200")
-    [(address, message)] = await it.looked()
-    await it.change("advertiser", "daily_budget_paisa = 1")
-    [(payer, payers)] = await it.looked()
+    await follower.change("campaign", "budget_daily_paisa = 200")
+    [(address, message)] = await follower.check()
+    await follower.change("advertiser", "daily_budget_paisa = 1")
+    [(advertiser, advertiser_config)] = await follower.check()
 
     assert (address, message.daily_budget, message.version) == (address_of(CAMPAIGN, ADVERTISER), 2 * UNIT, 1)
-    assert (payer, payers.daily_budget, payers.version) == (advertiser_address(ADVERTISER), 10_000, 2)
-    assert await it.looked() == []
+    assert (advertiser, advertiser_config.daily_budget, advertiser_config.version) == (
+        advertiser_address(ADVERTISER),
+        10_000,
+        2,
+    )
+    assert await follower.check() == []
 
 
-async def test_who_has_no_state_hears_of_it_with_its_first_message(it: Follower) -> None:
-    await it.looked()
+async def test_a_change_is_not_sent_to_an_actor_without_a_state(follower: Follower) -> None:
+    await follower.check()
 
-    await it.change("campaign", "budget_daily_paisa = 200")
+    await follower.change("campaign", "budget_daily_paisa = 200")
 
-    assert await it.looked() == []
-
-
-async def test_who_was_introduced_a_moment_ago_is_told_although_it_has_no_state_yet(it: Follower) -> None:
-    await it.looked()
-    await it.introductions.load_first_messages([address_of(CAMPAIGN, ADVERTISER)])
-
-    await it.change("campaign", "budget_daily_paisa = 200")
-
-    assert [address for address, _ in await it.looked()] == [address_of(CAMPAIGN, ADVERTISER)]
+    assert await follower.check() == []
 
 
-async def test_what_was_changed_while_nobody_followed_is_told_at_the_next_start(it: Follower) -> None:
-    await it.keep(address_of(CAMPAIGN, ADVERTISER))
-    await it.looked()
+async def test_a_change_is_sent_to_an_actor_that_was_just_configured_and_has_no_state_yet(
+    follower: Follower,
+) -> None:
+    await follower.check()
+    await follower.configurer.load_first_messages([address_of(CAMPAIGN, ADVERTISER)])
 
-    await it.change("campaign", "deleted_at = now()")
-    it.next_life()
+    await follower.change("campaign", "budget_daily_paisa = 200")
 
-    [(_, message)] = await it.looked()
+    assert [address for address, _ in await follower.check()] == [address_of(CAMPAIGN, ADVERTISER)]
+
+
+async def test_a_change_during_a_restart_is_sent_at_the_next_start(follower: Follower) -> None:
+    await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
+    await follower.check()
+
+    await follower.change("campaign", "deleted_at = now()")
+    follower.restart()
+
+    [(_, message)] = await follower.check()
     assert message.is_running is False
 
 
-async def test_what_was_changed_too_long_ago_to_know_is_told_to_everyone(it: Follower) -> None:
-    await it.keep(address_of(CAMPAIGN, ADVERTISER))
-    await it.keep(advertiser_address(ADVERTISER))
-    await it.looked()
+async def test_all_configurations_are_sent_if_changes_were_missed(follower: Follower) -> None:
+    await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
+    await follower.store_state(advertiser_address(ADVERTISER))
+    await follower.check()
 
-    await it.change("campaign", "budget_daily_paisa = 200")
-    await it.change("campaign", "budget_daily_paisa = 300")
-    await it.pool.execute("DELETE FROM catalog_changes WHERE version = 1")
+    await follower.change("campaign", "budget_daily_paisa = 200")
+    await follower.change("campaign", "budget_daily_paisa = 300")
+    await follower.pool.execute("DELETE FROM catalog_changes WHERE version = 1")
 
-    assert {address.kind for address, _ in await it.looked()} == {"campaign", "advertiser"}
-    assert await it.looked() == []
-
-
-async def test_a_catalog_that_went_back_is_told_to_everyone(it: Follower) -> None:
-    await it.keep(address_of(CAMPAIGN, ADVERTISER))
-    await it.valkey.set(VERSION_KEY, 99)
-
-    assert len(await it.looked()) == 1
-    assert await it.valkey.get(VERSION_KEY) == b"0"
+    assert {address.kind for address, _ in await follower.check()} == {"campaign", "advertiser"}
+    assert await follower.check() == []
 
 
-async def test_what_there_was_no_room_for_is_told_at_the_next_look(it: Follower) -> None:
-    await it.keep(address_of(CAMPAIGN, ADVERTISER))
-    await it.looked()
-    await it.change("campaign", "budget_daily_paisa = 200")
+async def test_all_configurations_are_sent_if_the_catalog_version_went_back(follower: Follower) -> None:
+    await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
+    await follower.valkey.set(VERSION_KEY, 99)
 
-    it.host.has_room = False
+    assert len(await follower.check()) == 1
+    assert await follower.valkey.get(VERSION_KEY) == b"0"
+
+
+async def test_a_change_that_found_a_full_mailbox_is_sent_at_the_next_check(follower: Follower) -> None:
+    await follower.store_state(address_of(CAMPAIGN, ADVERTISER))
+    await follower.check()
+    await follower.change("campaign", "budget_daily_paisa = 200")
+
+    follower.host.has_room = False
     with pytest.raises(UnavailableError):
-        await it.looked()
-    it.host.has_room = True
+        await follower.check()
+    follower.host.has_room = True
 
-    assert len(await it.looked()) == 1
+    assert len(await follower.check()) == 1
 
 
 @pytest.mark.parametrize("has_notice", [True, False])
-async def test_raising_a_budget_reaches_a_campaign_within_a_second(
+async def test_a_raised_budget_reaches_its_campaign_within_a_second(
     pool: Pool, valkey: Valkey, *, has_notice: bool
 ) -> None:
     await insert_campaign(pool, daily=100)
     stage = Stage(pool, valkey, clock=SystemClock())
     async with stage.running(), Process(valkey).listening() as process:
-        await process.leased(want=Micros(5 * UNIT))
-        await somebody_listens(valkey, NOTICE_CHANNEL)
+        await process.ask_for_lease(want=Micros(5 * UNIT))
+        await wait_for_subscriber(valkey, NOTICE_CHANNEL)
         clock = asyncio.get_running_loop().time
         began_at = clock()
         if has_notice:
@@ -346,11 +354,11 @@ async def test_raising_a_budget_reaches_a_campaign_within_a_second(
     assert seconds < (0.3 if has_notice else 1.0)
 
 
-async def test_a_follower_lives_on_where_the_catalog_is_away(pool: Pool, valkey: Valkey) -> None:
+async def test_a_follower_continues_after_the_catalog_was_unavailable(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool, daily=100)
     stage = Stage(pool, valkey)
     async with stage.running() as budget_actors, Process(valkey).listening() as process:
-        await process.leased()
+        await process.ask_for_lease()
         await pool.execute("ALTER TABLE catalog_version RENAME TO catalog_version_away")
         await asyncio.sleep(0.7)
         await pool.execute("ALTER TABLE catalog_version_away RENAME TO catalog_version")

@@ -1,4 +1,4 @@
-"""Which delivery processes are alive: silence counts, where somebody could have been heard."""
+"""Which delivery processes are alive: a session ends after silence, unless the connection was down."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from adloom.budgets.transport.sessions import REMEMBERED_MAX, DeliverySessions
 
 
-def test_a_session_opens_with_the_first_sign_of_life_and_is_over_after_ten_seconds_of_silence() -> None:
+def test_a_session_starts_with_its_first_message_and_ends_after_ten_seconds_of_silence() -> None:
     sessions = DeliverySessions()
 
     assert sessions.record_heard(1, at=0)
@@ -16,7 +16,7 @@ def test_a_session_opens_with_the_first_sign_of_life_and_is_over_after_ten_secon
     assert (sessions.find_silent(at=10), len(sessions)) == ([1], 2)
 
 
-def test_a_session_that_is_over_stays_over() -> None:
+def test_an_ended_session_does_not_start_again() -> None:
     sessions = DeliverySessions()
     sessions.record_heard(1, at=0)
 
@@ -27,7 +27,7 @@ def test_a_session_that_is_over_stays_over() -> None:
     assert (sessions.find_silent(at=100), sessions.next_silence_at(), len(sessions)) == ([], None, 0)
 
 
-def test_where_nobody_could_be_heard_silence_begins_anew() -> None:
+def test_a_broken_connection_restarts_the_time_of_silence() -> None:
     sessions = DeliverySessions()
     sessions.record_heard(1, at=0)
 
@@ -36,7 +36,7 @@ def test_where_nobody_could_be_heard_silence_begins_anew() -> None:
     assert (sessions.find_silent(at=18), sessions.find_silent(at=19)) == ([], [1])
 
 
-def test_who_takes_over_gives_everyone_time_and_knows_who_is_over() -> None:
+def test_restored_sessions_have_ten_seconds_and_ended_ones_stay_ended() -> None:
     sessions = DeliverySessions()
     sessions.record_heard(9, at=0)
 
@@ -46,7 +46,7 @@ def test_who_takes_over_gives_everyone_time_and_knows_who_is_over() -> None:
     assert sessions.is_over(3)
 
 
-def test_sessions_that_are_over_are_not_remembered_for_ever() -> None:
+def test_the_memory_of_ended_sessions_is_bounded() -> None:
     sessions = DeliverySessions()
 
     for session in range(1, REMEMBERED_MAX + 2):
@@ -56,12 +56,12 @@ def test_sessions_that_are_over_are_not_remembered_for_ever() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.floats(0, 30)), max_size=50))
-def test_whoever_was_heard_of_lately_is_never_silent_and_all_others_are(
-    signs: list[tuple[int, float]],
+def test_exactly_the_sessions_without_a_message_for_ten_seconds_are_silent(
+    messages: list[tuple[int, float]],
 ) -> None:
     sessions = DeliverySessions()
     heard_at: dict[int, float] = {}
-    for session, at in sorted(signs, key=lambda sign: sign[1]):
+    for session, at in sorted(messages, key=lambda message: message[1]):
         sessions.record_heard(session, at=at)
         heard_at[session] = at
 

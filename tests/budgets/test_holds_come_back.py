@@ -1,4 +1,4 @@
-"""Holds that nobody confirmed come back, and whoever was turned away hears of it at once."""
+"""Unconfirmed holds expire, and refused processes are notified."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ NOTHING = Micros(0)
 
 
 def a_bench_with_a_hold(**fields: object) -> CampaignBench:
-    """Give out the whole budget of one offer, which nobody confirms."""
+    """Return a campaign whose whole budget is held by one unconfirmed offer."""
     bench = CampaignBench(a_campaign(daily_budget=UNIT, hold_seconds=HOLD_SECONDS, **fields))
     if bench.state.config is not None and bench.state.config.is_allotted:
         bench.answered(want=UNIT)
@@ -31,18 +31,18 @@ def a_bench_with_a_hold(**fields: object) -> CampaignBench:
     return bench
 
 
-def test_a_hold_that_comes_back_is_said_to_whoever_was_turned_away() -> None:
+def test_an_expired_hold_is_published_to_refused_processes() -> None:
     bench = a_bench_with_a_hold()
     assert bench.answered(session=2).verdict is BudgetVerdict.DAILY_BUDGET
 
     bench.wait(HOLD_SECONDS)
 
     assert [(update.held, update.spent_today) for update in bench.published(SpendUpdate)] == [(0, 0)]
-    assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE], "it is durable before it is said"
+    assert [row.kind for row in bench.rows] == [MoneyKind.RELEASE], "it is durable before it is published"
     assert bench.answered(session=2, report=2).granted == UNIT
 
 
-def test_before_it_comes_back_and_after_it_nothing_is_said() -> None:
+def test_nothing_is_published_before_a_hold_expires_or_later() -> None:
     bench = a_bench_with_a_hold()
 
     bench.take(CheckClock(), after=timedelta(seconds=HOLD_SECONDS - 1))
@@ -54,7 +54,7 @@ def test_before_it_comes_back_and_after_it_nothing_is_said() -> None:
     assert bench.woken_at is None, "an idle campaign sets no timer"
 
 
-def test_a_hold_that_was_confirmed_does_not_come_back() -> None:
+def test_a_confirmed_hold_does_not_expire() -> None:
     bench = a_bench_with_a_hold()
     bench.take(bench.offered(lease=next(iter(bench.state.leases))))
     bench.wait(1)
@@ -65,7 +65,7 @@ def test_a_hold_that_was_confirmed_does_not_come_back() -> None:
     assert bench.charged == UNIT
 
 
-def test_an_advertiser_that_asked_for_it_while_it_was_out_gets_it_as_soon_as_it_is_back() -> None:
+def test_an_expired_hold_is_given_back_to_an_advertiser_that_asked_for_it() -> None:
     bench = a_bench_with_a_hold(advertiser_id=ADVERTISER_ID, is_allotted=True)
     bench.take(GiveBack())
     while bench.state.report is not None:
@@ -74,10 +74,10 @@ def test_an_advertiser_that_asked_for_it_while_it_was_out_gets_it_as_soon_as_it_
 
     bench.wait(HOLD_SECONDS)
 
-    assert [(report.committed, report.target) for report in bench.told(SpendReport)] == [(0, 0)]
+    assert [(report.committed, report.target) for report in bench.sent(SpendReport)] == [(0, 0)]
 
 
-def test_what_comes_back_is_offered_again_within_a_second() -> None:
+def test_an_expired_hold_is_offered_again_within_a_second() -> None:
     world = LeaseWorld(daily={7: 1}, hold_seconds=100)
     first = offered_at(world, 7, seconds=5)
     assert first is not None
@@ -88,7 +88,7 @@ def test_what_comes_back_is_offered_again_within_a_second() -> None:
     assert 99 <= second - first <= 101
 
 
-def test_what_comes_back_is_offered_by_another_campaign_of_the_advertiser_that_has_readers() -> None:
+def test_an_expired_hold_is_offered_by_another_campaign_of_the_advertiser() -> None:
     world = LeaseWorld(daily={1: 9, 2: 9}, advertiser_daily=1, hold_seconds=100)
     first = offered_at(world, 1, seconds=5)
     assert first is not None
@@ -102,14 +102,14 @@ def test_what_comes_back_is_offered_by_another_campaign_of_the_advertiser_that_h
 
 
 def offered_at(world: LeaseWorld, key: int, *, seconds: float) -> float | None:
-    """Have readers in all processes until one is offered something, and tell when."""
+    """Let visitors come to all processes until there is an offer; return its time."""
     for _ in world.run(seconds):
         if any(world.offer(process, key) for process in world.processes):
             return world.at
     return None
 
 
-def test_who_has_no_readers_is_not_woken_by_what_comes_back() -> None:
+def test_a_process_without_visitors_sends_no_report_when_a_hold_expires() -> None:
     world = LeaseWorld(processes=2, daily={7: 1}, hold_seconds=30)
     assert offered_at(world, 7, seconds=5) is not None
     world.wait(10)

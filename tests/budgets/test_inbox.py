@@ -1,4 +1,4 @@
-"""The mail room: who is alive, who has leases where, and mail that nobody should have sent."""
+"""The inbox: live sessions, their leases, and invalid messages."""
 
 import asyncio
 from typing import Any
@@ -33,23 +33,23 @@ async def lease_rows(pool: Pool) -> list[tuple[int, str]]:
     return [tuple(row) for row in await pool.fetch("SELECT session, key FROM brain_leases ORDER BY 1, 2")]
 
 
-async def no_lease_of(pool: Pool, session: int, *, seconds: float = 5) -> None:
+async def wait_for_no_lease_of(pool: Pool, session: int, *, seconds: float = 5) -> None:
     async with asyncio.timeout(seconds):
-        while session in {one for one, _ in await lease_rows(pool)}:  # noqa: ASYNC110 - the database tells nobody
+        while session in {one for one, _ in await lease_rows(pool)}:  # noqa: ASYNC110 - the database sends no notice of it
             await asyncio.sleep(0.01)
 
 
-async def is_closed(stage: Stage) -> dict[int, bool]:
-    """Tell of which sessions the campaign has closed the leases."""
+async def closed_by_session(stage: Stage) -> dict[int, bool]:
+    """Return for each session whether the campaign has closed its lease."""
     state = await stage.state()
     assert state is not None
     return {lease.session: lease.closed_second is not None for lease in state.leases.values()}
 
 
-async def test_a_process_gets_a_lease_and_is_noted_with_it(stage: Stage) -> None:
+async def test_a_process_gets_a_lease_and_both_are_recorded(stage: Stage) -> None:
     async with stage.running(), Process(stage.valkey).listening() as process:
-        await process.beat()
-        answer = await process.leased()
+        await process.send_heartbeat()
+        answer = await process.ask_for_lease()
 
     assert (answer.granted, answer.verdict) == (UNIT, BudgetVerdict.GRANTED)
     assert await lease_rows(stage.pool) == [(1, address_of().key)]
@@ -60,24 +60,26 @@ async def test_a_process_gets_a_lease_and_is_noted_with_it(stage: Stage) -> None
 
 async def test_a_lease_is_answered_within_a_fifth_of_a_second(stage: Stage) -> None:
     async with stage.running(), Process(stage.valkey).listening() as process:
-        first = await process.leased()
+        first = await process.ask_for_lease()
         clock = asyncio.get_running_loop().time
         began_at = clock()
-        await process.leased(lease=first.lease, given=((int(stage.clock.now().timestamp()), UNIT),))
+        await process.ask_for_lease(lease=first.lease, given=((int(stage.clock.now().timestamp()), UNIT),))
 
         assert clock() - began_at < 0.2
 
 
-async def test_a_process_that_ends_returns_everything_and_is_never_heard_again(stage: Stage) -> None:
+async def test_a_process_that_ends_its_session_loses_its_leases_and_gets_no_more_answers(
+    stage: Stage,
+) -> None:
     async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
-        await process.leased()
+        await process.ask_for_lease()
         await process.send((session_address(1), SessionEnds(session=1)))
-        await no_lease_of(stage.pool, 1)
-        await process.use()
-        await process.beat()
-        await eventually(lambda: SessionVoid(session=1) in process.heard, seconds=2)
+        await wait_for_no_lease_of(stage.pool, 1)
+        await process.report_usage()
+        await process.send_heartbeat()
+        await eventually(lambda: SessionVoid(session=1) in process.received, seconds=2)
 
-        assert await is_closed(stage) == {1: True}
+        assert await closed_by_session(stage) == {1: True}
         assert await stage.pool.fetchval("SELECT ended_at IS NOT NULL FROM brain_sessions")
         assert budget_actors.inbox.sessions == 0
         assert len(process.answers) == 1
@@ -88,64 +90,64 @@ async def test_a_process_that_falls_silent_loses_its_leases_and_the_others_keep_
 ) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey, silence_max=0.6)
-    async with stage.running() as budget_actors, Process(valkey, 2).listening() as living:
-        await Process(valkey, 1).use()
-        await living.leased()
+    async with stage.running() as budget_actors, Process(valkey, 2).listening() as alive:
+        await Process(valkey, 1).report_usage()
+        await alive.ask_for_lease()
         for _ in range(12):
             await asyncio.sleep(0.1)
-            await living.beat()
-        await no_lease_of(pool, 1)
+            await alive.send_heartbeat()
+        await wait_for_no_lease_of(pool, 1)
 
         assert budget_actors.inbox.sessions == 1
         assert await lease_rows(pool) == [(2, address_of().key)]
-        assert await is_closed(stage) == {1: True, 2: False}
+        assert await closed_by_session(stage) == {1: True, 2: False}
 
 
-async def test_after_a_restart_of_the_worker_everyone_has_time_to_be_heard_of(
+async def test_after_a_restart_of_the_worker_every_session_has_time_to_send_a_message(
     pool: Pool, valkey: Valkey
 ) -> None:
     await insert_campaign(pool)
-    living, gone = Process(valkey, 1), Process(valkey, 2)
-    async with Stage(pool, valkey).running(), living.listening(), gone.listening():
-        await living.leased()
-        await gone.leased()
+    alive, gone = Process(valkey, 1), Process(valkey, 2)
+    async with Stage(pool, valkey).running(), alive.listening(), gone.listening():
+        await alive.ask_for_lease()
+        await gone.ask_for_lease()
     after = Stage(pool, valkey, life="2", silence_max=0.8)
 
     async with after.running() as budget_actors:
         await asyncio.sleep(0.4)
         assert budget_actors.inbox.sessions == 2
         for _ in range(10):
-            await living.beat()
+            await alive.send_heartbeat()
             await asyncio.sleep(0.1)
-        await no_lease_of(pool, 2)
+        await wait_for_no_lease_of(pool, 2)
 
-        assert await is_closed(after) == {1: False, 2: True}
+        assert await closed_by_session(after) == {1: False, 2: True}
 
 
-async def test_leases_of_a_session_that_ended_when_the_worker_died_are_closed_by_the_next(
+async def test_leases_of_a_session_that_ended_when_the_worker_died_are_closed_by_the_next_worker(
     pool: Pool, valkey: Valkey
 ) -> None:
     await insert_campaign(pool)
     process = Process(valkey)
     async with Stage(pool, valkey).running(), process.listening():
-        await process.leased()
+        await process.ask_for_lease()
     await pool.execute("UPDATE brain_sessions SET ended_at = now()")
     after = Stage(pool, valkey, life="2")
 
     async with after.running(), process.listening():
-        await no_lease_of(pool, 1)
-        await process.beat()
-        await eventually(lambda: SessionVoid(session=1) in process.heard, seconds=2)
+        await wait_for_no_lease_of(pool, 1)
+        await process.send_heartbeat()
+        await eventually(lambda: SessionVoid(session=1) in process.received, seconds=2)
 
-        assert await is_closed(after) == {1: True}
+        assert await closed_by_session(after) == {1: True}
 
 
-async def test_a_break_of_the_connection_is_nobodys_silence(pool: Pool, valkey: Valkey) -> None:
+async def test_a_broken_connection_does_not_count_as_silence_of_a_process(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey, silence_max=1.0)
     async with stage.running() as budget_actors:
         process = Process(valkey)
-        await process.use()
+        await process.report_usage()
         await eventually(lambda: budget_actors.inbox.sessions == 1, seconds=2)
         for _ in range(4):
             await asyncio.sleep(0.5)
@@ -154,8 +156,8 @@ async def test_a_break_of_the_connection_is_nobodys_silence(pool: Pool, valkey: 
         assert budget_actors.inbox.sessions == 1
 
 
-async def test_mail_that_nobody_can_read_or_may_send_stops_nothing(stage: Stage) -> None:
-    strangers: list[tuple[Address, Any]] = [
+async def test_unreadable_and_forbidden_messages_stop_nothing(stage: Stage) -> None:
+    forbidden: list[tuple[Address, Any]] = [
         (address_of(), a_confirm()),
         (address_of(), a_campaign(daily_budget=None)),
         (address_of(), SessionOver(session=1, second=1)),
@@ -172,58 +174,56 @@ async def test_mail_that_nobody_can_read_or_may_send_stops_nothing(stage: Stage)
         for junk in (
             b"",
             b"\xc1",
-            b"no mail",
+            b"no message",
             msgspec.msgpack.encode([[1, 2], {"a": 1}, None]),
             b"\x91" * 5_000,
         ):
             await stage.valkey.publish(INBOX_CHANNEL, junk)
-        await stage.valkey.publish(INBOX_CHANNEL, encode_envelopes(strangers))
+        await stage.valkey.publish(INBOX_CHANNEL, encode_envelopes(forbidden))
         odd = SessionHeartbeat(session=7, process="\0" * 500 + "x" * 500)
         await process.send((session_address(7), odd), (address_of(), a_usage(session=7)))
-        answer = await process.leased()
+        answer = await process.ask_for_lease()
 
         assert answer.verdict is BudgetVerdict.GRANTED
-        assert budget_actors.inbox.envelopes["unknown"] >= len(strangers)
+        assert budget_actors.inbox.envelopes["unknown"] >= len(forbidden)
         assert await stage.pool.fetchval("SELECT count(*) FROM money_entries") == 0
         assert {session for session, _ in await lease_rows(stage.pool)} == {1, 7}
 
 
-async def test_a_campaign_that_is_not_under_this_address_grants_nothing(stage: Stage) -> None:
+async def test_a_campaign_under_a_wrong_address_grants_nothing(stage: Stage) -> None:
     """Under a second address it would have its budget twice."""
     async with stage.running() as budget_actors, Process(stage.valkey).listening() as process:
-        await process.use(address_of(CAMPAIGN, ADVERTISER))
-        await process.leased()
+        await process.report_usage(address_of(CAMPAIGN, ADVERTISER))
+        await process.ask_for_lease()
         await eventually(lambda: budget_actors.host.counts.steps >= 2, seconds=2)
 
         assert len(process.answers) == 1
         assert await stage.pool.fetchval("SELECT count(*) FROM brain_states") == 1
 
 
-async def test_without_a_database_mail_is_dropped_and_taken_again_when_it_is_back(stage: Stage) -> None:
+async def test_messages_are_dropped_without_a_database_and_processed_when_it_is_back(stage: Stage) -> None:
     async with stage.running(), Process(stage.valkey).listening() as process:
         await stage.pool.execute("ALTER TABLE brain_leases RENAME TO brain_leases_away")
-        await process.use()
+        await process.report_usage()
         await asyncio.sleep(0.3)
         assert process.answers == []
         await stage.pool.execute("ALTER TABLE brain_leases_away RENAME TO brain_leases")
         await asyncio.sleep(0.6)
 
-        assert (await process.leased()).verdict is BudgetVerdict.GRANTED
+        assert (await process.ask_for_lease()).verdict is BudgetVerdict.GRANTED
 
 
-async def test_a_lease_that_cannot_be_closed_is_closed_later_and_holds_up_nobody(
-    pool: Pool, valkey: Valkey
-) -> None:
+async def test_a_lease_that_cannot_be_closed_does_not_stop_other_sessions(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool)
     stage = Stage(pool, valkey)
     async with stage.running() as budget_actors, Process(valkey, 1).listening() as gone:
-        await gone.leased()
+        await gone.ask_for_lease()
         await pool.execute("INSERT INTO brain_leases VALUES (1, 'no key')")
         await gone.send((session_address(1), SessionEnds(session=1)))
         async with Process(valkey, 2).listening() as other, asyncio.timeout(5):
-            while len(await lease_rows(pool)) > 1:  # noqa: ASYNC110 - the database tells nobody
+            while len(await lease_rows(pool)) > 1:  # noqa: ASYNC110 - the database sends no notice of it
                 await asyncio.sleep(0.01)
-            await other.leased()
+            await other.ask_for_lease()
 
         assert set(await lease_rows(pool)) == {(1, "no key"), (2, address_of().key)}
         assert budget_actors.inbox.sessions == 1

@@ -1,4 +1,4 @@
-"""A mail room, or whoever keeps the sessions, never goes round in circles: found by the simulation of budgets."""
+"""An inbox never loops without waiting: faults that the simulation of budgets found."""
 
 import asyncio
 from typing import Any, cast
@@ -18,33 +18,33 @@ from tests.support.actors import START
 
 
 class OneSession(SessionStore):
-    """Knows of one delivery process, as whoever kept the sessions before has left it."""
+    """Has one open session, left by the worker before."""
 
     async def load(self) -> StoredSessions:
         return StoredSessions(open=[7], over=[], unsettled=[], leases=0)
 
 
-def test_a_mail_room_waits_where_it_cannot_hear_whose_silence_it_would_judge() -> None:
-    async def kept_for_a_minute() -> int:
+def test_an_inbox_without_a_connection_waits_and_ends_no_session() -> None:
+    async def sessions_after_a_minute() -> int:
         server = ValkeyServer(Faults(NO_FAULTS, seeded(1, "faults"), Trace()))
         server.outages.is_up = False
         valkey = valkey_of(server, Host())
-        room = Inbox(
+        inbox = Inbox(
             valkey, OneSession(cast("Any", None)), NullHost(), ValkeyBroadcaster(valkey), VirtualClock(START)
         )
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
-            group.create_task(room.run(stop))
+            group.create_task(inbox.run(stop))
             await asyncio.sleep(60)
             stop.set()
-        return room.sessions
+        return inbox.sessions
 
-    # Somebody who never waits would stop the clock of this loop: StuckError.
-    assert virtual.run(1, kept_for_a_minute()) == 1
+    # A loop that never waits would stop the virtual clock: StuckError.
+    assert virtual.run(1, sessions_after_a_minute()) == 1
 
 
 @given(st.floats(0, 1e9), st.floats(0.1, 1e3))
-def test_who_was_waited_for_is_silent_then_however_seconds_are_rounded(at: float, silence_max: float) -> None:
+def test_a_session_is_silent_at_its_next_silence_time_despite_rounding(at: float, silence_max: float) -> None:
     sessions = DeliverySessions(silence_max=silence_max)
     sessions.record_heard(7, at=at)
 

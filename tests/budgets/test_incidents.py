@@ -1,4 +1,4 @@
-"""What went wrong in the original (entities-reference, 6.4), so that it does not go wrong here."""
+"""Incidents of an earlier system, as tests that they cannot happen here."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -42,7 +42,7 @@ TOMORROW = MIDNIGHT.date()
 
 
 def test_incident_1_midnight_blackout() -> None:
-    """A campaign that had spent nothing rolled silently; figures of yesterday throttled it to nothing all day."""
+    """A campaign without spend rolled its day without an update; yesterday's figures throttled it all day."""
     bench = CampaignBench()
     bench.now = MIDNIGHT
 
@@ -55,14 +55,14 @@ def test_incident_1_midnight_blackout() -> None:
 
 
 def test_incident_2_the_latch() -> None:
-    """Flags of exhausted campaigns were cleared by nobody: 36 minutes dark, until somebody restarted everything."""
+    """Flags of exhausted campaigns were never cleared: 36 minutes without ads, until a restart."""
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     lease = bench.answered().lease
     bench.take(bench.offered(lease))
     bench.wait(1)
     assert bench.state.exhausted is BudgetVerdict.DAILY_BUDGET
 
-    bench.wait((MIDNIGHT - bench.now).total_seconds())  # Nobody says anything.
+    bench.wait((MIDNIGHT - bench.now).total_seconds())  # No message arrives.
 
     assert bench.state.exhausted is None
     assert bench.state.day == TOMORROW
@@ -70,8 +70,8 @@ def test_incident_2_the_latch() -> None:
 
 
 def test_incident_3_exhaustion_drag() -> None:
-    """Campaigns that had spent everything stayed in an average by which the living ones were throttled."""
-    spent, alive = CAMPAIGN_ID, OTHER
+    """Exhausted campaigns stayed in an average that throttled the running ones."""
+    spent, running = CAMPAIGN_ID, OTHER
     bench = AdvertiserBench(an_advertiser(daily_budget=Micros(10 * UNIT)))
     bench.take(
         a_report(
@@ -83,10 +83,10 @@ def test_incident_3_exhaustion_drag() -> None:
     )
 
     for sequence in range(1, 20):
-        committed = bench.state.slices[alive].allotted if alive in bench.state.slices else 0
+        committed = bench.state.slices[running].allotted if running in bench.state.slices else 0
         bench.take(
             a_report(
-                campaign_id=alive,
+                campaign_id=running,
                 sequence=sequence,
                 spent_by_day={TODAY: committed},
                 committed=Micros(committed),
@@ -96,18 +96,18 @@ def test_incident_3_exhaustion_drag() -> None:
             after=SECOND,
         )
 
-    assert bench.state.slices[alive].spent_on(TODAY) == 6 * UNIT
+    assert bench.state.slices[running].spent_on(TODAY) == 6 * UNIT
 
 
-def test_incident_4_dust_budget() -> None:
-    """What was left was less than any price: the campaign could not serve and never said that it was exhausted."""
+def test_incident_4_a_rest_that_covers_no_offer() -> None:
+    """The rest of a budget was below every price: the campaign could not serve, and was never marked exhausted."""
     bench = CampaignBench(a_campaign(daily_budget=Micros(UNIT + UNIT // 2)))
     lease = bench.answered().lease
 
     bench.take(bench.offered(lease))
 
-    [news] = bench.published(CampaignExhausted)
-    assert news.verdict is BudgetVerdict.DAILY_BUDGET
+    [update] = bench.published(CampaignExhausted)
+    assert update.verdict is BudgetVerdict.DAILY_BUDGET
     assert (
         bench.answered(report=2, lease=lease, given=((bench.second, UNIT),)).verdict
         is BudgetVerdict.DAILY_BUDGET
@@ -129,24 +129,24 @@ def test_incident_5_pending_spend_counted_twice() -> None:
 
 
 def test_incident_6_spend_cache_presence_loop() -> None:
-    """Figures that a cache had dropped were taken for no budget, and whoever has no budget was never asked again."""
+    """Evicted figures counted as no budget, and a campaign without a budget was never asked again."""
     bench = CampaignBench(a_campaign(daily_budget=Micros(10 * UNIT)))
     lease = bench.answered(want=Micros(4 * UNIT)).lease
     bench.take(bench.offered(lease))
     bench.wait(1)
 
-    # Put to sleep, forgotten, and read again when somebody asks.
+    # Unloaded, and loaded again by the next message.
     bench.state = msgspec.msgpack.decode(msgspec.msgpack.encode(bench.state), type=CampaignState)
     bench.take(AskBudget())
-    standing = bench.replied()
+    status = bench.replied()
 
-    assert isinstance(standing, SpendUpdate)
-    assert (standing.spent_today, standing.leased) == (UNIT, 3 * UNIT)
-    assert bench.answered(session=2).verdict is BudgetVerdict.GRANTED, "a process that knows nothing is told"
+    assert isinstance(status, SpendUpdate)
+    assert (status.spent_today, status.leased) == (UNIT, 3 * UNIT)
+    assert bench.answered(session=2).verdict is BudgetVerdict.GRANTED, "a new process gets a lease"
 
 
 def test_incident_7_backward_day_roll() -> None:
-    """A report that arrived after midnight rolled the advertiser back to yesterday and wiped out what today had."""
+    """A report after midnight rolled the advertiser back to yesterday and erased today's spend."""
     bench = AdvertiserBench()
     bench.now = MIDNIGHT + SECOND
     bench.take(a_report(day=TOMORROW, spent_by_day={TOMORROW: 3 * UNIT}, committed=Micros(3 * UNIT)))
@@ -156,11 +156,11 @@ def test_incident_7_backward_day_roll() -> None:
 
     assert bench.state.day == TOMORROW
     assert bench.state.spent == 3 * UNIT
-    assert bench.state.spent_on(TODAY) == UNIT, "and yesterday has what is yesterday's"
+    assert bench.state.spent_on(TODAY) == UNIT, "the late report counts for yesterday"
 
 
 def test_incident_7_a_late_confirm_is_charged_to_the_day_of_its_offer() -> None:
-    """The same from below: a confirm after midnight is of yesterday, and rolls nothing back."""
+    """Also for a campaign: a confirm after midnight counts for yesterday and does not roll the day back."""
     bench = CampaignBench(a_campaign(daily_budget=UNIT), MIDNIGHT - SECOND)
     lease = bench.answered().lease
     confirm = bench.offered(lease)
@@ -174,7 +174,7 @@ def test_incident_7_a_late_confirm_is_charged_to_the_day_of_its_offer() -> None:
 
 
 def test_incident_8_flush_id_reuse() -> None:
-    """Flush numbers began at 0 again after a restart; the advertiser took new spend for old, and spend froze."""
+    """Flush numbers restarted at 0; the advertiser took new spend for repeated spend, and spend froze."""
     bench = AdvertiserBench()
     bench.take(a_report(incarnation=5, sequence=40, spent_by_day={TODAY: UNIT}, committed=UNIT, target=UNIT))
 
@@ -189,11 +189,11 @@ def test_incident_8_flush_id_reuse() -> None:
     )
 
     assert bench.state.spent == 2 * UNIT
-    assert [one.sequence for one in bench.told(Allotment)] == [1]
+    assert [one.sequence for one in bench.sent(Allotment)] == [1]
 
 
 def test_incident_9_phantom_reservations() -> None:
-    """What was reserved for impressions that never came was gone for ever."""
+    """Reservations for impressions that never came were lost forever."""
     bench = CampaignBench(a_campaign(daily_budget=UNIT, hold_seconds=300))
     lease = bench.answered().lease
     bench.take(a_usage(report=2, lease=lease, given=((bench.second, UNIT),), want=Micros(0)))
@@ -205,8 +205,8 @@ def test_incident_9_phantom_reservations() -> None:
     assert bench.answered(session=2, report=2, lease=bench.state.leases_made).granted == UNIT
 
 
-def test_incident_9_who_is_turned_away_has_reserved_nothing() -> None:
-    """A reservation that was denied, and asked for again, was granted and never charged."""
+def test_incident_9_a_refused_report_reserves_nothing() -> None:
+    """A denied reservation was granted at the second request and never charged."""
     bench = CampaignBench(a_campaign(daily_budget=UNIT))
     bench.answered()
 
@@ -218,8 +218,8 @@ def test_incident_9_who_is_turned_away_has_reserved_nothing() -> None:
     assert bench.state.outstanding == UNIT
 
 
-def test_a_smooth_campaign_sees_its_own_pace_only() -> None:
-    """Incident 3 once more: what others have spent does not slow anybody down."""
+def test_incident_3_a_smooth_campaign_depends_on_its_own_pace_only() -> None:
+    """The spend of other campaigns does not throttle a campaign."""
     config = a_campaign(
         advertiser_id=ADVERTISER_ID,
         pacing=PacingStrategy.SMOOTH,

@@ -1,4 +1,4 @@
-"""One worker's budget actors at a time: who owns them, takes over, and gives them back."""
+"""One worker leads the budget actors at a time: it acquires, renews and releases the lock."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,7 +14,7 @@ from tests.budgets.worker_stage import UNIT, Process, Stage, insert_campaign
 from tests.support.eventually import eventually
 
 
-class Claim:
+class FakeLock:
     def __init__(self) -> None:
         self.is_free = True
         self.is_away = False
@@ -29,7 +29,7 @@ class Claim:
         self.releases += 1
 
 
-class Part:
+class FakePart:
     def __init__(self) -> None:
         self.begun = 0
         self.ended = 0
@@ -44,8 +44,8 @@ class Part:
 
 
 @asynccontextmanager
-async def taking_turns(claim: Claim, *parts: Part) -> AsyncGenerator[LeaderLoop]:
-    leader = LeaderLoop(claim, [part.run for part in parts], renew_seconds=0.01, standby_seconds=0.01)
+async def running_leader(lock: FakeLock, *parts: FakePart) -> AsyncGenerator[LeaderLoop]:
+    leader = LeaderLoop(lock, [part.run for part in parts], renew_seconds=0.01, standby_seconds=0.01)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(leader.run(stop))
@@ -54,46 +54,46 @@ async def taking_turns(claim: Claim, *parts: Part) -> AsyncGenerator[LeaderLoop]
     assert not leader.is_leader
 
 
-async def test_budget_actors_run_while_the_lease_is_ours_and_it_is_given_back_at_the_end() -> None:
-    claim, one, other = Claim(), Part(), Part()
+async def test_the_parts_run_while_the_lock_is_held_and_it_is_released_at_the_end() -> None:
+    lock, one, other = FakeLock(), FakePart(), FakePart()
 
-    async with taking_turns(claim, one, other) as leader:
+    async with running_leader(lock, one, other) as leader:
         await eventually(lambda: leader.is_leader, seconds=1)
         await asyncio.sleep(0.05)
 
     assert [(part.begun, part.ended) for part in (one, other)] == [(1, 1), (1, 1)]
-    assert claim.releases == 1
+    assert lock.releases == 1
 
 
-async def test_budget_actors_end_when_another_owns_them_and_begin_again_when_nobody_does() -> None:
-    claim, part = Claim(), Part()
+async def test_the_parts_stop_when_the_lock_is_lost_and_start_again_when_it_is_free() -> None:
+    lock, part = FakeLock(), FakePart()
 
-    async with taking_turns(claim, part) as leader:
+    async with running_leader(lock, part) as leader:
         await eventually(lambda: leader.is_leader, seconds=1)
-        claim.is_free = False
+        lock.is_free = False
         await eventually(lambda: part.ended == 1 and not leader.is_leader, seconds=1)
-        claim.is_free = True
+        lock.is_free = True
         await eventually(lambda: part.begun == 2 and leader.is_leader, seconds=1)
 
     assert leader.terms == 2
 
 
-async def test_who_cannot_ask_goes_on() -> None:
-    claim, part = Claim(), Part()
+async def test_a_leader_continues_while_the_lock_cannot_be_reached() -> None:
+    lock, part = FakeLock(), FakePart()
 
-    async with taking_turns(claim, part) as leader:
+    async with running_leader(lock, part) as leader:
         await eventually(lambda: leader.is_leader, seconds=1)
-        claim.is_away = True
+        lock.is_away = True
         await asyncio.sleep(0.05)
 
         assert leader.is_leader
 
 
-async def test_a_part_that_dies_takes_the_others_with_it_and_all_begin_anew() -> None:
-    claim, dying, other = Claim(), Part(), Part()
+async def test_a_part_that_fails_stops_the_others_and_all_start_again() -> None:
+    lock, dying, other = FakeLock(), FakePart(), FakePart()
     dying.fails = True
 
-    async with taking_turns(claim, dying, other) as leader:
+    async with running_leader(lock, dying, other) as leader:
         await eventually(lambda: dying.begun >= 3, seconds=10)
         dying.fails = False
         await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=10)
@@ -102,7 +102,7 @@ async def test_a_part_that_dies_takes_the_others_with_it_and_all_begin_anew() ->
     assert other.ended == 1
 
 
-async def test_one_at_a_time_owns_the_budget_actors(valkey: Valkey) -> None:
+async def test_one_worker_at_a_time_holds_the_lock(valkey: Valkey) -> None:
     one = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="1")
     other = ValkeyLock(valkey, OWNER_KEY, consumer="b@host", incarnation="1")
 
@@ -116,7 +116,7 @@ async def test_one_at_a_time_owns_the_budget_actors(valkey: Valkey) -> None:
     assert not await one.acquire()
 
 
-async def test_a_worker_that_starts_anew_takes_its_budget_actors_back_once(valkey: Valkey) -> None:
+async def test_a_restarted_worker_takes_over_the_lock_of_its_last_run(valkey: Valkey) -> None:
     before = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="1")
     after = ValkeyLock(valkey, OWNER_KEY, consumer="a@host", incarnation="2")
     namesake = ValkeyLock(valkey, OWNER_KEY, consumer="a@hos", incarnation="1")
@@ -127,7 +127,7 @@ async def test_a_worker_that_starts_anew_takes_its_budget_actors_back_once(valke
     assert not await before.acquire()
 
 
-async def test_budget_actors_of_a_worker_that_is_gone_are_free_after_a_while(valkey: Valkey) -> None:
+async def test_the_lock_of_a_dead_worker_expires(valkey: Valkey) -> None:
     gone = ValkeyLock(valkey, OWNER_KEY, consumer="a", incarnation="1", lease=timedelta(milliseconds=50))
     other = ValkeyLock(valkey, OWNER_KEY, consumer="b", incarnation="1")
 
@@ -138,37 +138,35 @@ async def test_budget_actors_of_a_worker_that_is_gone_are_free_after_a_while(val
     assert await other.acquire()
 
 
-async def test_a_second_worker_goes_on_where_the_first_has_stopped(pool: Pool, valkey: Valkey) -> None:
+async def test_a_second_worker_continues_where_the_first_stopped(pool: Pool, valkey: Valkey) -> None:
     await insert_campaign(pool, daily=300)
     first, second = Stage(pool, valkey, name="a"), Stage(pool, valkey, name="b")
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group, Process(valkey).listening() as process:
         async with first.running():
             group.create_task(second.budget_actors.leader.run(stop))
-            granted = await process.leased()
+            granted = await process.ask_for_lease()
             assert not second.budget_actors.host.is_open
         await eventually(lambda: second.budget_actors.host.is_open, seconds=3)
-        await second.is_heard()
-        again = await process.leased(lease=granted.lease, given=((granted.lease, UNIT),), want=UNIT)
+        await second.wait_for_inbox()
+        again = await process.ask_for_lease(lease=granted.lease, given=((granted.lease, UNIT),), want=UNIT)
         stop.set()
 
     assert (again.lease, again.granted, again.verdict) == (granted.lease, 2 * UNIT, BudgetVerdict.GRANTED)
     assert await valkey.get(OWNER_KEY) is None
 
 
-async def test_a_worker_that_was_thought_dead_grants_nothing_behind_the_others_back(
-    pool: Pool, valkey: Valkey
-) -> None:
-    """The lease of the budget actors is lost, but the first does not know it yet: versions of states tell."""
+async def test_a_worker_that_lost_the_lock_grants_nothing(pool: Pool, valkey: Valkey) -> None:
+    """The first worker does not know yet that it lost the lock: versions of states fence out its writes."""
     await insert_campaign(pool, daily=100)
     first, second = Stage(pool, valkey, name="a"), Stage(pool, valkey, name="b")
     async with first.running() as budget_actors, Process(valkey).listening() as process:
-        await process.leased(want=UNIT)
+        await process.ask_for_lease(want=UNIT)
         await valkey.delete(OWNER_KEY)
         async with second.running(), Process(valkey, 2).listening() as other:
-            # Both hear both, and both answer as they know.
+            # Both workers receive all reports, and both answer.
             for _ in range(20):
-                await other.use()
+                await other.report_usage()
                 await asyncio.sleep(0.02)
             await eventually(lambda: not budget_actors.leader.is_leader, seconds=5)
             state = await second.state()

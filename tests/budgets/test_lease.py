@@ -1,4 +1,4 @@
-"""A lease: whatever is said of it, and in whichever order, nothing is spent that was not granted."""
+"""A lease: in whatever order its events come, nothing is spent that was not granted."""
 
 from datetime import date
 from random import Random
@@ -20,7 +20,7 @@ def a_lease(granted: int = 0) -> Lease:
 
 
 class LeaseMachine(RuleBasedStateMachine):
-    """A campaign's side of a lease, told anything at all."""
+    """A campaign's side of a lease, under any sequence of events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class LeaseMachine(RuleBasedStateMachine):
             self.lease = self.lease.charged_at(second, Micros(amount))
 
     @rule()
-    def holds_come_back(self) -> None:
+    def holds_expire(self) -> None:
         self.released_until = max(self.released_until, self.now - 10)
         self.lease = self.lease.expired_until(self.released_until)
 
@@ -69,7 +69,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.lease.closed_second is None)
     @rule()
-    def its_process_is_gone(self) -> None:
+    def its_session_ends(self) -> None:
         before = self.lease
         self.lease = self.lease.closed_at(self.now)
 
@@ -77,7 +77,7 @@ class LeaseMachine(RuleBasedStateMachine):
         assert self.lease.unassigned == 0
 
     @invariant()
-    def everything_granted_is_in_one_place(self) -> None:
+    def the_grant_is_the_sum_of_its_parts(self) -> None:
         check_lease(self.lease)
 
     @invariant()
@@ -111,7 +111,7 @@ def test_the_order_of_reports_and_confirms_does_not_matter(amounts: list[int], o
     assert lease.charged == sum(amounts)
 
 
-def test_a_hold_comes_back_to_the_second() -> None:
+def test_a_hold_expires_at_its_second() -> None:
     lease = a_lease(20).reported_given(((100, 10), (101, 5)), report=1, second=101)
 
     assert lease.expired_until(99).expired == 0
@@ -119,14 +119,14 @@ def test_a_hold_comes_back_to_the_second() -> None:
     assert lease.expired_until(101).expired == 15
 
 
-def test_an_offer_of_a_clock_that_is_ahead_is_held_for_no_longer_than_others() -> None:
+def test_an_offer_of_a_process_whose_clock_is_ahead_is_held_no_longer_than_others() -> None:
     lease = a_lease(10).reported_given(((3_700, 10),), report=1, second=100)
 
     back = lease.expired_until(100)
 
     assert back.expired == 10
     assert back.has_expired(3_700, released_until=100), (
-        "its confirm comes too late, though it is of the future"
+        "its confirm is too late, although its second is in the future"
     )
     assert not lease.has_expired(3_700, released_until=99)
 
@@ -141,7 +141,7 @@ def test_an_offer_may_be_confirmed_before_it_is_reported() -> None:
     assert (lease.unassigned, lease.ahead, lease.outstanding, lease.held) == (10, 0, 10, {})
 
 
-def test_what_is_confirmed_and_not_yet_reported_cannot_be_taken_back() -> None:
+def test_a_confirmed_amount_that_is_not_reported_yet_cannot_be_returned() -> None:
     lease = a_lease(20).charged_at(100, TEN).granted_up_to(Micros(0), second=100)
 
     assert lease.granted == 10
@@ -152,18 +152,16 @@ def test_a_report_of_more_than_was_granted_is_not_sound() -> None:
     assert a_lease(10).reported_given(((100, 10),), report=1, second=100).is_sound
 
 
-def test_what_a_process_that_is_gone_may_have_given_is_held_from_then_on_and_its_other_holds_as_before() -> (
-    None
-):
+def test_the_unreported_rest_of_an_ended_session_is_held_from_its_end() -> None:
     lease = a_lease(20).reported_given(((100, 10),), report=1, second=100).closed_at(200)
 
     assert lease.held == {100: 10, 200: 10}
-    assert lease.covers(150, TEN), "given and not reported"
+    assert lease.covers(150, TEN), "offered and not reported"
     assert not lease.covers(150, Micros(11))
     assert lease.charged_at(150, TEN).held == {100: 10}
 
 
-def test_offers_of_a_process_that_is_gone_are_charged_by_their_own_second_first() -> None:
+def test_offers_of_an_ended_session_are_charged_to_their_own_second_first() -> None:
     lease = a_lease(14).reported_given(((100, 10),), report=1, second=100).closed_at(200)
 
     lease = lease.charged_at(100, Micros(4)).charged_at(100, TEN)

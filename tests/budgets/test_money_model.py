@@ -1,4 +1,4 @@
-"""Budgets under everything that can go wrong: seeded worlds, judged by the laws after every step."""
+"""Budgets in seeded worlds with faults, checked by the laws after every step."""
 
 import random
 from datetime import timedelta
@@ -9,7 +9,7 @@ from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
-from tests.budgets.money_world import MANY, NONE, MoneyWorld
+from tests.budgets.money_world import MANY_FAULTS, NO_FAULTS, MoneyWorld
 from tests.support.for_each import for_each
 
 SEEDS = 30
@@ -17,12 +17,12 @@ SECONDS_TO_SPEND = 300
 
 
 def a_world(seed: int) -> MoneyWorld:
-    chance = random.Random(seed)  # noqa: S311 - the same seed, the same run
+    chance = random.Random(seed)  # noqa: S311 - seeded, so that runs repeat
     world = MoneyWorld(
         seed,
-        faults=MANY if chance.random() < 0.85 else NONE,
+        faults=MANY_FAULTS if chance.random() < 0.85 else NO_FAULTS,
         campaigns=chance.choice([1, 2, 4, 10]),
-        shops=chance.choice([1, 2, 4]),
+        processes=chance.choice([1, 2, 4]),
     )
     for campaign_id in world.costs:
         world.configure(
@@ -52,26 +52,26 @@ def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int)
     world.close()
 
     assert world.unconfirmed == {}
-    world.laws.check_days(world.house)
+    world.laws.check_days(world.host)
     for campaign_id in world.costs:
         state = world.campaign(campaign_id)
-        assert state.outstanding == 0, "holds come back"
+        assert state.outstanding == 0, "every hold is charged or released"
         assert all(not lease.held for lease in state.leases.values())
-        assert state.report is None, "the advertiser has heard everything"
+        assert state.report is None, "the advertiser has answered every report"
         left = compute_headroom(state, world.now, is_allotted=False).amount
         assert left == unspent(world, campaign_id)
 
 
 @pytest.mark.slow
 @for_each("seed", range(SEEDS))
-def test_when_all_goes_well_again_every_budget_is_spent_to_the_last_whole_offer(seed: int) -> None:
+def test_every_budget_is_spent_to_the_last_whole_offer_after_the_faults_end(seed: int) -> None:
     world = a_world(seed)
     live(world)
     world.close()
 
-    world.go_on()
+    world.start_again()
     for _ in range(SECONDS_TO_SPEND // 10):
-        world.run(seconds=10, readers=8)
+        world.run(seconds=10, visitors=8)
         if not [one for one in world.costs if can_spend(world, one)]:
             break
 
@@ -79,7 +79,7 @@ def test_when_all_goes_well_again_every_budget_is_spent_to_the_last_whole_offer(
 
 
 def can_spend(world: MoneyWorld, campaign_id: CampaignId) -> bool:
-    """Tell whether there is a budget, and nothing in the way of another offer."""
+    """Return whether the budgets allow another offer."""
     left = unspent(world, campaign_id)
     of_advertiser = None if world.advertiser is None else world.advertiser.daily_budget
     if of_advertiser is not None:
@@ -90,7 +90,7 @@ def can_spend(world: MoneyWorld, campaign_id: CampaignId) -> bool:
 
 
 def unspent(world: MoneyWorld, campaign_id: CampaignId) -> int | None:
-    """Tell what is left of a campaign's own budgets."""
+    """Return what is left of a campaign's own budgets."""
     config, state = world.configs[campaign_id], world.campaign(campaign_id)
     left = [
         budget - spent

@@ -1,4 +1,4 @@
-"""The money ledger: rows that are only ever added, an offer once, and totals that are said whole."""
+"""The money ledger: rows are only added, each offer once, and totals of days are absolute."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -54,7 +54,7 @@ def a_total(spent: int, *, kind: str = "campaign", of: UUID = CAMPAIGN, day: dat
     return DayTotal(kind=kind, id=CampaignId(of), day=day, spent=Micros(spent))
 
 
-class Books:
+class MoneyTables:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.writer = MoneyWriter()
@@ -64,20 +64,20 @@ class Books:
             await self.writer.write(connection, records)
 
     async def rows(self, columns: str, table: str) -> list[tuple[Any, ...]]:
-        rows = await self.pool.fetch(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")  # noqa: S608 - the test's own words
+        rows = await self.pool.fetch(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3")  # noqa: S608 - constants of the tests
         return [tuple(row) for row in rows]
 
 
 @pytest.fixture
-async def books(pool: Pool) -> Books:
+async def tables(pool: Pool) -> MoneyTables:
     await insert_catalog(pool)
-    return Books(pool)
+    return MoneyTables(pool)
 
 
-async def test_a_row_is_written_with_everything_that_is_known_of_it(books: Books) -> None:
-    await books.write(a_charge())
+async def test_a_charge_is_written_with_all_its_fields(tables: MoneyTables) -> None:
+    await tables.write(a_charge())
 
-    [row] = await books.pool.fetch("SELECT * FROM money_entries")
+    [row] = await tables.pool.fetch("SELECT * FROM money_entries")
     assert dict(row) == {
         "id": 1,
         "kind": "charge",
@@ -97,8 +97,10 @@ async def test_a_row_is_written_with_everything_that_is_known_of_it(books: Books
     }
 
 
-async def test_charges_releases_and_what_is_not_billed_are_written_together_and_counted(books: Books) -> None:
-    await books.write(
+async def test_charges_releases_and_unbilled_offers_are_written_together_and_counted(
+    tables: MoneyTables,
+) -> None:
+    await tables.write(
         a_charge(1),
         a_charge(2, advertiser_id=None),
         a_release(),
@@ -106,69 +108,71 @@ async def test_charges_releases_and_what_is_not_billed_are_written_together_and_
         a_charge(3, kind=MoneyKind.UNBILLED),
     )
 
-    rows = await books.rows("kind, count(*), sum(amount_micros)", "money_entries GROUP BY kind")
+    rows = await tables.rows("kind, count(*), sum(amount_micros)", "money_entries GROUP BY kind")
     assert rows == [("charge", 2, 10_000), ("release", 2, 10_000), ("unbilled", 1, 5_000)]
-    assert books.writer.rows == {"charge": 2, "release": 2, "unbilled": 1}
-    assert books.writer.charged_micros == 10_000
+    assert tables.writer.rows == {"charge": 2, "release": 2, "unbilled": 1}
+    assert tables.writer.charged_micros == 10_000
 
 
 @pytest.mark.parametrize(
     "again", [a_charge(), a_charge(kind=MoneyKind.UNBILLED), a_charge(campaign_id=CampaignId(UUID(int=9)))]
 )
-async def test_an_offer_that_is_there_already_is_refused_with_all_that_came_with_it(
-    books: Books, again: MoneyRow
+async def test_a_repeated_offer_is_refused_together_with_its_whole_batch(
+    tables: MoneyTables, again: MoneyRow
 ) -> None:
-    await books.write(a_charge(), a_total(5_000))
+    await tables.write(a_charge(), a_total(5_000))
 
     with pytest.raises(asyncpg.UniqueViolationError):
-        await books.write(a_charge(2), again, a_total(15_000))
+        await tables.write(a_charge(2), again, a_total(15_000))
 
-    assert await books.rows("request_id, slot, kind", "money_entries") == [(UUID(int=1), 0, "charge")]
-    assert await books.rows("day, spent_micros, kind", "spend_days") == [(TODAY, 5_000, "campaign")]
-
-
-async def test_other_slots_of_a_request_are_other_offers(books: Books) -> None:
-    await books.write(a_charge(), a_charge(slot=1))
-
-    assert len(await books.rows("request_id, slot, kind", "money_entries")) == 2
+    assert await tables.rows("request_id, slot, kind", "money_entries") == [(UUID(int=1), 0, "charge")]
+    assert await tables.rows("day, spent_micros, kind", "spend_days") == [(TODAY, 5_000, "campaign")]
 
 
-async def test_totals_are_said_whole_so_that_saying_them_again_changes_nothing(books: Books) -> None:
+async def test_different_slots_of_a_request_are_different_offers(tables: MoneyTables) -> None:
+    await tables.write(a_charge(), a_charge(slot=1))
+
+    assert len(await tables.rows("request_id, slot, kind", "money_entries")) == 2
+
+
+async def test_writing_the_same_totals_again_changes_nothing(tables: MoneyTables) -> None:
     yesterday = TODAY - timedelta(days=1)
     payer = a_total(9, kind="advertiser", of=ADVERTISER)
 
     for _ in range(2):
-        await books.write(a_total(1), payer, a_total(2), a_total(7, day=yesterday), a_total(3))
+        await tables.write(a_total(1), payer, a_total(2), a_total(7, day=yesterday), a_total(3))
 
-    assert await books.rows("kind, day, spent_micros", "spend_days") == [
+    assert await tables.rows("kind, day, spent_micros", "spend_days") == [
         ("advertiser", TODAY, 9),
         ("campaign", yesterday, 7),
         ("campaign", TODAY, 3),
     ]
 
 
-async def test_charges_are_added_up_by_hour_for_statistics(books: Books) -> None:
-    await books.write(
+async def test_charges_are_summed_by_hour_for_statistics(tables: MoneyTables) -> None:
+    await tables.write(
         a_charge(1), a_charge(2, day=TODAY + timedelta(days=1)), a_charge(3, kind=MoneyKind.UNBILLED)
     )
-    await books.write(a_charge(4), a_charge(5, at=NOON + timedelta(hours=1)), a_release())
+    await tables.write(a_charge(4), a_charge(5, at=NOON + timedelta(hours=1)), a_release())
 
-    assert await books.rows("hour, charges, spent_micros", "spend_hours") == [
+    assert await tables.rows("hour, charges, spent_micros", "spend_hours") == [
         (NOON.replace(minute=0, second=0), 3, 15_000),
         (NOON.replace(minute=0, second=0) + timedelta(hours=1), 1, 5_000),
     ]
 
 
-async def test_a_charge_of_a_banner_that_is_gone_is_in_the_ledger_all_the_same(books: Books) -> None:
-    await books.write(a_charge(banner_id=BannerId(UUID(int=1)), placement_id=PlacementId(UUID(int=2))))
+async def test_a_charge_of_a_deleted_banner_is_in_the_ledger_but_not_in_the_hours(
+    tables: MoneyTables,
+) -> None:
+    await tables.write(a_charge(banner_id=BannerId(UUID(int=1)), placement_id=PlacementId(UUID(int=2))))
 
-    assert await books.rows("hour, charges, spent_micros", "spend_hours") == []
-    assert len(await books.rows("request_id, slot, kind", "money_entries")) == 1
+    assert await tables.rows("hour, charges, spent_micros", "spend_hours") == []
+    assert len(await tables.rows("request_id, slot, kind", "money_entries")) == 1
 
 
-async def test_what_is_no_record_of_money_is_a_fault(books: Books) -> None:
+async def test_a_record_of_another_type_is_an_error(tables: MoneyTables) -> None:
     class Other(msgspec.Struct):
         pass
 
     with pytest.raises(TypeError, match="Other"):
-        await books.write(Other())
+        await tables.write(Other())

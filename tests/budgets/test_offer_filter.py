@@ -13,24 +13,24 @@ def some_offers(count: int) -> list[Offer]:
     return [(ids.new().int, number % 3) for number in range(count)]
 
 
-def test_a_full_filter_knows_all_its_offers_and_takes_few_others_for_them() -> None:
-    known, strangers = some_offers(OFFERS_MAX), some_offers(OFFERS_MAX)
+def test_a_full_filter_has_no_false_negatives_and_few_false_positives() -> None:
+    added, others = some_offers(OFFERS_MAX), some_offers(OFFERS_MAX)
     offers = Bloom(OFFERS_MAX, ERROR_RATE)
 
-    offers.update(known)
+    offers.update(added)
 
-    assert all(offer in offers for offer in known)
-    # Five are to be expected; so many come about once in a million years of runs.
-    assert sum(offer in offers for offer in strangers) < 30
+    assert all(offer in offers for offer in added)
+    # Five are expected; the chance of 30 is negligible.
+    assert sum(offer in offers for offer in others) < 30
 
 
 @given(st.sets(st.tuples(st.integers(0, 2**128 - 1), st.integers(0, 255)), max_size=50))
-def test_whatever_was_added_is_there(added: set[Offer]) -> None:
+def test_a_filter_contains_every_added_offer(added: set[Offer]) -> None:
     offers = Bloom(50, 0.01)
     offers.update(added)
 
     assert all(offer in offers for offer in added)
 
 
-def test_an_empty_filter_knows_nobody() -> None:
+def test_an_empty_filter_contains_nothing() -> None:
     assert (1, 0) not in Bloom(1, 0.5)

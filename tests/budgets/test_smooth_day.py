@@ -1,4 +1,4 @@
-"""A day of a smooth campaign, second by second: under its line always, close to it while readers come, spent at the end."""
+"""A day of a smooth campaign, second by second: always under its allowance, close to it while visitors come, spent at the end."""
 
 import heapq
 import random
@@ -16,40 +16,42 @@ from adloom.runtime.actors.actor import Publish, Wake
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CAMPAIGN_ID, UNIT, a_campaign, a_confirm
-from tests.budgets.shop import Shop
+from tests.budgets.simulated_process import SimulatedProcess
 
 BUDGET = Micros(10_000 * UNIT)
 COST = Micros(UNIT // 10)
-SHOPS = 3
+PROCESSES = 3
 NEVER_CONFIRMED = 0.1
-SUFFICES_MINUTES = 15  # Readers were turned away all that time: longer than a hold lasts.
+BUSY_MINUTES_MIN = 15  # Offers were refused all that time, which is longer than a hold lasts.
 
 
-# How busy each hour of a day is, as a site of news sees it.
+# How busy each hour of a day is on a news site.
 HOURS = (9, 6, 4, 4, 4, 5, 9, 15, 20, 22, 23, 24, 26, 25, 24, 23, 24, 26, 29, 33, 36, 34, 26, 16)
 
 
-def readers_share(share_of_day: float) -> float:
-    """Tell how busy a moment is; 1 on average."""
+def traffic_share(share_of_day: float) -> float:
+    """Return how busy a moment is; 1 on average."""
     hour, rest = divmod(share_of_day * 24, 1)
     this, following = HOURS[int(hour)], HOURS[(int(hour) + 1) % 24]
     return (this * (1 - rest) + following * rest) / (sum(HOURS) / 24)
 
 
 class SmoothDay:
-    """One campaign, and processes that ask it every second."""
+    """One campaign, and processes that report to it every second."""
 
     def __init__(self, zone: str, day: date, *, demand: float) -> None:
         self.day = build_budget_day(day, zone)
         self.seconds = self.day.length_micros // 1_000_000
-        self.chance = random.Random(1)  # noqa: S311 - the same day every time
+        self.chance = random.Random(1)  # noqa: S311 - seeded, so that runs repeat
         self.offers_a_second = demand * BUDGET / COST / self.seconds
         self.now = self.day.starts_at
         self.wake_at: datetime | None = None
         self.state = CampaignState(incarnation=1)
-        self.shops = {number: Shop(number, {CAMPAIGN_ID: COST}) for number in range(1, SHOPS + 1)}
+        self.processes = {
+            number: SimulatedProcess(number, {CAMPAIGN_ID: COST}) for number in range(1, PROCESSES + 1)
+        }
         self.confirms: list[tuple[datetime, int, Confirm]] = []
-        self.offers = self.turned_away = 0
+        self.offers = self.refused = 0
         self.take(a_campaign(daily_budget=BUDGET, pacing=PacingStrategy.SMOOTH, timezone=zone))
 
     def take(self, message: CampaignMessage) -> None:
@@ -58,12 +60,12 @@ class SmoothDay:
             if isinstance(effect, Wake):
                 self.wake_at = effect.at
             elif isinstance(effect, Publish) and isinstance(effect.message, LeaseAnswer | Recall):
-                shop = self.shops[effect.message.session]
-                assert effect.topic == session_topic(shop.session)
-                shop.hear(effect.message)
+                process = self.processes[effect.message.session]
+                assert effect.topic == session_topic(process.session)
+                process.receive(effect.message)
 
     def pass_second(self) -> None:
-        """Let readers come, and processes ask."""
+        """Let visitors come, and processes report."""
         until = self.now + timedelta(seconds=1)
         while self.confirms and self.confirms[0][0] < until:
             self.now, _, confirm = heapq.heappop(self.confirms)
@@ -73,18 +75,18 @@ class SmoothDay:
             self.take(CheckClock())
         self.now = until
         share_of_day = (until - self.day.starts_at).total_seconds() / self.seconds
-        rate = self.offers_a_second * readers_share(share_of_day) / SHOPS
-        for shop in self.shops.values():
+        rate = self.offers_a_second * traffic_share(share_of_day) / PROCESSES
+        for process in self.processes.values():
             for _ in range(int(rate + self.chance.random())):
-                self.serve(shop)
-            book = shop.books[CAMPAIGN_ID]
-            if book.is_needed or book.unreported or book.is_recalled:
-                self.take(shop.said(CAMPAIGN_ID, max(2, int(2 * rate)), self.now))
+                self.serve(process)
+            held = process.leases[CAMPAIGN_ID]
+            if held.is_needed or held.unreported or held.is_recalled:
+                self.take(process.report(CAMPAIGN_ID, max(2, int(2 * rate)), self.now))
 
-    def serve(self, shop: Shop) -> None:
-        offer = shop.give(CAMPAIGN_ID, self.now)
+    def serve(self, process: SimulatedProcess) -> None:
+        offer = process.make_offer(CAMPAIGN_ID, self.now)
         if offer is None:
-            self.turned_away += 1
+            self.refused += 1
             return
         self.offers += 1
         if self.chance.random() >= NEVER_CONFIRMED:
@@ -95,21 +97,21 @@ class SmoothDay:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # 90,000 seconds of three processes
-def test_a_smooth_day_stays_under_its_line_and_close_to_it_and_is_spent() -> None:
-    """A day of 25 hours, with a night in which too few readers come, so that there is something to catch up."""
+def test_a_smooth_day_stays_close_under_its_allowance_and_is_spent() -> None:
+    """A day of 25 hours, with a night with so few visitors that spend has to catch up."""
     world = SmoothDay("Europe/Berlin", date(2026, 10, 25), demand=3.0)
-    minutes_of_plenty = minutes_checked = turned_away = 0
+    busy_minutes = minutes_checked = refused = 0
 
     for second in range(1, world.seconds):
         world.pass_second()
-        spent, may_be = world.state.spent_window, pacing_allowance(world.state, world.now)
-        assert spent <= may_be, f"over the line at {world.now}"
+        spent, allowance = world.state.spent_window, pacing_allowance(world.state, world.now)
+        assert spent <= allowance, f"over the allowance at {world.now}"
         if second % 60 == 0:
-            minutes_of_plenty = minutes_of_plenty + 1 if world.turned_away > turned_away else 0
-            turned_away = world.turned_away
-            if minutes_of_plenty >= SUFFICES_MINUTES:
+            busy_minutes = busy_minutes + 1 if world.refused > refused else 0
+            refused = world.refused
+            if busy_minutes >= BUSY_MINUTES_MIN:
                 minutes_checked += 1
-                assert spent >= 0.97 * may_be, f"far under the line at {world.now}"
+                assert spent >= 0.97 * allowance, f"far under the allowance at {world.now}"
 
     assert 0.995 * BUDGET <= world.state.spent_window <= BUDGET
-    assert 600 < minutes_checked < 24 * 60, "there was plenty for hours, and sometimes not"
+    assert 600 < minutes_checked < 24 * 60, "traffic suffices for hours, but not always"

@@ -1,4 +1,4 @@
-"""How a budget stands, for whoever reads it: figures that add up, at any moment."""
+"""The status of a budget: figures that add up, at any time."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -32,10 +32,12 @@ def units(amount: float) -> Micros:
 def a_busy_campaign(
     config: ConfigureCampaign, *, charged: int = 2, held: int = 3, leased: int = 4, now: datetime = NOON
 ) -> CampaignBench:
-    """A campaign of which one process was granted something: some charged, some held, some not offered yet."""
+    """A campaign with one lease: a part is charged, a part is held, a part is not offered yet."""
     bench = CampaignBench(config, now)
-    asked = 2 * (charged + held + leased)  # One process gets half of what is left, so it asks for more.
-    answer = bench.answered(want=units(asked))
+    wanted = 2 * (
+        charged + held + leased
+    )  # A process gets half of what is left, so it asks for twice as much.
+    answer = bench.answered(want=units(wanted))
     given = ((bench.second, units(charged + held)),)
     bench.answered(report=2, lease=answer.lease, given=given, want=units(leased))
     for _ in range(charged):
@@ -43,22 +45,22 @@ def a_busy_campaign(
     return bench
 
 
-def test_what_was_never_offered_has_spent_nothing_and_has_all_of_its_budget() -> None:
-    standing = build_campaign_status(None, a_campaign(total_budget=units(500)), now=NOON)
+def test_a_campaign_without_a_state_has_its_whole_budget() -> None:
+    status = build_campaign_status(None, a_campaign(total_budget=units(500)), now=NOON)
 
-    assert standing.day == TODAY
-    assert (standing.daily_budget, standing.total_budget) == (units(100), units(500))
-    assert (standing.spent_today, standing.spent_total, standing.held, standing.leased) == (0, 0, 0, 0)
-    assert (standing.remaining_today, standing.pace, standing.projected) == (units(100), None, 0)
+    assert status.day == TODAY
+    assert (status.daily_budget, status.total_budget) == (units(100), units(500))
+    assert (status.spent_today, status.spent_total, status.held, status.leased) == (0, 0, 0, 0)
+    assert (status.remaining_today, status.pace, status.projected) == (units(100), None, 0)
 
 
-def test_what_is_spent_held_and_remaining_is_the_budget() -> None:
+def test_spent_held_and_remaining_add_up_to_the_budget() -> None:
     bench = a_busy_campaign(a_campaign())
 
-    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
+    status = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
-    assert (standing.spent_today, standing.spent_total) == (units(2), units(2))
-    assert (standing.held, standing.leased, standing.remaining_today) == (units(3), units(4), units(95))
+    assert (status.spent_today, status.spent_total) == (units(2), units(2))
+    assert (status.held, status.leased, status.remaining_today) == (units(3), units(4), units(95))
 
 
 def test_a_charge_ahead_of_its_report_was_leased_and_is_not_held() -> None:
@@ -66,10 +68,10 @@ def test_a_charge_ahead_of_its_report_was_leased_and_is_not_held() -> None:
     answer = bench.answered(want=units(5))
     bench.take(bench.offered(answer.lease))
 
-    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
+    status = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
-    assert (standing.spent_today, standing.held, standing.leased) == (units(1), 0, units(4))
-    assert standing.remaining_today == units(99)
+    assert (status.spent_today, status.held, status.leased) == (units(1), 0, units(4))
+    assert status.remaining_today == units(99)
 
 
 @pytest.mark.parametrize(
@@ -83,27 +85,27 @@ def test_a_charge_ahead_of_its_report_was_leased_and_is_not_held() -> None:
         ({"daily_budget": None, "total_budget": None}, None),
     ],
 )
-def test_the_budget_that_leaves_less_is_the_one_that_counts_as_the_catalog_has_it_now(
+def test_the_budget_with_the_smaller_rest_decides_what_remains(
     budgets: dict[str, Any], remaining: int | None
 ) -> None:
     bench = a_busy_campaign(a_campaign())
 
-    standing = build_campaign_status(bench.state, a_campaign(version=2, **budgets), now=bench.now)
+    status = build_campaign_status(bench.state, a_campaign(version=2, **budgets), now=bench.now)
 
-    assert standing.remaining_today == remaining
+    assert status.remaining_today == remaining
 
 
-def test_after_midnight_it_is_another_day_though_no_message_has_come() -> None:
+def test_the_status_after_midnight_is_of_the_new_day_without_a_message() -> None:
     bench = a_busy_campaign(a_campaign(), now=MIDNIGHT - timedelta(seconds=10))
 
-    standing = build_campaign_status(bench.state, a_campaign(), now=MIDNIGHT)
+    status = build_campaign_status(bench.state, a_campaign(), now=MIDNIGHT)
 
-    assert (standing.day, standing.spent_today, standing.spent_total) == (TOMORROW, 0, units(2))
-    # What was promised before midnight is yesterday's, and may still be charged to it.
-    assert (standing.held, standing.remaining_today) == (units(3), units(100))
+    assert (status.day, status.spent_today, status.spent_total) == (TOMORROW, 0, units(2))
+    # Offers made before midnight belong to yesterday, and may still be charged to it.
+    assert (status.held, status.remaining_today) == (units(3), units(100))
 
 
-def test_holds_that_were_not_confirmed_come_back_though_no_message_has_come() -> None:
+def test_unconfirmed_holds_expire_in_the_status_without_a_message() -> None:
     bench = a_busy_campaign(a_campaign(hold_seconds=300))
 
     before, after = (
@@ -115,13 +117,13 @@ def test_holds_that_were_not_confirmed_come_back_though_no_message_has_come() ->
     assert (after.held, after.remaining_today) == (0, units(98))
 
 
-def test_a_new_window_leaves_a_whole_daily_budget_and_the_day_as_spent_as_it_was() -> None:
+def test_a_new_window_has_a_whole_daily_budget_and_keeps_the_spend_of_the_day() -> None:
     bench = a_busy_campaign(a_campaign(), held=0, leased=0)
     bench.take(OpenWindow(reason="a test"))
 
-    standing = build_campaign_status(bench.state, a_campaign(), now=bench.now)
+    status = build_campaign_status(bench.state, a_campaign(), now=bench.now)
 
-    assert (standing.spent_today, standing.remaining_today) == (units(2), units(100))
+    assert (status.spent_today, status.remaining_today) == (units(2), units(100))
 
 
 @pytest.mark.parametrize(
@@ -136,19 +138,23 @@ def test_a_new_window_leaves_a_whole_daily_budget_and_the_day_as_spent_as_it_was
         ({"pacing": PacingStrategy.ACCELERATED}, None),
     ],
 )
-def test_the_pace_is_what_was_spent_of_what_may_be_by_now(
+def test_the_pace_is_the_spend_divided_by_the_allowance_of_now(
     fields: dict[str, Any], expected: float | None
 ) -> None:
     bench = a_busy_campaign(a_campaign(), charged=30, held=0, leased=0)
 
-    standing = build_campaign_status(bench.state, a_campaign(version=2, **fields), now=NOON)
+    status = build_campaign_status(bench.state, a_campaign(version=2, **fields), now=NOON)
 
-    assert standing.pace == (None if expected is None else pytest.approx(expected))
+    assert status.pace == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize(("spent", "line", "expected"), [(0, 5, 0.0), (5, 5, 1.0), (6, 5, 1.2), (5, 0, None)])
-def test_pace(spent: int, line: int, expected: float | None) -> None:
-    assert compute_pace(Micros(spent), line) == expected
+@pytest.mark.parametrize(
+    ("spent", "allowance", "expected"), [(0, 5, 0.0), (5, 5, 1.0), (6, 5, 1.2), (5, 0, None)]
+)
+def test_a_pace_is_the_spend_divided_by_the_allowance(
+    spent: int, allowance: int, expected: float | None
+) -> None:
+    assert compute_pace(Micros(spent), allowance) == expected
 
 
 @pytest.mark.parametrize(
@@ -159,14 +165,14 @@ def test_pace(spent: int, line: int, expected: float | None) -> None:
         (100, 6, None, 400),
         (100, 12, 1_000, 200),
         (100, 12, 50, 150),  # The budget ends it.
-        (100, 12, 0, 100),  # Nothing is left, or it does not run.
+        (100, 12, 0, 100),  # Nothing is left, or the campaign does not run.
         (100, 24, 1_000, 100),  # The day is over.
         (100, 1, None, 2_400),
-        (100, 0.5, None, 100 + 2_350),  # As if it were the first hour's.
+        (100, 0.5, None, 100 + 2_350),  # In the first hour the rate is that of a whole hour.
         (100, 0, None, 100 + 2_400),
     ],
 )
-def test_the_end_of_the_day_is_expected_to_be_like_the_day_so_far(
+def test_spend_is_projected_at_the_rate_of_the_day_so_far(
     spent: int, hours: float, left: int | None, expected: int
 ) -> None:
     day = build_budget_day(TODAY, "UTC")
@@ -175,22 +181,22 @@ def test_the_end_of_the_day_is_expected_to_be_like_the_day_so_far(
     assert project_spend(Micros(spent), day, now=now, left=None if left is None else Micros(left)) == expected
 
 
-def test_a_day_of_25_hours_is_projected_to_its_end() -> None:
+def test_spend_is_projected_to_the_end_of_a_day_of_25_hours() -> None:
     day = build_budget_day(date(2026, 10, 25), "Europe/Berlin")
 
     assert project_spend(Micros(100), day, now=day.starts_at + timedelta(hours=5), left=None) == 500
 
 
 @pytest.mark.parametrize(("is_running", "expected"), [(True, units(4)), (False, units(2))])
-def test_a_campaign_that_does_not_run_will_spend_no_more(is_running: bool, expected: int) -> None:  # noqa: FBT001 - a column of the table
+def test_a_campaign_that_does_not_run_is_projected_to_spend_no_more(is_running: bool, expected: int) -> None:  # noqa: FBT001 - a column of the table
     bench = a_busy_campaign(a_campaign(), held=0, leased=0)
 
-    standing = build_campaign_status(bench.state, a_campaign(version=2, is_running=is_running), now=NOON)
+    status = build_campaign_status(bench.state, a_campaign(version=2, is_running=is_running), now=NOON)
 
-    assert standing.projected == expected
+    assert status.projected == expected
 
 
-def test_an_advertiser_has_spent_and_holds_what_its_campaigns_do() -> None:
+def test_the_spend_and_holds_of_an_advertiser_are_the_sums_of_its_campaigns() -> None:
     config = a_campaign(advertiser_id=ADVERTISER_ID)
     one, other = a_busy_campaign(config), a_busy_campaign(config, charged=5, held=1)
 
@@ -200,13 +206,13 @@ def test_an_advertiser_has_spent_and_holds_what_its_campaigns_do() -> None:
     assert (spend.spent, spend.held, spend.remaining) == (units(7), units(4), units(89))
 
 
-def test_an_advertiser_without_campaigns_or_budget_has_nothing_to_tell() -> None:
+def test_an_advertiser_without_campaigns_and_budget_has_an_empty_status() -> None:
     spend = build_advertiser_status(None, [], an_advertiser(daily_budget=None), now=NOON)
 
     assert (spend.day, spend.spent, spend.held, spend.remaining) == (TODAY, 0, 0, None)
 
 
-def test_an_advertisers_day_is_that_of_its_zone_and_never_goes_back() -> None:
+def test_an_advertisers_day_is_in_its_zone_and_never_goes_back() -> None:
     late = datetime(2026, 11, 15, 23, tzinfo=UTC)
     bench = AdvertiserBench(an_advertiser(timezone="Europe/Berlin"), now=late)
 
@@ -219,7 +225,7 @@ def test_an_advertisers_day_is_that_of_its_zone_and_never_goes_back() -> None:
     )
 
 
-def test_what_is_held_of_yesterday_takes_nothing_of_an_advertisers_today() -> None:
+def test_holds_of_yesterday_do_not_reduce_an_advertisers_budget_of_today() -> None:
     bench = a_busy_campaign(a_campaign(advertiser_id=ADVERTISER_ID), now=MIDNIGHT - timedelta(seconds=10))
 
     spend = build_advertiser_status(None, [bench.state], an_advertiser(), now=MIDNIGHT)

@@ -1,4 +1,4 @@
-"""What goes over the channels: everything comes out as it went in, and what nobody can read harms no other."""
+"""The encoding of messages: every message can be decoded, and unreadable ones are skipped."""
 
 from datetime import UTC, date, datetime
 from uuid import UUID
@@ -77,14 +77,14 @@ SPEND = SpendUpdate(
         SessionEnds(session=1),
     ],
 )
-def test_a_letter_comes_out_as_it_went_in(message: BudgetMessage) -> None:
-    letter = BudgetEnvelope(campaign_address(CAMPAIGN, ADVERTISER), message)
+def test_a_message_is_decoded_as_it_was_encoded(message: BudgetMessage) -> None:
+    envelope = BudgetEnvelope(campaign_address(CAMPAIGN, ADVERTISER), message)
 
-    assert decode_envelopes(encode_envelopes([letter, letter])) == [letter, letter]
+    assert decode_envelopes(encode_envelopes([envelope, envelope])) == [envelope, envelope]
 
 
 @pytest.mark.parametrize(
-    "news",
+    "update",
     [
         ANSWER,
         SPEND,
@@ -96,26 +96,26 @@ def test_a_letter_comes_out_as_it_went_in(message: BudgetMessage) -> None:
         AdvertiserRestored(advertiser_id=ADVERTISER, at=NOON),
     ],
 )
-def test_news_come_out_as_they_went_in(news: BudgetUpdate) -> None:
-    assert decode_updates(encode_updates([news, ANSWER])) == [news, ANSWER]
+def test_an_update_is_decoded_as_it_was_encoded(update: BudgetUpdate) -> None:
+    assert decode_updates(encode_updates([update, ANSWER])) == [update, ANSWER]
 
 
-def test_what_a_newer_version_says_is_left_out_and_the_rest_is_read() -> None:
+def test_messages_of_a_newer_version_are_skipped_and_the_others_decoded() -> None:
     to = session_address(1)
     beat = SessionHeartbeat(session=1, process="delivery-1")
-    mail = msgspec.msgpack.encode([[to, {"type": "sing.v9"}], [to, beat]])
-    news = msgspec.msgpack.encode([{"type": "sing.v9"}, SessionVoid(session=1)])
+    envelopes = msgspec.msgpack.encode([[to, {"type": "sing.v9"}], [to, beat]])
+    updates = msgspec.msgpack.encode([{"type": "sing.v9"}, SessionVoid(session=1)])
 
-    assert decode_envelopes(mail) == [BudgetEnvelope(to, beat)]
-    assert decode_updates(news) == [SessionVoid(session=1)]
+    assert decode_envelopes(envelopes) == [BudgetEnvelope(to, beat)]
+    assert decode_updates(updates) == [SessionVoid(session=1)]
 
 
 @given(st.binary(max_size=100))
-def test_what_nobody_has_written_says_nothing(data: bytes) -> None:
+def test_random_bytes_decode_to_nothing(data: bytes) -> None:
     assert decode_envelopes(data) == []
     assert decode_updates(data) == []
 
 
-def test_topics_of_entities_are_channels() -> None:
+def test_each_topic_has_a_channel() -> None:
     assert topic_channel("spend") == "adloom:brain:spend"
     assert topic_channel(session_topic(5)) == session_channel(5) == "adloom:brain:session:5"

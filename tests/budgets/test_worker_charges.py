@@ -1,4 +1,4 @@
-"""The worker as a process: it charges what happened exactly once, however often it is killed."""
+"""The worker as a process: it charges every event exactly once, however often it is killed."""
 
 import asyncio
 import contextlib
@@ -59,8 +59,8 @@ class WorkerProcess:
             yield process
         finally:
             process.kill()
-            _, said = process.communicate()
-        assert b"Traceback" not in said, said.decode()
+            _, stderr = process.communicate()
+        assert b"Traceback" not in stderr, stderr.decode()
 
     async def metrics(self) -> str:
         async with httpx.AsyncClient(timeout=30) as client:
@@ -86,14 +86,14 @@ def impressions(first: int, last: int, campaigns: int) -> list[bytes]:
     ]
 
 
-async def until_entries(pool: Pool, count: int, *, seconds: float = 60) -> None:
+async def wait_for_entries(pool: Pool, count: int, *, seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         while await pool.fetchval("SELECT count(*) FROM money_entries WHERE kind <> 'release'") < count:  # noqa: ASYNC110 - another process charges
             await asyncio.sleep(0.05)
 
 
-async def assert_books_agree(pool: Pool, charges: int) -> None:
-    """Every charge once, and the same sum wherever it is kept."""
+async def assert_sums_agree(pool: Pool, charges: int) -> None:
+    """Check that every charge is there once, and that all tables have the same sum."""
     assert await pool.fetchval("SELECT count(*) FROM money_entries WHERE kind = 'charge'") == charges
     assert (
         await pool.fetchval("SELECT sum(amount_micros) FROM money_entries WHERE kind = 'charge'")
@@ -120,7 +120,7 @@ async def catalog(pool: Pool) -> int:
     return 50
 
 
-async def test_a_worker_that_is_killed_again_and_again_charges_everything_once(
+async def test_a_worker_that_is_killed_repeatedly_charges_every_event_once(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
 ) -> None:
     ledger, worker = ValkeyEventLog(valkey), WorkerProcess(database_url, redis_url)
@@ -132,11 +132,11 @@ async def test_a_worker_that_is_killed_again_and_again_charges_everything_once(
             await asyncio.sleep(seconds)
             process.kill()
     with worker.running():
-        await until_entries(pool, 10_000)
-        await assert_books_agree(pool, 10_000)
+        await wait_for_entries(pool, 10_000)
+        await assert_sums_agree(pool, 10_000)
 
 
-async def test_a_second_worker_charges_on_when_the_first_is_gone_and_nothing_twice(
+async def test_a_second_worker_continues_the_charges_of_a_frozen_one_without_repeats(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
 ) -> None:
     ledger = ValkeyEventLog(valkey)
@@ -144,32 +144,32 @@ async def test_a_second_worker_charges_on_when_the_first_is_gone_and_nothing_twi
 
     with first.running() as frozen:
         await ledger.append(impressions(0, 500, catalog))
-        await until_entries(pool, 500)
+        await wait_for_entries(pool, 500)
         with second.running():
             frozen.send_signal(signal.SIGSTOP)
             await ledger.append(impressions(500, 4_000, catalog))
-            await until_entries(pool, 4_000)
+            await wait_for_entries(pool, 4_000)
             frozen.send_signal(signal.SIGCONT)
             await ledger.append(impressions(4_000, 6_000, catalog))
-            await until_entries(pool, 6_000)
-            await assert_books_agree(pool, 6_000)
+            await wait_for_entries(pool, 6_000)
+            await assert_sums_agree(pool, 6_000)
             is_owner = ["adloom_brain_is_owner 1.0" in await worker.metrics() for worker in (first, second)]
 
     assert is_owner == [False, True]
 
 
-async def test_a_worker_grants_leases_tells_its_figures_and_stops_in_time(
+async def test_a_worker_grants_leases_exposes_metrics_and_stops_within_ten_seconds(
     database_url: str, redis_url: str, pool: Pool, valkey: Valkey, catalog: int
 ) -> None:
     worker, stage = WorkerProcess(database_url, redis_url), Stage(pool, valkey)
     with worker.running() as process:
         async with Process(valkey).listening() as delivery:
-            await stage.is_heard()
-            await delivery.beat()
-            answer = await delivery.leased(address_of(an_id(1_000), ADVERTISER))
+            await stage.wait_for_inbox()
+            await delivery.send_heartbeat()
+            answer = await delivery.ask_for_lease(address_of(an_id(1_000), ADVERTISER))
             await ValkeyEventLog(valkey).append(impressions(0, 40, catalog))
-            await until_entries(pool, 40)
-            figures = await worker.metrics()
+            await wait_for_entries(pool, 40)
+            metrics = await worker.metrics()
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, 10) == 0
 
@@ -183,4 +183,4 @@ async def test_a_worker_grants_leases_tells_its_figures_and_stops_in_time(
         'adloom_projection_is_owner{projection="charges"} 1.0',
         'adloom_brain_letters_total{outcome="taken"} 2.0',
     ):
-        assert line in figures, line
+        assert line in metrics, line

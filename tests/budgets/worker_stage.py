@@ -1,4 +1,4 @@
-"""The budget actors of a worker over real servers, and delivery processes that talk to them as little as a test wants."""
+"""The budget actors of a worker over real servers, and delivery processes that send only what a test sends."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -54,7 +54,7 @@ async def insert_advertiser(
     await pool.execute(INSERT_ADVERTISER, advertiser_id, budget, timezone)
 
 
-async def insert_campaign(  # noqa: PLR0913 - what campaigns differ in
+async def insert_campaign(  # noqa: PLR0913 - the fields that tests set
     pool: Pool,
     campaign_id: UUID = CAMPAIGN,
     *,
@@ -76,7 +76,7 @@ async def insert_campaign(  # noqa: PLR0913 - what campaigns differ in
 class Stage:
     """The budget actors of one worker."""
 
-    def __init__(  # noqa: PLR0913 - what workers differ in
+    def __init__(  # noqa: PLR0913 - the options that tests set
         self,
         pool: Pool,
         valkey: Valkey,
@@ -100,25 +100,25 @@ class Stage:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[BudgetActors]:
-        """Run the budget actors from the begin of their turn."""
+        """Run the budget actors; yield when they lead and listen."""
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.budget_actors.leader.run(stop))
             await eventually(lambda: self.budget_actors.host.is_open, seconds=5)
-            await self.is_heard()
+            await self.wait_for_inbox()
             try:
                 yield self.budget_actors
             finally:
                 stop.set()
 
-    async def is_heard(self, *, seconds: float = 20) -> None:
-        """Wait until somebody takes mail."""
-        await somebody_listens(self.valkey, INBOX_CHANNEL, seconds=seconds)
+    async def wait_for_inbox(self, *, seconds: float = 20) -> None:
+        """Wait until the inbox is subscribed."""
+        await wait_for_subscriber(self.valkey, INBOX_CHANNEL, seconds=seconds)
 
     async def state(
         self, campaign_id: UUID = CAMPAIGN, advertiser: UUID | None = None
     ) -> CampaignState | None:
-        """Read what is kept of a campaign."""
+        """Load the stored state of a campaign."""
         key = address_of(campaign_id, advertiser).key
         row = await self.pool.fetchrow(
             "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND key = $1", key
@@ -126,9 +126,9 @@ class Stage:
         return None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
 
 
-async def somebody_listens(valkey: Valkey, channel: str, *, seconds: float = 5) -> None:
+async def wait_for_subscriber(valkey: Valkey, channel: str, *, seconds: float = 5) -> None:
     async with asyncio.timeout(seconds):
-        while not (await valkey.pubsub_numsub(channel))[0][1]:  # noqa: ASYNC110 - the server tells nobody
+        while not (await valkey.pubsub_numsub(channel))[0][1]:  # noqa: ASYNC110 - the server sends no notice of it
             await asyncio.sleep(0.01)
 
 
@@ -137,13 +137,13 @@ def address_of(campaign_id: UUID = CAMPAIGN, advertiser: UUID | None = None) -> 
 
 
 class Process:
-    """A delivery process, as far as budget actors hear of it."""
+    """A delivery process, as far as budget actors know it."""
 
     def __init__(self, valkey: Valkey, session: int = 1) -> None:
         self.valkey = valkey
         self.session = session
         self.report = 0
-        self.heard: list[BudgetUpdate] = []
+        self.received: list[BudgetUpdate] = []
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator["Process"]:
@@ -158,18 +158,18 @@ class Process:
         while True:
             message = cast("dict[str, Any] | None", await subscription.get_message(timeout=4))
             if message is not None and message["type"] == "message":
-                self.heard += decode_updates(message["data"])
+                self.received += decode_updates(message["data"])
 
-    async def send(self, *letters: tuple[Address, Any]) -> None:
-        await self.valkey.publish(INBOX_CHANNEL, encode_envelopes(letters))
+    async def send(self, *envelopes: tuple[Address, Any]) -> None:
+        await self.valkey.publish(INBOX_CHANNEL, encode_envelopes(envelopes))
 
-    async def beat(self) -> None:
+    async def send_heartbeat(self) -> None:
         await self.send(
             (session_address(self.session), SessionHeartbeat(session=self.session, process="delivery-1"))
         )
 
-    async def use(self, address: Address | None = None, **fields: Any) -> int:
-        """Report and ask for a lease; tell the number of the report."""
+    async def report_usage(self, address: Address | None = None, **fields: Any) -> int:
+        """Send a report that asks for a lease; return the number of the report."""
         self.report += 1
         usage: dict[str, Any] = {"lease": 0, "want": UNIT, "cost": UNIT, **fields}
         await self.send(
@@ -177,12 +177,12 @@ class Process:
         )
         return self.report
 
-    async def leased(self, address: Address | None = None, **fields: Any) -> LeaseAnswer:
-        """Ask for a lease, and give the answer."""
-        report = await self.use(address, **fields)
+    async def ask_for_lease(self, address: Address | None = None, **fields: Any) -> LeaseAnswer:
+        """Ask for a lease, and return the answer."""
+        report = await self.report_usage(address, **fields)
         await eventually(lambda: any(one.report == report for one in self.answers), seconds=5)
         return next(one for one in self.answers if one.report == report)
 
     @property
     def answers(self) -> Sequence[LeaseAnswer]:
-        return [one for one in self.heard if isinstance(one, LeaseAnswer)]
+        return [one for one in self.received if isinstance(one, LeaseAnswer)]

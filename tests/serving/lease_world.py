@@ -314,25 +314,25 @@ class LeaseWorld:
                 charged[self._key(row.campaign_id)][row.day] += row.amount
         for key, by_day in charged.items():
             assert _is_within(max(by_day.values()), self._daily[key]), (
-                "charges exceed a campaign's daily budget"
+                "charges stay within a campaign's daily budget"
             )
             assert _is_within(by_day.total(), self._total.get(key)), (
-                "charges exceed a campaign's total budget"
+                "charges stay within a campaign's total budget"
             )
         by_day = sum(charged.values(), Counter[date]())
         assert _is_within(max(by_day.values(), default=0), self._advertiser_daily), (
-            "charges exceed the advertiser's daily budget"
+            "charges stay within the advertiser's daily budget"
         )
 
     def _check_offers(self) -> None:
         by_day: Counter[datetime] = Counter()
         for (key, day), amount in self.given.items():
-            assert _is_within(amount, self._daily[key]), "offers exceed a campaign's daily budget"
+            assert _is_within(amount, self._daily[key]), "offers stay within a campaign's daily budget"
             by_day[day] += amount
         for key, amount in self.given_total.items():
-            assert _is_within(amount, self._total.get(key)), "offers exceed a campaign's total budget"
+            assert _is_within(amount, self._total.get(key)), "offers stay within a campaign's total budget"
         most = max(by_day.values(), default=0)
-        assert _is_within(most, self._advertiser_daily), "offers exceed the advertiser's daily budget"
+        assert _is_within(most, self._advertiser_daily), "offers stay within the advertiser's daily budget"
 
     def leased(self) -> int:
         """Return the sum that budget actors count as leased to processes."""

@@ -1,6 +1,6 @@
-"""A delivery process as budget actors know it: it takes leases, gives offers out of them, and says what it gave.
+"""A delivery process as budget actors know it: it takes leases, makes offers out of them, and reports its usage.
 
-The pure part of the protocol and nothing else: the real one is `serving/leases/local_leases.py`.
+Only the pure part of the protocol; the real process uses `serving/leases/local_leases.py`.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from adloom.core.money import Micros
 
 
 class Offer(NamedTuple):
-    """What was given to a reader."""
+    """An offer to a visitor."""
 
     campaign_id: CampaignId
     lease: int
@@ -21,7 +21,7 @@ class Offer(NamedTuple):
     amount: Micros
 
 
-class Book:
+class HeldLease:
     """One campaign's lease in one process."""
 
     def __init__(self, cost: Micros) -> None:
@@ -36,8 +36,8 @@ class Book:
         self.is_recalled = False
         self.is_ending = False  # The pending report is the last of this lease.
 
-    def give(self, local: datetime) -> tuple[int, int] | None:
-        """Give an offer: its lease and second, or nothing."""
+    def make_offer(self, local: datetime) -> tuple[int, int] | None:
+        """Make an offer: return its lease and second, or None."""
         if not self.lease or self.left < self.cost or self.ends_at is None or local >= self.ends_at:
             self.is_needed = True
             return None
@@ -47,7 +47,7 @@ class Book:
         return self.lease, second
 
     def usage(self, session: int, want: int, local: datetime) -> LeaseUsage:
-        """Say what there is to say: what was said last until that is answered."""
+        """Return the next report; the last one until it is answered."""
         if self.pending is None:
             has_ended = self.lease != 0 and self.ends_at is not None and local >= self.ends_at
             want = 0 if has_ended or self.is_recalled else want
@@ -67,8 +67,8 @@ class Book:
             self.is_needed = self.is_recalled = False
         return self.pending
 
-    def take(self, answer: LeaseAnswer) -> None:
-        """Take the answer to what was said last."""
+    def on_answer(self, answer: LeaseAnswer) -> None:
+        """Apply the answer to the last report."""
         self.pending = None
         if self.is_ending:
             self.lease = self.left = 0
@@ -77,42 +77,42 @@ class Book:
         self.left = answer.granted - answer.given - sum(self.unreported.values())
 
 
-class Shop:
+class SimulatedProcess:
     """A delivery process; its clock may be wrong."""
 
     def __init__(self, session: int, costs: dict[CampaignId, Micros]) -> None:
         self.session = session
-        self.books = {campaign_id: Book(cost) for campaign_id, cost in costs.items()}
+        self.leases = {campaign_id: HeldLease(cost) for campaign_id, cost in costs.items()}
         self.skew = timedelta()
-        self.is_void = False  # Its session was ended: it shall begin another.
+        self.is_void = False  # Its session was ended: it must start another.
 
     def local(self, now: datetime) -> datetime:
         return now + self.skew
 
-    def give(self, campaign_id: CampaignId, now: datetime) -> Offer | None:
+    def make_offer(self, campaign_id: CampaignId, now: datetime) -> Offer | None:
         """Make an offer out of the lease, if there is one."""
-        book = self.books[campaign_id]
-        given = book.give(self.local(now))
-        return None if given is None else Offer(campaign_id, given[0], given[1], book.cost)
+        held = self.leases[campaign_id]
+        given = held.make_offer(self.local(now))
+        return None if given is None else Offer(campaign_id, given[0], given[1], held.cost)
 
-    def said(self, campaign_id: CampaignId, want_offers: int, now: datetime) -> LeaseUsage:
-        """Say what is to be said about a campaign."""
-        book = self.books[campaign_id]
-        return book.usage(self.session, want_offers * book.cost, self.local(now))
+    def report(self, campaign_id: CampaignId, want_offers: int, now: datetime) -> LeaseUsage:
+        """Return the report about a campaign."""
+        held = self.leases[campaign_id]
+        return held.usage(self.session, want_offers * held.cost, self.local(now))
 
-    def hear(self, message: LeaseAnswer | Recall) -> None:
-        """Take what a campaign says."""
-        book = self.books[message.campaign_id]
+    def receive(self, message: LeaseAnswer | Recall) -> None:
+        """Apply a message of a campaign."""
+        held = self.leases[message.campaign_id]
         if isinstance(message, Recall):
-            book.is_recalled = True
-        elif book.pending is not None and book.pending.report == message.report:
+            held.is_recalled = True
+        elif held.pending is not None and held.pending.report == message.report:
             if message.lease == 0:
                 self.is_void = True
             else:
-                book.take(message)
+                held.on_answer(message)
 
     def unfinished(self) -> Iterable[CampaignId]:
-        """Tell of which campaigns something is left to say or to return."""
-        for campaign_id, book in self.books.items():
-            if book.pending is not None or book.left or book.unreported or book.is_recalled:
+        """Return the campaigns with something left to report or to return."""
+        for campaign_id, held in self.leases.items():
+            if held.pending is not None or held.left or held.unreported or held.is_recalled:
                 yield campaign_id
