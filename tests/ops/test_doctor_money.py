@@ -26,7 +26,7 @@ from adloom.runtime.valkey import Valkey
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 TODAY = date(2026, 11, 15)
-ONE, OTHER, HOUSE = (CampaignId(UUID(int=number)) for number in (1, 2, 3))
+ONE, OTHER, STAFF = (CampaignId(UUID(int=number)) for number in (1, 2, 3))
 PAYER = AdvertiserId(UUID(int=9))
 
 
@@ -35,7 +35,7 @@ def an_entry(number: int, campaign: CampaignId, amount: int, **fields: Any) -> M
         MoneyRow(
             kind=MoneyKind.CHARGE,
             campaign_id=campaign,
-            advertiser_id=None if campaign == HOUSE else PAYER,
+            advertiser_id=None if campaign == STAFF else PAYER,
             day=TODAY,
             window=1,
             amount=Micros(amount),
@@ -57,13 +57,13 @@ BOOKS: tuple[msgspec.Struct, ...] = (
     an_entry(1, ONE, 1_000_000),
     an_entry(2, ONE, 500_001),
     an_entry(3, OTHER, 2_000_000),
-    an_entry(4, HOUSE, 70),
+    an_entry(4, STAFF, 70),
     an_entry(5, OTHER, 9_000_000, kind=MoneyKind.UNBILLED),
     an_entry(6, OTHER, 4_000_000, kind=MoneyKind.RELEASE, request_id=None, slot=None),
     an_entry(7, ONE, 1, day=TODAY - timedelta(days=1)),
     a_total(ONE, 1_500_001),
     a_total(OTHER, 2_000_000),
-    a_total(HOUSE, 70),
+    a_total(STAFF, 70),
     a_total(PAYER, 3_500_001, kind="advertiser"),
     a_total(ONE, 1, day=TODAY - timedelta(days=1)),
     a_total(PAYER, 1, kind="advertiser", day=TODAY - timedelta(days=1)),
@@ -119,7 +119,7 @@ async def test_a_day_on_which_nothing_happened_agrees(database_url: str) -> None
         ),
         (
             "UPDATE spend_days SET spent_micros = 1 WHERE kind = 'campaign' AND spent_micros = 70",
-            f"campaign {HOUSE}: charged 0.000070, says 0.000001, -0.000069 apart",
+            f"campaign {STAFF}: charged 0.000070, says 0.000001, -0.000069 apart",
         ),
         (
             "DELETE FROM spend_days WHERE kind = 'advertiser'",

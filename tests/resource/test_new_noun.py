@@ -13,7 +13,6 @@ from adloom.catalog.advertiser import advertisers
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId, SystemIds
 from adloom.resource.api import build_router
-from adloom.resource.forms import FieldKind
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER
@@ -188,13 +187,3 @@ async def test_a_new_field_is_a_column_and_a_field_of_the_struct(
     assert "color" in sheet.splitlines()[0].split(",")
     assert report["updated"] == 2
     assert {item["color"] for item in listed} == {"green"}
-
-
-def test_pages_know_the_fields_of_a_noun() -> None:
-    fields = declare(ColoredGadget).fields
-
-    assert fields["color"].label == "Color"
-    assert (fields["color"].kind, fields["color"].length_max) == (FieldKind.TEXT, 100)
-    assert (fields["name"].is_required, fields["color"].is_required) == (True, False)
-    assert [name for name, field in fields.items() if field.is_in_patch] == ["name", "price", "color"]
-    assert fields["advertiser_id"].is_in_create

@@ -61,24 +61,24 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     hold_seconds: int,
     sessions: DeliverySessions | None = None,
 ) -> BudgetActors:
-    catalog, audience, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
-    introductions = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
+    catalog, broadcaster, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
+    configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
     host = ActorHost(
         make_kinds(),
         PostgresStateStore(pool, money, clock),
-        introduction=introductions,
-        audience=audience,
+        introduction=configurer,
+        audience=broadcaster,
         clock=clock,
         chance=system_chance(),
     )
-    room = Inbox(valkey, SessionStore(pool), host, audience, clock, sessions=sessions)
-    follower = CatalogFollower(valkey, catalog, introductions, host)
+    inbox = Inbox(valkey, SessionStore(pool), host, broadcaster, clock, sessions=sessions)
+    follower = CatalogFollower(valkey, catalog, configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    leader = LeaderLoop(lock, [host.run, room.run, follower.run])
+    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run])
     recent_counted = RecentCounted()
     return BudgetActors(
         host=host,
-        inbox=room,
+        inbox=inbox,
         follower=follower,
         money=money,
         charges=make_charges_projection(

@@ -90,7 +90,6 @@ advertisers = Resource(
     },
     search=("name",),
     sort=("name", "daily_budget_paisa"),
-    columns=("name", "daily_budget_paisa", "timezone", "created_at"),
     after_update=_touch,
     list_name="advertisers",
 )

@@ -157,7 +157,6 @@ banners = Resource(
     ),
     search=("title", "headline", "description"),
     sort=("title", "priority", "source", "is_active", "schedule_status", "publish_at", "expires_at"),
-    columns=("title", "is_active", "schedule_status", "priority", "created_at"),
     check=_check_records,
     finish=lambda banner, given, now: banner.scheduled(given, now),
     list_name="banners",

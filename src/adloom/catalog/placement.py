@@ -176,7 +176,6 @@ placements = Resource(
     filters=("is_active", "layout_type", "delivery", "publisher_id", "site_id"),
     search=("slug", "label", "page_context"),
     sort=("slug", "label", "sort_order", "is_active", "delivery", "placement_type"),
-    columns=("label", "slug", "layout_type", "delivery", "is_active", "created_at"),
     check=_check_site,
     before_delete=_check_unused,
     taken=lambda placement: ConflictError(

@@ -48,7 +48,6 @@ publishers = Resource(
     },
     search=("name",),
     sort=("name",),
-    columns=("name", "created_at"),
     after_update=_touch,
     list_name="publishers",
 )

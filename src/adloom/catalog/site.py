@@ -72,7 +72,6 @@ sites = Resource(
     filters=("publisher_id",),
     search=("domain", "name"),
     sort=("domain", "name"),
-    columns=("domain", "name", "publisher_id", "created_at"),
     finish=name_site,
     after_update=_touch_placements,
     before_delete=_clear_placements,

@@ -89,7 +89,6 @@ targeting_rules = Resource(
     form={"operator": (ANY_OPERATOR, ...), "value": (ANY_VALUE, ...)},
     filters=("campaign_id",),
     sort=("rule_type", "operator", "is_active"),
-    columns=("rule_type", "operator", "value", "is_active"),
     check=_check_count,
     finish=lambda rule, _given, _now: rule.checked(),
     list_name="targetingRules",

@@ -1,6 +1,6 @@
 """How a page is made: `page` checks who is logged in, frames the page and calls its builder.
 
-@page("/console/campaigns", title="Campaigns", roles=BUYERS)
+@page("/console/campaigns", title="Campaigns", roles=ADVERTISER_SIDE)
 async def campaigns(visit: PageVisit) -> None:
     with heading("Campaigns"): ...
 """

@@ -17,9 +17,9 @@ from adloom.console.theme import asset_address
 from adloom.core.actor import Role
 
 EVERYBODY: Final = frozenset(Role)
-HOUSE: Final = frozenset({Role.ADMIN, Role.VIEWER})
-BUYERS: Final = HOUSE | {Role.ADVERTISER}
-SELLERS: Final = HOUSE | {Role.PUBLISHER}
+STAFF: Final = frozenset({Role.ADMIN, Role.VIEWER})
+ADVERTISER_SIDE: Final = STAFF | {Role.ADVERTISER}
+PUBLISHER_SIDE: Final = STAFF | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
 # A form, so that the browser itself sends the request with the cookie.
 _LOG_OUT_FORM = (
@@ -41,19 +41,19 @@ class NavigationEntry(msgspec.Struct, frozen=True):
 
 ENTRIES: Final = (
     NavigationEntry("/console", "Overview", "insights", EVERYBODY),
-    NavigationEntry("/console/campaigns", "Campaigns", "campaign", BUYERS, "Catalog"),
-    NavigationEntry("/console/banners", "Banners", "image", BUYERS, "Catalog"),
-    NavigationEntry("/console/placements", "Placements", "view_quilt", SELLERS, "Catalog"),
-    NavigationEntry("/console/sites", "Sites", "language", SELLERS, "Catalog"),
-    NavigationEntry("/console/advertisers", "Advertisers", "storefront", BUYERS, "Catalog"),
-    NavigationEntry("/console/publishers", "Publishers", "groups", SELLERS, "Catalog"),
+    NavigationEntry("/console/campaigns", "Campaigns", "campaign", ADVERTISER_SIDE, "Catalog"),
+    NavigationEntry("/console/banners", "Banners", "image", ADVERTISER_SIDE, "Catalog"),
+    NavigationEntry("/console/placements", "Placements", "view_quilt", PUBLISHER_SIDE, "Catalog"),
+    NavigationEntry("/console/sites", "Sites", "language", PUBLISHER_SIDE, "Catalog"),
+    NavigationEntry("/console/advertisers", "Advertisers", "storefront", ADVERTISER_SIDE, "Catalog"),
+    NavigationEntry("/console/publishers", "Publishers", "groups", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
     NavigationEntry("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
-    NavigationEntry("/console/auctions", "Auctions", "gavel", BUYERS, "Insight"),
-    NavigationEntry("/console/budgets", "Budgets", "account_balance_wallet", BUYERS, "Insight"),
+    NavigationEntry("/console/auctions", "Auctions", "gavel", ADVERTISER_SIDE, "Insight"),
+    NavigationEntry("/console/budgets", "Budgets", "account_balance_wallet", ADVERTISER_SIDE, "Insight"),
     NavigationEntry("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
-    NavigationEntry("/console/reports/ads", "Stats sync", "sync", BUYERS, "Insight"),
-    NavigationEntry("/console/jobs", "Jobs", "work_history", BUYERS, "Operation"),
+    NavigationEntry("/console/reports/ads", "Stats sync", "sync", ADVERTISER_SIDE, "Insight"),
+    NavigationEntry("/console/jobs", "Jobs", "work_history", ADVERTISER_SIDE, "Operation"),
     NavigationEntry("/console/system", "System", "dns", ADMINS, "Operation"),
 )
 

@@ -1,1 +1,1 @@
-"""Everything that happened, appended once: tokens of offers, events, the stream, what is folded from it."""
+"""Everything that happened, appended once: tokens of offers, events, the stream, what is counted from it."""

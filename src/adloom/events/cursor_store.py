@@ -22,7 +22,7 @@ CURSORS: Final = "SELECT projection, entry_id FROM projection_cursors ORDER BY p
 # a day from end to end for each batch.
 BY_INDEX: Final = "SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)"
 BY_SAME_INDEX: Final = f"{BY_INDEX}, set_config('plan_cache_mode', 'force_generic_plan', true)"
-# The lock makes two workers take turns, so that neither waits for rows of the other in a circle. An erasure
+# The lock makes two workers take turns, so that they cannot deadlock. An erasure
 # takes it too: it must not come between a batch that has read `erased_users` and its rows.
 LOCK_CURSOR: Final = f"""
     {BY_SAME_INDEX}, entry_id FROM projection_cursors WHERE projection = $1 FOR UPDATE

@@ -4,16 +4,14 @@ The annotations of the struct's fields say what clients may send (`Name`, `Domai
 defaults what they may leave out. An answer shows the same fields without the rules for sending them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import time
 from decimal import Decimal
-from enum import Enum, EnumType
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import msgspec
-from annotated_types import MaxLen
 from pydantic import Field, create_model
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
@@ -157,91 +155,3 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - any val
     if field.default_factory is not msgspec.NODEFAULT:
         return Field(default_factory=field.default_factory)
     return ... if field.default is msgspec.NODEFAULT else field.default
-
-
-class FieldKind(Enum):
-    """How people enter and read a field."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    MONEY = "money"
-    FLAG = "flag"
-    CHOICE = "choice"
-    MOMENT = "moment"
-    TIME = "time"
-    ID = "id"
-    LIST = "list"
-    MAPPING = "mapping"
-
-
-class FieldSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A field as a page shows it: `alias` is its name in the API, `default` what a new thing has unless told."""
-
-    name: str
-    alias: str
-    label: str
-    kind: FieldKind
-    is_required: bool
-    is_nullable: bool
-    is_in_create: bool
-    is_in_patch: bool
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    length_max: int | None = None
-
-
-_KINDS: Final[Mapping[Any, FieldKind]] = {
-    str: FieldKind.TEXT,
-    bool: FieldKind.FLAG,
-    int: FieldKind.NUMBER,
-    Decimal: FieldKind.MONEY,
-    Micros: FieldKind.MONEY,
-    datetime: FieldKind.MOMENT,
-    time: FieldKind.TIME,
-    tuple: FieldKind.LIST,
-    list: FieldKind.LIST,
-    dict: FieldKind.MAPPING,
-}
-
-
-def describe_field(
-    name: str, annotation: object, label: str, *, create: type[Body], patch: type[Patch]
-) -> FieldSpec:
-    plain = _find_plain_type(annotation)
-    choices = tuple(map(str, plain)) if isinstance(plain, EnumType) else ()  # Every choice is a StrEnum.
-    form = create.model_fields.get(name) or patch.model_fields.get(name)
-    return FieldSpec(
-        name=name,
-        alias=find_alias(name, annotation),
-        label=label,
-        kind=FieldKind.CHOICE if choices else _KINDS.get(get_origin(plain) or plain, FieldKind.ID),
-        is_required=name in create.model_fields and create.model_fields[name].is_required(),
-        is_nullable=type(None) in get_args(strip_rules(annotation)),
-        is_in_create=name in create.model_fields,
-        is_in_patch=name in patch.model_fields and name != "updated_at",
-        default=None if form is None or form.is_required() else form.get_default(call_default_factory=True),
-        choices=choices,
-        length_max=min(_find_lengths(annotation), default=None),
-    )
-
-
-def _find_plain_type(annotation: Any) -> Any:  # noqa: ANN401 - a type
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _find_plain_type(arguments[0])
-    if origin in {Union, UnionType}:
-        return _find_plain_type(next(argument for argument in arguments if argument is not type(None)))
-    return annotation
-
-
-def _find_lengths(annotation: object) -> Iterator[int]:
-    """Yield the bounds that a type, or a part of a union, sets on the length of its text."""
-    if get_origin(annotation) is Annotated:
-        for item in get_args(annotation)[1:]:
-            for rule in item.metadata if isinstance(item, FieldInfo) else ():
-                if isinstance(rule, MaxLen):
-                    yield rule.max_length
-        yield from _find_lengths(get_args(annotation)[0])
-    elif get_origin(annotation) in {Union, UnionType}:
-        for argument in get_args(annotation):
-            yield from _find_lengths(argument)

@@ -7,7 +7,6 @@
 - `create`, `change`, `patch_thing`, `remove`, `restore`: the writes, with every check, for routes of its own,
 - `resource.api.build_router`: POST, GET list, GET, PATCH, DELETE and restore,
 - `resource.transfer`: its list in a document that is exported and imported,
-- `fields`, `columns`, `search`, `filters`, `sort`: what a page needs to list, show and edit it.
 
 A new field is a column, a field of the struct, and a field of the console's form.
 """
@@ -30,13 +29,11 @@ from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
 from adloom.resource.forms import (
     SET_BY_SERVER,
-    FieldSpec,
     Filter,
     build_answer,
     build_body,
     build_patch,
     build_query,
-    describe_field,
     list_fields,
     owner_field,
     read_annotations,
@@ -70,11 +67,14 @@ def _refuse_nothing(_field: str, _named: object, _thing: object, _scope: Scope) 
 class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True, eq=False):
     """The declaration of a noun.
 
-    Names. `path` is the address of its list, `tag` its chapter in the API's documentation. `name` is the noun in code and addresses ("rule": `{rule_id}`, `create_rule`; `function_name` where the latter differs), `noun` the one of the
-    audit trail ("targeting_rule"), `words` the one of sentences ("targeting rule"). `docs` has sentences that
-    replace the usual ones of routes and models, by "create", "list", "read", "change", "delete", "restore",
-    "body", "answer"; `missing` replaces the sentence for one that is not there, `code` begins its code where that
-    is not the noun's ("SITE": SITE_NOT_FOUND).
+    Names:
+
+    - `path`: the address of its list; `tag`: its chapter in the API's documentation,
+    - `name`: in code and addresses ("rule": `{rule_id}`, `create_rule`; `function_name` where the latter differs),
+    - `noun`: in the audit trail ("targeting_rule"); `words`: in sentences ("targeting rule"),
+    - `docs`: sentences that replace the usual ones, by "create", "list", "read", "change", "delete", "restore",
+      "body", "answer"; `missing`: the sentence for one that is not there,
+    - `code`: how its error codes begin, if not with the noun ("SITE": SITE_NOT_FOUND).
 
     Storage: see `ResourceTable`.
 
@@ -82,15 +82,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     the patch, `create_form` of the body only; each is an annotation with its default.
 
     Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in;
-    `sort` the columns to sort by, beside the moments. `columns` are what a page's table shows; `labels` what a
-    page calls a field where its own name will not do.
+    `sort` the columns to sort by, beside the moments.
 
     Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
     rows before it is written. `after_update` and `before_delete` do what else a write has to do. `taken` makes
     the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
 
-    Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the id, in the form that
-    `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
+    Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the
+    id, in the form that `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
     `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
     `refuse_reference` says what is wrong with naming a row (field, named, thing, scope).
     """
@@ -125,8 +124,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     filters: tuple[str | Filter, ...] = ()
     search: tuple[str, ...] = ()
     sort: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    labels: Mapping[str, str] = {}
 
     finish: Finish = lambda thing, _given, _now: thing
     check: Check = _pass
@@ -229,19 +226,6 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             sortable=self.sort,
             extra=extra,
         )
-
-    @cached_property
-    def fields(self) -> Mapping[str, FieldSpec]:
-        return {
-            name: describe_field(
-                name,
-                annotation,
-                self.labels.get(name, name.replace("_", " ").capitalize()),
-                create=self.body,
-                patch=self.patch,
-            )
-            for name, annotation in read_annotations(self.struct).items()
-        }
 
     @cached_property
     def spec(self) -> ListSpec:

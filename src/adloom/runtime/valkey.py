@@ -103,7 +103,7 @@ async def retry_if_disconnected(call: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextmanager
-def unavailable_when_away(message: str = "The ledger does not answer") -> Generator[None]:
+def unavailable_when_away(message: str = "Valkey does not answer") -> Generator[None]:
     """Raise UnavailableError for whatever keeps Valkey from answering."""
     try:
         yield

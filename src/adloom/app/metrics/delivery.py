@@ -126,7 +126,7 @@ def register_events(
         },
     )
     metrics.counter(
-        "adloom_clicks_lost", "Clicks led on without being in the ledger.", lambda: events.clicks_lost
+        "adloom_clicks_lost", "Clicks that were redirected but not recorded.", lambda: events.clicks_lost
     )
     metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
 

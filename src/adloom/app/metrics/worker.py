@@ -59,7 +59,7 @@ def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
         "projection",
         lambda: {name: lag.seconds for name, lag in retention.lags.items()},
     )
-    metrics.gauge("adloom_ledger_entries", "Entries in the ledger.", lambda: retention.size.entries)
+    metrics.gauge("adloom_ledger_entries", "Entries in the event log.", lambda: retention.size.entries)
     metrics.gauge(
         "adloom_ledger_memory_bytes", "Memory that they take, about.", lambda: retention.size.memory_bytes
     )
@@ -154,7 +154,7 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
     metrics.counter("adloom_brain_batches", "Batches of messages.", lambda: host.counts.batches)
     metrics.counter(
         "adloom_brain_fenced",
-        "Times that budget actors were found to be another's.",
+        "Times that budget actors were found to be run by another worker.",
         lambda: host.counts.fenced,
     )
 

@@ -1,1 +1,1 @@
-"""The projection that confirms charges from counted events."""
+"""Turns counted events into confirms of holds: the projection `charges`."""

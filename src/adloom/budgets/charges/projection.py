@@ -89,13 +89,13 @@ class ChargesProjection:
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
         """Confirm new offers, wait until that is persisted, and move the cursor."""
         costly = [record for record in records if may_cost(record.event)]
-        folded = BatchResult()
+        result = BatchResult()
         if costly:
             if await self._store.read_cursor() != after:
                 raise CursorMovedError
-            folded = await self._confirm(await self._find_confirms(costly))
+            result = await self._confirm(await self._find_confirms(costly))
         await self._store.move(after, cursor)
-        return folded
+        return result
 
     async def _find_confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
         """Return what these entries confirm, each offer once."""

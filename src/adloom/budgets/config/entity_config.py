@@ -44,8 +44,8 @@ class EntityConfigurer:
         self._note(addresses)
         found = await self.load_configurations(addresses)
         if len(found) < len(addresses):
-            strangers = [address.key for address in addresses if address not in found]
-            log.warning("brain_not_in_catalog", keys=strangers[:10], count=len(strangers))
+            unknown = [address.key for address in addresses if address not in found]
+            log.warning("brain_not_in_catalog", keys=unknown[:10], count=len(unknown))
         return {address: [message] for address, message in found.items()}
 
     async def load_configurations(self, addresses: Sequence[Address]) -> dict[Address, msgspec.Struct]:

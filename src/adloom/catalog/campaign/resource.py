@@ -24,7 +24,6 @@ campaigns = Resource(
     filters=("status", "source", "advertiser_id"),
     search=("name", "description", "advertiser_name"),
     sort=("name", "status", "source", "priority", "starts_at", "ends_at"),
-    columns=("name", "status", "starts_at", "ends_at", "priority", "created_at"),
     finish=lambda campaign, _given, _now: campaign.with_dates_checked(),
     list_name="campaigns",
 )

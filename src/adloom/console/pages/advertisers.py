@@ -13,7 +13,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.campaigns.pages import CAMPAIGNS
 from adloom.console.resource_pages import Reload, ResourcePages
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -39,7 +39,7 @@ ADVERTISERS: Final = ResourcePages(
     icon="storefront",
     note="An advertiser pays for campaigns. It is an account: people and keys can act for it.",
     empty_note="Campaigns can be your own. An advertiser has a daily budget for all its campaigns together.",
-    roles=BUYERS,
+    roles=ADVERTISER_SIDE,
     is_admins_only=True,
     is_compact=True,
     columns=[

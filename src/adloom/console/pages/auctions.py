@@ -28,7 +28,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.why.candidates import amount, make_question_url, show_auction
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
@@ -91,7 +91,7 @@ class AuctionsView:
         return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
 
 
-@page(ADDRESS, title="Auctions", roles=BUYERS)
+@page(ADDRESS, title="Auctions", roles=ADVERTISER_SIDE)
 async def auctions(visit: PageVisit) -> None:
     view = AuctionsView(visit)
     heading(
@@ -240,7 +240,7 @@ async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
     ]
 
 
-@page(ADDRESS + "/{auction_id}", title="Auction", roles=BUYERS)
+@page(ADDRESS + "/{auction_id}", title="Auction", roles=ADVERTISER_SIDE)
 async def auction(visit: PageVisit) -> None:
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
     note = fmt.full_moment(found["auctionTime"])

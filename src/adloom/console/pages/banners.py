@@ -20,7 +20,7 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import show_results
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 from adloom.schedule.schedule import derive_status
 
@@ -294,7 +294,7 @@ BANNERS: Final = ResourcePages(
     icon="image",
     note="One creative: an image, texts, and the page they lead to.",
     empty_note="A banner is what readers see. It needs a title and the address of an image.",
-    roles=BUYERS,
+    roles=ADVERTISER_SIDE,
     columns=[
         Column("Title", _title, sort="title"),
         Column("Status", banner_badge),

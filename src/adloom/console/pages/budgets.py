@@ -28,7 +28,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
 SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
@@ -66,7 +66,7 @@ def pace_badge(pace: float | None) -> Markup:
     )
 
 
-@page(ADDRESS, title="Budgets", roles=BUYERS)
+@page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
 async def budgets(visit: PageVisit) -> None:
     await _top(visit, ADDRESS)
     table = DataTable(
@@ -93,7 +93,7 @@ async def budgets(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, table.show)
 
 
-@page(OF_ADVERTISERS, title="Budgets", roles=BUYERS)
+@page(OF_ADVERTISERS, title="Budgets", roles=ADVERTISER_SIDE)
 async def advertisers(visit: PageVisit) -> None:
     await _top(visit, OF_ADVERTISERS)
     table = DataTable(
@@ -205,7 +205,7 @@ async def _advertisers(api: ApiClient, query: Mapping[str, str]) -> Json:
     return answer
 
 
-@page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=BUYERS)
+@page(ADDRESS + "/campaigns/{campaign_id}", title="Budgets", roles=ADVERTISER_SIDE)
 async def campaign_budget(visit: PageVisit) -> None:
     campaign = await visit.api.get(f"/admin/campaigns/{visit.parts['campaign_id']}")
     with heading(campaign["name"], crumbs=[("Budgets", ADDRESS)]):
@@ -218,7 +218,7 @@ async def campaign_budget(visit: PageVisit) -> None:
         reset.on_click(lambda: _ask_reset(visit, campaign, refresh))
 
 
-@page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=BUYERS)
+@page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=ADVERTISER_SIDE)
 async def advertiser_budget(visit: PageVisit) -> None:
     advertiser = await visit.api.get(f"/admin/advertisers/{visit.parts['advertiser_id']}")
     crumbs = [("Budgets", ADDRESS), ("Advertisers", OF_ADVERTISERS)]

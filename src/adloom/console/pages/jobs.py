@@ -13,7 +13,7 @@ from adloom.console.components.layout import Tile, badge, div, heading, meter, v
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable, row_button
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}
@@ -33,7 +33,7 @@ OWN: Final = "/api/ads-manager/jobs"
 KINDS: Final = {"failed": "bad", "waiting": "", "active": "info", "completed": "good"}
 
 
-@page(ADDRESS, title="Jobs", roles=BUYERS)
+@page(ADDRESS, title="Jobs", roles=ADVERTISER_SIDE)
 async def jobs(visit: PageVisit) -> None:
     """Show the queues; an advertiser sees only the jobs of its own statistics."""
     if visit.role is Role.ADVERTISER:

@@ -11,7 +11,7 @@ from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
 from adloom.console.page import PageVisit, page, refresh_every
-from adloom.console.shell import BUYERS, EVERYBODY, HOUSE, SELLERS
+from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.actor import Role
 
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
@@ -27,19 +27,19 @@ TILES: Final = {
     "requests": (
         "Requests",
         "Requests for ads a second, of all delivery processes; the line is the last hour by minute.",
-        HOUSE,
+        STAFF,
     ),
-    "fill": ("Fill", "The share of requests that got an ad.", HOUSE),
+    "fill": ("Fill", "The share of requests that got an ad.", STAFF),
     "impressions": ("Impressions", "", EVERYBODY),
     "ctr": ("CTR", "", EVERYBODY),
-    "spend": ("Spend", "All charges, by the moment of each.", BUYERS),
-    "revenue": ("Revenue", "Charges to advertisers, without house campaigns.", SELLERS),
+    "spend": ("Spend", "All charges, by the moment of each.", ADVERTISER_SIDE),
+    "revenue": ("Revenue", "Charges to advertisers, without house campaigns.", PUBLISHER_SIDE),
     "latency": (
         "Serve latency",
         "From a whole request to its answer: the median of the slowest delivery process.",
-        HOUSE,
+        STAFF,
     ),
-    "lag": ("Ledger lag", "How old the oldest event is that is not counted yet.", HOUSE),
+    "lag": ("Ledger lag", "How old the oldest event is that is not counted yet.", STAFF),
 }
 WAYS: Final = {
     "campaign": "/console/campaigns/{id}",
@@ -61,7 +61,7 @@ async def overview(visit: PageVisit) -> None:
     if visit.is_admin:
         await _invite(visit)
     figures = OverviewFigures(visit, span)
-    with div("grid-of four" if visit.role in HOUSE else "grid-of tiles"):
+    with div("grid-of four" if visit.role in STAFF else "grid-of tiles"):
         figures.build_tiles()
     with div("grid-of side"):
         main = div("stack")
@@ -104,7 +104,7 @@ class OverviewFigures:
     def __init__(self, visit: PageVisit, span: str) -> None:
         self._visit = visit
         self._span = span
-        self._is_house = visit.role in HOUSE
+        self._is_house = visit.role in STAFF
         self._tiles: dict[str, Tile] = {}
         self._charts: dict[str, Chart] = {}
         self._latencies: deque[float | None] = deque(maxlen=REMEMBERED)

@@ -27,7 +27,7 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
-from adloom.console.shell import SELLERS
+from adloom.console.shell import PUBLISHER_SIDE
 from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
@@ -237,7 +237,7 @@ PLACEMENTS: Final = ResourcePages(
     icon="view_quilt",
     note="A slot on a page, with a name that the page asks for.",
     empty_note="A placement is where ads appear on a page. It needs a slug and a layout.",
-    roles=SELLERS,
+    roles=PUBLISHER_SIDE,
     columns=[
         Column("Label", "label", sort="label"),
         Column("Slug", "slug", sort="slug", is_wide_only=True),

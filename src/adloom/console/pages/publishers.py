@@ -10,7 +10,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites import SITES
 from adloom.console.resource_pages import ResourcePages
-from adloom.console.shell import SELLERS
+from adloom.console.shell import PUBLISHER_SIDE
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -24,7 +24,7 @@ PUBLISHERS: Final = ResourcePages(
     icon="groups",
     note="A publisher shows ads. It is an account that owns sites and placements.",
     empty_note="Sites and placements can be your own. Create a publisher for the pages of another company.",
-    roles=SELLERS,
+    roles=PUBLISHER_SIDE,
     is_admins_only=True,
     is_compact=True,
     columns=[Column("Name", "name", sort="name"), Column("Status", account_badge)],

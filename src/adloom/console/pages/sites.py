@@ -10,7 +10,7 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.resource_pages import ResourcePages
-from adloom.console.shell import SELLERS
+from adloom.console.shell import PUBLISHER_SIDE
 from adloom.core.actor import Role
 
 
@@ -32,7 +32,7 @@ SITES: Final = ResourcePages(
     icon="language",
     note="A domain whose pages have placements.",
     empty_note="A site is a domain. Advertisers can block domains, and a placement can name its site.",
-    roles=SELLERS,
+    roles=PUBLISHER_SIDE,
     is_compact=True,
     columns=[
         Column("Domain", "domain", sort="domain"),

@@ -105,12 +105,12 @@ class Projection:
     async def run(self, stop: asyncio.Event) -> None:
         """Follow the log until `stop`; a batch that was begun is finished."""
         async with asyncio.TaskGroup() as group:
-            attending = group.create_task(self._renew_lease(stop))
+            attending = group.create_task(self._renew_lock(stop))
             await self._follow_log(stop)
             attending.cancel()
         await self._release()
 
-    async def _renew_lease(self, stop: asyncio.Event) -> None:
+    async def _renew_lock(self, stop: asyncio.Event) -> None:
         """Renew the lock however long a batch takes, and end a wait when it is time to stop."""
         while not stop.is_set():
             await pause(self._renew_seconds, stop)

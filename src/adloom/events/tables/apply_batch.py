@@ -207,9 +207,9 @@ def apply_batch(batch: EventBatch, state: TableState) -> Additions:
         impression_entries=[(entry_id, event) for entry_id, event, _, _ in impressions.kept],
         clicks_now_seen=[
             click
-            for offer, clicks in state.offers.clicks_alone.items()
+            for offer, lone_clicks in state.offers.clicks_alone.items()
             if offer in seen.all
-            for click in clicks
+            for click in lone_clicks
         ],
     )
 

@@ -59,10 +59,10 @@ async def check_owner(valkey: Valkey) -> Finding:
         # The stubs know every decoding; ours answers bytes.
         holder = cast("bytes | None", await valkey.get(OWNER_KEY))
     except VALKEY_AWAY as error:
-        return fail("Brains", str(error) or type(error).__name__, "mend the finding above first")
+        return fail("Budgets", str(error) or type(error).__name__, "fix Valkey first")
     if holder is None:
-        return warn("Brains", "no worker keeps the budgets", "start `adloom worker`, or see what it logs")
-    return ok("Brains", holder.decode().partition(" ")[0])
+        return warn("Budgets", "no worker keeps the budgets", "start `adloom worker`, or see what it logs")
+    return ok("Budgets", holder.decode().partition(" ")[0])
 
 
 async def prove(

@@ -10,7 +10,7 @@ from adloom.runtime.http.probe import fetch
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
-# Delivery looks at the catalog's version every second.
+# Delivery looks at the catalog's version twice a second.
 INDEX_SECONDS_GOOD = 5.0
 INDEX_SECONDS_MAX = 60.0
 

@@ -47,7 +47,7 @@ class Market:
         self._block_refs: tuple[BlockRef, ...] = ()
         self._plans: dict[tuple[int, ...], ScanPlan] = {}
         self._since = self._until = now
-        self._inquiries = 0  # Its placements count as requested since so many inquiries.
+        self._inquiries = 0  # The value of `states.inquiries` at the last refresh.
         self.refresh(now)
 
     def is_current(self, now: datetime) -> bool:

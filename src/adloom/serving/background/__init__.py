@@ -1,1 +1,1 @@
-"""Background work of a delivery process: index refresh, cap counts, CTR model, served events."""
+"""Background work of a delivery process: index refresh, cap counts, CTR model."""

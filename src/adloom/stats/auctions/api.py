@@ -76,7 +76,7 @@ class StatisticsAnswer(Answer):
 
     total_auctions: int
     average_win_rate: Annotated[float, Field(description="Of a hundred auctions, how many were won.")]
-    averagee_cpm: Annotated[float, Field(serialization_alias="averageeCPM", description="Of those who won.")]
+    average_ecpm: Annotated[float, Field(serialization_alias="averageeCPM", description="Of those who won.")]
     total_bids_placed: int
 
 
@@ -164,7 +164,7 @@ def _answer(found: Statistics) -> dict[str, Any]:
     return {
         "total_auctions": found.auctions,
         "average_win_rate": found.win_rate,
-        "averagee_cpm": found.average_ecpm,
+        "average_ecpm": found.average_ecpm,
         "total_bids_placed": found.bids,
     }
 

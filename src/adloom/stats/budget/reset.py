@@ -39,7 +39,7 @@ async def _send(valkey: Valkey, address: Address, *, reason: str) -> None:
         async with asyncio.timeout(VISIBLE_SECONDS_MAX):
             heard_by: int = await valkey.publish(INBOX_CHANNEL, message)
     except (*VALKEY_AWAY, TimeoutError) as error:
-        raise UnavailableError(f"The brains cannot be reached: {error!r}") from error
+        raise UnavailableError(f"The worker that keeps the budgets cannot be reached: {error!r}") from error
     if not heard_by:
         raise UnavailableError(
             "Nobody keeps the budgets at the moment, so nothing was reset. Is a worker running?"

@@ -22,7 +22,7 @@ from adloom.console.pages.campaigns.assignments import show_assignments
 from adloom.console.pages.campaigns.overview import show_overview, show_schedule
 from adloom.console.pages.campaigns.targeting import show_targeting
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 LABELS: Final = {
@@ -222,7 +222,7 @@ CAMPAIGNS: Final = ResourcePages(
     icon="campaign",
     note="A campaign has dates, a budget and a bid, and shows its banners on placements.",
     empty_note="A campaign brings a banner to a placement. The guide makes your first one in a few steps.",
-    roles=BUYERS,
+    roles=ADVERTISER_SIDE,
     columns=[
         Column("Name", "name", sort="name"),
         Column("Status", campaign_badge, sort="status"),

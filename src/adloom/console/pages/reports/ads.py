@@ -28,7 +28,7 @@ from adloom.console.components.messages import notify_error, notify_success, ope
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import paginate, parse_query
-from adloom.console.shell import BUYERS
+from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 STATUSES: Final = {"ACTIVE": "Active", "PAUSED": "Paused", "ARCHIVED": "Archived"}
@@ -79,7 +79,7 @@ class AdsQuery:
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
 
-@page(ADDRESS, title="Stats sync", roles=BUYERS)
+@page(ADDRESS, title="Stats sync", roles=ADVERTISER_SIDE)
 async def ads(visit: PageVisit) -> None:
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _sellers(visit)

@@ -119,7 +119,9 @@ def _column(process: str) -> Column:
 
 async def show_ledger(visit: PageVisit) -> None:
     with div("grid-of tiles"):
-        entries, memory, dead = (Tile(label) for label in ("Entries in the ledger", "Memory", "Dead letters"))
+        entries, memory, dead = (
+            Tile(label) for label in ("Entries in the event log", "Memory", "Dead letters")
+        )
     with div("al-card flush"):
         table = html("")
 

@@ -158,7 +158,7 @@ class Backlog:
         except OSError as error:
             await self._seal()
             raise UnavailableError(
-                f"The ledger does not answer, and its spool cannot be written: {error}"
+                f"The event log does not answer, and its spool cannot be written: {error}"
             ) from error
         except BaseException:
             self._writing = None  # How much of it was written is not known: nothing may follow it.
