@@ -17,4 +17,4 @@ def a_manifest(*, state: State = State.THERE, loaded_at: datetime = LOADED_AT) -
 
 
 def a_chance(seed: int = 1) -> random.Random:
-    return random.Random(seed)  # noqa: S311 - the same readers in every run
+    return random.Random(seed)  # noqa: S311 - the same visitors in every run

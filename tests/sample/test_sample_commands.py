@@ -1,4 +1,4 @@
-"""`adloom sample` where there is nothing to do, or nobody to do it."""
+"""`adloom sample` without a running product, and its status."""
 
 from pathlib import Path
 
@@ -15,45 +15,45 @@ def directory(tmp_path: Path) -> DataDirectory:
     return DataDirectory(tmp_path)
 
 
-def said_status(directory: DataDirectory) -> list[str]:
-    said: list[str] = []
-    sample_data.print_status(directory, said.append)
-    return said
+def print_status(directory: DataDirectory) -> list[str]:
+    lines: list[str] = []
+    sample_data.print_status(directory, lines.append)
+    return lines
 
 
-def test_without_a_sample_it_says_how_to_get_one(directory: DataDirectory) -> None:
-    assert said_status(directory) == ["There is no sample. `adloom sample load` brings it."]
+def test_the_status_without_a_sample_says_how_to_load_one(directory: DataDirectory) -> None:
+    assert print_status(directory) == ["There is no sample. `adloom sample load` brings it."]
 
 
-def test_it_tells_what_there_is(directory: DataDirectory) -> None:
+def test_the_status_lists_the_parts_of_a_loaded_sample(directory: DataDirectory) -> None:
     directory.write(FILE_NAME, a_manifest())
 
-    assert said_status(directory)[0].startswith(
+    assert print_status(directory)[0].startswith(
         "The sample is there, since 2026-11-15 12:00 UTC: 5 advertisers, "
     )
 
 
 @pytest.mark.parametrize("state", [State.LOADING, State.REMOVING])
-def test_it_tells_that_something_was_broken_off(directory: DataDirectory, state: State) -> None:
+def test_the_status_names_an_interrupted_load_or_removal(directory: DataDirectory, state: State) -> None:
     directory.write(FILE_NAME, a_manifest(state=state))
 
-    assert "broken off" in said_status(directory)[0]
+    assert "broken off" in print_status(directory)[0]
 
 
-def test_it_tells_what_had_to_stay(directory: DataDirectory) -> None:
+def test_the_status_names_what_was_not_removed(directory: DataDirectory) -> None:
     directory.write(FILE_NAME, a_manifest(state=State.REMOVED))
 
-    assert said_status(directory)[0].startswith("The sample is removed, but for what something else uses: ")
+    assert print_status(directory)[0].startswith("The sample is removed, but for what something else uses: ")
 
 
-def test_there_is_nothing_to_remove_where_nothing_is(directory: DataDirectory) -> None:
-    said: list[str] = []
+def test_removing_without_a_sample_does_nothing(directory: DataDirectory) -> None:
+    lines: list[str] = []
 
-    sample_data.remove({}, directory, said.append)
+    sample_data.remove({}, directory, lines.append)
 
-    assert said == ["There is no sample to remove."]
+    assert lines == ["There is no sample to remove."]
 
 
-def test_a_product_that_does_not_run_is_named(directory: DataDirectory) -> None:
+def test_loading_without_a_running_product_is_an_error(directory: DataDirectory) -> None:
     with pytest.raises(InstallationError, match="No `adloom up` runs on"):
         sample_data.load({}, directory, print)

@@ -1,4 +1,4 @@
-"""The simulated readers come by the hour of a magazine, and briskly at first."""
+"""The rate of simulated visitors: by hour and day, and higher in the first minutes."""
 
 import math
 import random
@@ -20,10 +20,10 @@ from adloom.sample.visitors.visitors import (
 from tests.sample.builders import a_chance
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
-moments = st.datetimes(datetime(2026, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - they get one
+moments = st.datetimes(datetime(2026, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis adds the zone
 
 
-def test_a_day_has_as_many_readers_as_its_mean_says() -> None:
+def test_the_factors_of_the_hours_have_a_mean_of_one() -> None:
     assert math.isclose(sum(BY_HOUR), 24, abs_tol=0.01)
 
 
@@ -36,7 +36,7 @@ def test_a_sunday_is_busier_than_a_monday() -> None:
 
 
 @given(moments)
-def test_it_never_changes_at_once(moment: datetime) -> None:
+def test_the_rate_changes_gradually_except_at_midnight(moment: datetime) -> None:
     later = moment + timedelta(seconds=1)
     is_midnight = (
         later.date() != moment.date()
@@ -47,24 +47,24 @@ def test_it_never_changes_at_once(moment: datetime) -> None:
 
 
 @given(moments)
-def test_there_is_always_somebody(moment: datetime) -> None:
+def test_the_rate_is_always_above_zero_and_bounded(moment: datetime) -> None:
     rate = visits_per_second(moment, loaded_at=moment - timedelta(days=1))
 
     assert 0 < rate < 4 * VISITS_PER_SECOND
 
 
-def test_the_first_minutes_are_brisk() -> None:
+def test_the_rate_is_high_in_the_first_minutes_and_falls() -> None:
     assert visits_per_second(MONDAY, loaded_at=MONDAY) == BRISK_VISITS_PER_SECOND
     assert visits_per_second(MONDAY + 3 * BRISK, loaded_at=MONDAY) == BRISK_VISITS_PER_SECOND / 4
     assert visits_per_second(MONDAY + 20 * BRISK, loaded_at=MONDAY) < VISITS_PER_SECOND
 
 
 @given(st.floats(0.001, 10), st.randoms())
-def test_the_next_reader_comes_within_a_minute(rate: float, chance: random.Random) -> None:
+def test_the_wait_for_the_next_visitor_is_bounded(rate: float, chance: random.Random) -> None:
     assert 0 <= seconds_to_next(rate, chance) <= WAIT_SECONDS_MAX
 
 
-def test_readers_come_as_often_as_the_rate_says() -> None:
+def test_visitors_come_at_the_given_rate() -> None:
     chance = a_chance()
 
     waits = [seconds_to_next(2.0, chance) for _ in range(5_000)]

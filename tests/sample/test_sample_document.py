@@ -1,4 +1,4 @@
-"""The sample shows everything that there is, and names only what there is."""
+"""The document of the sample: it has every kind of thing, and only valid references."""
 
 import json
 from collections import Counter
@@ -29,19 +29,19 @@ def test_there_is_a_placement_of_every_layout() -> None:
     assert {slot.layout for slot in SLOTS} == {layout.value for layout in Layout}
 
 
-def test_one_placement_is_kept_free_for_the_first_ad_of_somebody_else() -> None:
+def test_one_placement_is_free_for_the_first_ad_of_the_user() -> None:
     shown = {slug for campaign in CAMPAIGNS for slug in campaign.shows}
 
     assert [slot.slug for slot in SLOTS if slot.is_free] == [FREE_SLUG]
     assert FREE_SLUG not in shown
 
 
-def test_there_is_a_campaign_in_every_state_and_one_that_is_deleted() -> None:
+def test_there_is_a_campaign_of_every_status_and_a_deleted_one() -> None:
     assert {campaign.status for campaign in CAMPAIGNS} == {status.value for status in CampaignStatus}
     assert any(campaign.is_deleted for campaign in CAMPAIGNS)
 
 
-def test_there_is_a_campaign_for_every_way_to_pay() -> None:
+def test_there_is_a_running_campaign_for_every_bid_type_and_pacing() -> None:
     running = [campaign for campaign in CAMPAIGNS if campaign.status == "active"]
 
     assert {campaign.bid_type for campaign in running} == {"cpm", "cpc"}
@@ -51,7 +51,7 @@ def test_there_is_a_campaign_for_every_way_to_pay() -> None:
     assert any(campaign.bid is None for campaign in running)
 
 
-def test_auctions_have_somebody_to_bid_against() -> None:
+def test_every_auction_has_at_least_three_bidders() -> None:
     bidders = Counter(
         slug for campaign in CAMPAIGNS for slug in campaign.shows if SLOT_BY_SLUG[slug].auction_type
     )
@@ -72,11 +72,11 @@ def test_every_banner_is_shown_by_a_campaign_of_its_own_advertiser() -> None:
     assert set(BANNER_BY_KEY) == {key for _, key in shown}
 
 
-def test_budgets_of_advertisers_differ() -> None:
+def test_every_advertiser_has_a_different_budget() -> None:
     assert len({advertiser.daily_budget_paisa for advertiser in ADVERTISERS}) == len(ADVERTISERS)
 
 
-def test_the_document_has_only_lists_and_fields_that_an_import_takes() -> None:
+def test_the_document_has_only_lists_and_fields_that_an_import_accepts() -> None:
     items = read_json(json.dumps(DOCUMENT).encode(), CATALOG.lists)
 
     for item in items:
@@ -93,18 +93,18 @@ def test_no_id_is_used_twice() -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_what_is_still_there_keeps_its_id() -> None:
+def test_a_thing_that_still_exists_keeps_its_id() -> None:
     numbers = count(10_000)
-    kept = {"placements": {"hedgerow-top": "kept"}, "brands": {"own": "17"}}
+    existing = {"placements": {"hedgerow-top": "existing"}, "brands": {"own": "17"}}
 
-    ids = choose_ids(lambda: f"{next(numbers):032x}", kept)
+    ids = choose_ids(lambda: f"{next(numbers):032x}", existing)
 
-    assert ids["placements"]["hedgerow-top"] == "kept"
+    assert ids["placements"]["hedgerow-top"] == "existing"
     assert ids["brands"]["own"] == "17"
-    assert ids["placements"]["hedgerow-aside"] != "kept"
+    assert ids["placements"]["hedgerow-aside"] != "existing"
 
 
-def test_what_is_elsewhere_hangs_on_what_came_before_it() -> None:
+def test_every_external_thing_refers_to_earlier_ones() -> None:
     made = {(kind, key) for kind, ids in a_manifest().things.items() for key in ids}
     for thing in OUTSIDE:
         assert {*thing.parents.values(), *thing.own.values()} <= made, thing.key

@@ -1,4 +1,4 @@
-"""A real first start: pages, figures that move by themselves, and a removal that touches nothing else."""
+"""A real first start: pages, figures that change by themselves, and a removal that changes nothing else."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ LISTS = (
 )
 
 
-SEEN = (
+VISITED_PATHS = (
     "/sample",
     "/sample/articles/the-long-way-round",
     "/sample/shop",
@@ -63,8 +63,8 @@ class Admin:
             headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request) as answer:  # noqa: S310 - our own
-            said = answer.read()
-        return json.loads(said) if said else None
+            content = answer.read()
+        return json.loads(content) if content else None
 
     def totals(self) -> dict[str, int]:
         now = datetime.now(UTC)
@@ -91,17 +91,17 @@ def sample(product: Product, word: str) -> Finished:
     return adloom("sample", word, "--data-dir", str(product.data_dir))
 
 
-def readers(product: Product) -> list[int]:
+def traffic_processes(product: Product) -> list[int]:
     return product.children("sample_traffic")
 
 
-def test_it_says_where_to_click(product: Product) -> None:
+def test_the_start_prints_the_addresses_of_the_sample_pages(product: Product) -> None:
     for label, path in (("sample", "/sample"), ("shop", "/sample/shop")):
-        assert f"{label:<10}{product.delivery_url}{path}" in product.said
+        assert f"{label:<10}{product.delivery_url}{path}" in product.output
         assert status_of(f"{product.delivery_url}{path}") == 200
 
 
-def test_everything_is_there(product: Product, admin: Admin) -> None:
+def test_the_sample_has_all_its_placements_and_campaigns(product: Product, admin: Admin) -> None:
     states = {campaign.key: campaign.status for campaign in CAMPAIGNS if not campaign.is_deleted}
 
     placements = admin.ask("GET", "/admin/placements?pageSize=100")["items"]
@@ -116,7 +116,7 @@ def test_everything_is_there(product: Product, admin: Admin) -> None:
     assert sample(product, "status").out.startswith("The sample is there, since ")
 
 
-def test_every_page_is_filled(product: Product) -> None:
+def test_every_direct_placement_has_banners(product: Product) -> None:
     for slot in SLOTS:
         if slot.is_active and not slot.is_free and slot.auction_type is None:
             address = f"{product.delivery_url}/banners/serve/{slot.slug}"
@@ -127,10 +127,10 @@ def test_every_page_is_filled(product: Product) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1400, 390])
-def test_in_a_browser_every_slot_is_filled_and_nothing_moves(product: Product, width: int) -> None:
+def test_a_browser_fills_every_slot_without_layout_shifts(product: Product, width: int) -> None:
     with a_chromium() as browser, a_visit(browser, viewport={"width": width, "height": 900}) as visit:
         visit.page.add_init_script(COUNT_SHIFTS)
-        for path in SEEN:
+        for path in VISITED_PATHS:
             visit.page.goto(f"{product.delivery_url}{path}")
             visit.page.wait_for_function(ALL_FILLED)
             assert visit.page.evaluate("window.shifted") == 0, path
@@ -141,7 +141,7 @@ def test_in_a_browser_every_slot_is_filled_and_nothing_moves(product: Product, w
 
 
 @pytest.mark.timeout(180)
-def test_figures_move_by_themselves(product: Product, admin: Admin) -> None:
+def test_figures_change_by_themselves(product: Product, admin: Admin) -> None:
     wait_until(lambda: admin.totals()["clicks"] > 100, seconds=90, what="the day before")
     wait_until(lambda: admin.totals()["spendPaisa"] > 0, seconds=60, what="money is spent")
     before = admin.totals()["impressions"]
@@ -154,10 +154,10 @@ def test_figures_move_by_themselves(product: Product, admin: Admin) -> None:
     )
     rejected = admin.ask("GET", "/admin/events/rejected?pageSize=1")
     assert rejected["totalCount"] == 0, rejected["reasons"]
-    wait_until(lambda: len(readers(product)) == 1, seconds=20, what="simulated readers")
+    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=20, what="simulated visitors")
 
 
-def test_reports_of_platforms_have_rows(admin: Admin) -> None:
+def test_reports_of_ad_accounts_elsewhere_have_rows(admin: Admin) -> None:
     accounts = admin.ask("GET", "/admin/advertisers?search=Meadow")["items"]
     now = datetime.now(UTC)
     days = f"dateFrom={now - timedelta(days=7):%Y-%m-%d}&dateTo={now:%Y-%m-%d}"
@@ -166,8 +166,8 @@ def test_reports_of_platforms_have_rows(admin: Admin) -> None:
     wait_until(lambda: admin.ask("GET", path)["summary"]["impressions"] > 0, seconds=30, what="figures")
 
 
-def with_things_of_its_own(admin: Admin) -> tuple[str, ...]:
-    """Make a campaign that shows a banner on a placement of the sample, and on one of its own; tell their ids."""
+def create_own_campaign(admin: Admin) -> tuple[str, ...]:
+    """Create a campaign that shows a banner on a new placement and on one of the sample; return the new ids."""
     used = admin.ask("GET", "/admin/placements?search=hedgerow-top")["items"][0]["id"]
     placement = {"slug": "mine", "label": "Mine", "layoutType": "full_static"}
     own = admin.ask("POST", "/admin/placements", placement)["id"]
@@ -182,9 +182,11 @@ def with_things_of_its_own(admin: Admin) -> tuple[str, ...]:
     return own, shown, campaign
 
 
-# One test, and not several: whoever shares the product finds the sample there before and after it.
-def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Product, admin: Admin) -> None:
-    own, shown, campaign = with_things_of_its_own(admin)
+# One test, and not several: the tests that share the product find the sample loaded before and after it.
+def test_a_removal_changes_nothing_else_and_the_sample_can_be_loaded_again(
+    product: Product, admin: Admin
+) -> None:
+    own, shown, campaign = create_own_campaign(admin)
     before = admin.export()
     others = {
         kind: [item for item in items if any(it in item for it in (own, shown, campaign))]
@@ -197,9 +199,9 @@ def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Pr
 
     assert (removed.code, again.code) == (0, 0), removed.err + again.err
     assert 'kept: the placement "hedgerow-top", because your campaign "Mine" uses it' in removed.out
-    theirs = {kind: [item for item in items if item in others[kind]] for kind, items in left.items()}
+    own_items = {kind: [item for item in items if item in others[kind]] for kind, items in left.items()}
     kept = {kind: [item for item in items if item not in others[kind]] for kind, items in left.items()}
-    assert theirs == others
+    assert own_items == others
     assert {kind: len(items) for kind, items in kept.items() if items} == {
         "placements": 1,
         "sites": 1,
@@ -207,7 +209,7 @@ def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Pr
     }
     assert all(item in before[kind] for kind, items in kept.items() for item in items)
     assert admin.export() == left
-    wait_until(lambda: not readers(product), seconds=20, what="no simulated readers")
+    wait_until(lambda: not traffic_processes(product), seconds=20, what="no simulated visitors")
 
     admin.ask("DELETE", f"/admin/campaigns/{campaign}")
     admin.ask("DELETE", f"/admin/banners/{shown}")
@@ -225,5 +227,5 @@ def test_removing_it_touches_nothing_else_and_it_can_be_brought_back(product: Pr
     assert loaded.code == 0, loaded.err
     assert sample(product, "load").out.startswith("The sample is there already.")
     assert is_loaded(DataDirectory(product.data_dir))
-    wait_until(lambda: len(readers(product)) == 1, seconds=20, what="simulated readers")
+    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=20, what="simulated visitors")
     wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 200, seconds=20, what="pages")

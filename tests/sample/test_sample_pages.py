@@ -1,4 +1,4 @@
-"""The sample's pages: real links, real slots, nothing from elsewhere, and there only while the sample is."""
+"""The pages of the sample: valid links, real slots, no external content, and only while the sample is loaded."""
 
 import re
 from urllib.parse import urlsplit
@@ -19,12 +19,12 @@ ADDRESS = re.compile(r'(?:href|src)="([^"]*)"')
 SLOT = re.compile(r'data-adloom="([^"]*)"')
 
 
-THERE = FastRoutes(sample_routes(lambda: True))
-GONE = FastRoutes(sample_routes(lambda: False))
+LOADED_ROUTES = FastRoutes(sample_routes(lambda: True))
+REMOVED_ROUTES = FastRoutes(sample_routes(lambda: False))
 
 
-def answer_of(path: str, *, is_there: bool = True) -> FastAnswer:
-    route = (THERE if is_there else GONE).find(b"GET", path.encode())
+def answer_of(path: str, *, is_loaded: bool = True) -> FastAnswer:
+    route = (LOADED_ROUTES if is_loaded else REMOVED_ROUTES).find(b"GET", path.encode())
     assert route is not None, path
     answer = route.handler(FastRequest(method=b"GET", path=path.encode()))
     assert isinstance(answer, FastAnswer)
@@ -36,7 +36,7 @@ def is_ok(path: str) -> bool:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_everything_that_a_page_leads_to_is_there(path: str) -> None:
+def test_every_link_of_a_page_leads_to_a_page(path: str) -> None:
     addresses = set(ADDRESS.findall(answer_of(path).body.decode())) - {TAG_PATH, "#main"}
 
     assert [address for address in addresses if urlsplit(address).netloc] == []
@@ -44,7 +44,7 @@ def test_everything_that_a_page_leads_to_is_there(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_the_tag_once_and_the_slots_that_it_says(path: str) -> None:
+def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
     html = PAGES[path].html()
 
     assert tuple(sorted(SLOT.findall(html))) == tuple(sorted(PAGES[path].slots))
@@ -62,40 +62,40 @@ def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: s
     assert all(re.search(r'width="\d+" height="\d+" alt="', picture) for picture in pictures)
 
 
-def test_every_slot_that_is_not_auctioned_is_on_a_page() -> None:
+def test_every_direct_slot_is_on_a_page() -> None:
     on_pages = {slug for page in PAGES.values() for slug in page.slots}
 
     assert on_pages == {slot.slug for slot in SLOTS if slot.is_active and slot.auction_type is None}
 
 
-def test_every_layout_that_is_in_the_page_has_its_room() -> None:
-    lies_over = {"popup", "interstitial", "sticky_bar"}
+def test_every_inline_layout_has_an_aspect_ratio() -> None:
+    overlays = {"popup", "interstitial", "sticky_bar"}
 
-    for layout in {slot.layout for slot in SLOTS} - lies_over:
+    for layout in {slot.layout for slot in SLOTS} - overlays:
         assert re.search(rf"\.{layout.replace('_', '-')}\b[^}}]*aspect-ratio", STYLE), layout
 
 
-def test_simulated_readers_ask_for_what_the_pages_ask_for() -> None:
+def test_simulated_visitors_request_the_slots_of_the_pages() -> None:
     opened = {sight.path: sight.slots for sight, _ in SIGHTS if sight.slots}
 
     assert opened == {path: page.slots for path, page in PAGES.items() if page.slots}
 
 
-def test_every_picture_and_every_page_of_a_banner_is_there() -> None:
+def test_the_pictures_and_the_page_of_every_banner_exist() -> None:
     for creative in BANNERS:
         shown = (picture_of(creative), phone_picture_of(creative))
         assert all(is_ok(picture.path) for picture in shown if picture)
         assert is_ok(creative.page)
 
 
-def test_a_place_that_is_free_says_so() -> None:
+def test_the_free_placement_invites_a_first_ad() -> None:
     assert b"Your first ad" in answer_of(FREE_PATH).body
 
 
-def test_a_picture_that_nobody_shows_is_not_drawn() -> None:
+def test_an_unknown_picture_is_a_404() -> None:
     assert answer_of("/sample/pictures/tea-rust-99999x99999.svg").head.startswith(b"HTTP/1.1 404 ")
 
 
 @pytest.mark.parametrize("path", ["/sample", "/sample/shop", "/sample/page.css", picture_of(BANNERS[0]).path])
-def test_nothing_is_there_without_the_sample(path: str) -> None:
-    assert answer_of(path, is_there=False).head.startswith(b"HTTP/1.1 404 ")
+def test_every_path_is_a_404_without_the_sample(path: str) -> None:
+    assert answer_of(path, is_loaded=False).head.startswith(b"HTTP/1.1 404 ")

@@ -1,4 +1,4 @@
-"""The day before the sample was loaded, told once."""
+"""Events of the day before the sample was loaded, reported once."""
 
 from datetime import datetime, timedelta
 
@@ -6,14 +6,14 @@ from adloom.sample.visitors.past import past_events
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 
-def test_all_of_it_lies_in_the_day_before() -> None:
+def test_all_events_are_in_the_24_hours_before_the_load() -> None:
     moments = [datetime.fromisoformat(event["occurredAt"]) for event in past_events(a_manifest(), a_chance())]
 
     assert min(moments) > LOADED_AT - timedelta(hours=24)
     assert max(moments) <= LOADED_AT
 
 
-def test_told_again_it_has_the_same_names() -> None:
+def test_repeated_events_have_the_same_correlation_ids() -> None:
     def impressions(seed: int) -> list[str]:
         events = past_events(a_manifest(), a_chance(seed))
         return [event["correlationId"] for event in events if event["type"] == "impression"]
@@ -22,15 +22,15 @@ def test_told_again_it_has_the_same_names() -> None:
     assert len(set(impressions(1))) == len(impressions(1)) > 5_000
 
 
-def test_another_load_has_other_names() -> None:
-    def names(loaded_at: datetime) -> set[str]:
+def test_another_load_has_different_correlation_ids() -> None:
+    def correlation_ids(loaded_at: datetime) -> set[str]:
         events = past_events(a_manifest(loaded_at=loaded_at), a_chance())
         return {event["correlationId"] for event in events}
 
-    assert not names(LOADED_AT) & names(LOADED_AT + timedelta(hours=1))
+    assert not correlation_ids(LOADED_AT) & correlation_ids(LOADED_AT + timedelta(hours=1))
 
 
-def test_it_names_only_what_the_sample_has_and_no_capped_campaign() -> None:
+def test_the_events_refer_only_to_the_sample_and_to_no_capped_campaign() -> None:
     manifest = a_manifest()
 
     events = list(past_events(manifest, a_chance()))
@@ -40,11 +40,11 @@ def test_it_names_only_what_the_sample_has_and_no_capped_campaign() -> None:
     assert manifest.ids_of("campaigns")["lamps"] not in {event["campaignId"] for event in events}
 
 
-def test_nothing_of_it_can_be_billed() -> None:
+def test_the_events_have_no_token_and_cannot_be_charged() -> None:
     assert not any("trackingToken" in event for event in past_events(a_manifest(), a_chance()))
 
 
-def test_some_are_clicked() -> None:
+def test_between_half_and_four_per_cent_of_the_events_are_clicks() -> None:
     events = list(past_events(a_manifest(), a_chance()))
     clicks = sum(event["type"] == "click" for event in events)
 

@@ -1,4 +1,4 @@
-"""Every picture is drawn by us, and can be shown."""
+"""The pictures of the sample: valid SVG without external content."""
 
 from xml.etree import ElementTree as ET
 
@@ -11,7 +11,7 @@ from adloom.sample.content.pictures import HILLS, PALETTES, SUBJECTS, Picture
 
 @pytest.mark.parametrize("subject", [*SUBJECTS, HILLS])
 @pytest.mark.parametrize("size", [(1200, 300), (600, 400), (400, 800)])
-def test_a_picture_is_well_formed_and_as_large_as_it_says(subject: str, size: tuple[int, int]) -> None:
+def test_a_picture_is_well_formed_and_has_its_declared_size(subject: str, size: tuple[int, int]) -> None:
     width, height = size
     for is_for_ad in (False, True):
         drawn = ET.fromstring(  # noqa: S314 - our own
@@ -22,7 +22,7 @@ def test_a_picture_is_well_formed_and_as_large_as_it_says(subject: str, size: tu
         assert drawn.get("viewBox") == f"0 0 {width} {height}"
 
 
-def test_no_picture_loads_anything() -> None:
+def test_no_picture_loads_external_content() -> None:
     drawn = "".join(Picture(subject, "night", 600, 400).svg() for subject in [*SUBJECTS, HILLS])
 
     assert "href" not in drawn
@@ -30,11 +30,11 @@ def test_no_picture_loads_anything() -> None:
     assert drawn.count("http") == drawn.count("http://www.w3.org/2000/svg")
 
 
-def test_colours_make_other_pictures() -> None:
+def test_every_palette_makes_a_different_picture() -> None:
     assert len({Picture("tea", palette, 600, 400).svg() for palette in PALETTES}) == len(PALETTES)
 
 
-def test_every_banner_has_a_picture_that_a_phone_can_show() -> None:
+def test_every_banner_has_a_picture_for_phones() -> None:
     for creative in BANNERS:
         shown = phone_picture_of(creative) or picture_of(creative)
 

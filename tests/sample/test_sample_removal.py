@@ -1,4 +1,4 @@
-"""What goes with the sample, and what has to stay because somebody uses it."""
+"""The plan of a removal: what is removed, and what stays because something else uses it."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.sample.builders import LOADED_AT, a_manifest
 MANIFEST = a_manifest()
 
 
-def the_catalog(**more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def a_catalog(**more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     lists = build_document(MANIFEST.things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
     return {kind: [*items, *more.get(kind, [])] for kind, items in lists.items()}
 
@@ -19,15 +19,15 @@ def kept(removal: Removal) -> set[tuple[str, str]]:
     return {(stays.kind, stays.key) for stays in removal.stays}
 
 
-def test_all_of_it_goes_where_nobody_uses_it() -> None:
-    removal = plan_removal(MANIFEST, the_catalog(), {})
+def test_everything_is_removed_if_nothing_else_uses_it() -> None:
+    removal = plan_removal(MANIFEST, a_catalog(), {})
 
     assert removal.stays == []
     assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
 
 
-def test_who_names_others_goes_before_them() -> None:
-    kinds = [kind for kind, _, _ in plan_removal(MANIFEST, the_catalog(), {}).goes]
+def test_things_are_removed_before_those_that_they_refer_to() -> None:
+    kinds = [kind for kind, _, _ in plan_removal(MANIFEST, a_catalog(), {}).goes]
 
     assert list(dict.fromkeys(kinds)) == list(GOING)
 
@@ -36,7 +36,7 @@ def test_a_placement_that_your_campaign_uses_stays_with_its_site_and_publisher()
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
     link = {"campaignId": "mine", "placementId": MANIFEST.ids_of("placements")["oak-pair"]}
 
-    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine], links=[link]), {})
+    removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine], links=[link]), {})
 
     assert kept(removal) == {("placements", "oak-pair"), ("sites", "oak"), ("publishers", "oak")}
     assert {stays.used_by for stays in removal.stays} == {UsedBy("links", "Mine")}
@@ -46,7 +46,7 @@ def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand()
     mine = {"id": "mine", "name": "Mine", "advertiserId": None}
     shown = {"campaignId": "mine", "placementId": "elsewhere", "bannerId": MANIFEST.ids_of("banners")["tea"]}
 
-    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine], assignments=[shown]), {})
+    removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine], assignments=[shown]), {})
 
     assert kept(removal) == {("banners", "tea"), ("advertisers", "kettle"), ("brands", "teas")}
 
@@ -54,7 +54,7 @@ def test_a_banner_that_your_campaign_shows_stays_with_its_advertiser_and_brand()
 def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
     mine = {"id": "mine", "name": "Mine", "advertiserId": MANIFEST.ids_of("advertisers")["lumen"]}
 
-    removal = plan_removal(MANIFEST, the_catalog(campaigns=[mine]), {})
+    removal = plan_removal(MANIFEST, a_catalog(campaigns=[mine]), {})
 
     assert kept(removal) == {("advertisers", "lumen")}
 
@@ -62,12 +62,12 @@ def test_an_advertiser_with_a_campaign_of_yours_stays() -> None:
 def test_an_advertiser_with_an_ad_account_of_yours_stays() -> None:
     used = {MANIFEST.ids_of("advertisers")["meadow"]: UsedBy("adAccounts", "Mine")}
 
-    removal = plan_removal(MANIFEST, the_catalog(), used)
+    removal = plan_removal(MANIFEST, a_catalog(), used)
 
     assert kept(removal) == {("advertisers", "meadow")}
 
 
-def test_your_banner_in_a_campaign_of_the_sample_keeps_nothing() -> None:
+def test_your_banner_in_a_campaign_of_the_sample_does_not_stop_its_removal() -> None:
     mine = {"id": "mine", "title": "Mine", "advertiserId": None, "brandId": None}
     shown = {
         "campaignId": MANIFEST.ids_of("campaigns")["house"],
@@ -75,12 +75,12 @@ def test_your_banner_in_a_campaign_of_the_sample_keeps_nothing() -> None:
         "bannerId": "mine",
     }
 
-    removal = plan_removal(MANIFEST, the_catalog(banners=[mine], assignments=[shown]), {})
+    removal = plan_removal(MANIFEST, a_catalog(banners=[mine], assignments=[shown]), {})
 
     assert removal.stays == []
 
 
-def test_what_was_deleted_by_hand_is_no_obstacle() -> None:
+def test_a_removal_is_planned_although_things_were_deleted_by_hand() -> None:
     empty: dict[str, list[dict[str, Any]]] = {}
 
     removal = plan_removal(MANIFEST, empty, {})
@@ -88,7 +88,7 @@ def test_what_was_deleted_by_hand_is_no_obstacle() -> None:
     assert len(removal.goes) == sum(len(MANIFEST.ids_of(kind)) for kind in GOING)
 
 
-def test_a_manifest_forgets_what_is_gone() -> None:
+def test_a_manifest_without_things_is_empty() -> None:
     manifest: Manifest = MANIFEST
     for kind, ids in MANIFEST.things.items():
         for key in ids:

@@ -1,4 +1,4 @@
-"""Simulated readers: they come, report and click, leave delivery alone when it is busy, and go with the sample."""
+"""Simulated traffic: visitors request, report and click; it backs off from a busy delivery, and ends with the sample."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 
 class FakeDelivery:
-    """Offers one banner on every placement, and takes everything down."""
+    """Offers one banner on every placement, and records all requests."""
 
     def __init__(self, banner_id: str, *, is_busy: Callable[[], bool] = lambda: False) -> None:
         self._banner_id = banner_id
         self._is_busy = is_busy
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.attempts = 0
         self.events: list[Event] = []
         self.past: list[Event] = []
@@ -29,8 +29,8 @@ class FakeDelivery:
     def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         del visitor
         self._answer()
-        self.asked["page"] += 1
-        number = self.asked["page"]
+        self.requests["page"] += 1
+        number = self.requests["page"]
         return {
             slug: Asked(
                 banners=[self._offer(f"{number}:{slug}")],
@@ -43,8 +43,8 @@ class FakeDelivery:
     def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         del visitor
         self._answer()
-        self.asked["auction"] += 1
-        return self._offer(f"{slug}:{self.asked['auction']}")
+        self.requests["auction"] += 1
+        return self._offer(f"{slug}:{self.requests['auction']}")
 
     def report(self, visitor: SampleVisitor | None, events: list[Event]) -> None:
         self._answer()
@@ -70,7 +70,7 @@ class FakeDelivery:
         )
 
 
-class World:
+class VirtualTime:
     """Time that passes only while the traffic sleeps, and a sample that is removed after a while."""
 
     def __init__(self, *, seconds: float, loaded_at_start: bool = True) -> None:
@@ -94,8 +94,8 @@ class World:
 TEA = a_manifest().ids_of("banners")["tea"]
 
 
-def test_readers_see_and_click_and_each_sight_is_told_once() -> None:
-    delivery = World(seconds=600).run(FakeDelivery(TEA))
+def test_visitors_see_and_click_and_each_impression_is_reported_once() -> None:
+    delivery = VirtualTime(seconds=600).run(FakeDelivery(TEA))
 
     names = [event["correlationId"] for event in delivery.events]
     assert len(names) == len(set(names)) > 100
@@ -105,67 +105,67 @@ def test_readers_see_and_click_and_each_sight_is_told_once() -> None:
     assert any(address.startswith("http://x/i/") for address in delivery.fetched)
 
 
-def test_the_first_minutes_bring_many_and_later_ones_a_few() -> None:
-    brisk = World(seconds=BRISK.total_seconds()).run(FakeDelivery(TEA))
-    later = World(seconds=3_600, loaded_at_start=False).run(FakeDelivery(TEA))
+def test_the_first_minutes_have_many_visits_and_later_hours_few() -> None:
+    brisk = VirtualTime(seconds=BRISK.total_seconds()).run(FakeDelivery(TEA))
+    later = VirtualTime(seconds=3_600, loaded_at_start=False).run(FakeDelivery(TEA))
 
     expected = BRISK.total_seconds() * BRISK_VISITS_PER_SECOND
-    assert 0.7 * expected < brisk.asked.total() < 1.3 * expected
-    assert 100 < later.asked.total() < 1_500
+    assert 0.7 * expected < brisk.requests.total() < 1.3 * expected
+    assert 100 < later.requests.total() < 1_500
 
 
-def test_the_day_before_is_told_once_just_after_the_load() -> None:
-    first = World(seconds=600).run(FakeDelivery(TEA))
-    next_day = World(seconds=600, loaded_at_start=False).run(FakeDelivery(TEA))
+def test_the_day_before_is_reported_only_after_the_load() -> None:
+    first = VirtualTime(seconds=600).run(FakeDelivery(TEA))
+    next_day = VirtualTime(seconds=600, loaded_at_start=False).run(FakeDelivery(TEA))
 
     assert len(first.past) > 5_000
     assert next_day.past == []
 
 
-def test_it_ends_when_the_sample_is_removed() -> None:
-    world = World(seconds=30)
+def test_the_traffic_ends_when_the_sample_is_removed() -> None:
+    virtual_time = VirtualTime(seconds=30)
 
-    world.run(FakeDelivery(TEA))
+    virtual_time.run(FakeDelivery(TEA))
 
-    assert world.clock.now() < world.ends_at + timedelta(seconds=2)
-
-
-def test_without_a_sample_it_does_not_begin() -> None:
-    world = World(seconds=-1)
-
-    delivery = world.run(FakeDelivery(TEA))
-
-    assert (delivery.attempts, world.slept) == (0, [])
+    assert virtual_time.clock.now() < virtual_time.ends_at + timedelta(seconds=2)
 
 
-def test_a_busy_delivery_is_left_alone_longer_and_longer() -> None:
-    world = World(seconds=600)
+def test_without_a_sample_the_traffic_does_not_start() -> None:
+    virtual_time = VirtualTime(seconds=-1)
 
-    delivery = world.run(FakeDelivery(TEA, is_busy=lambda: True))
+    delivery = virtual_time.run(FakeDelivery(TEA))
+
+    assert (delivery.attempts, virtual_time.slept) == (0, [])
+
+
+def test_the_traffic_backs_off_from_a_busy_delivery() -> None:
+    virtual_time = VirtualTime(seconds=600)
+
+    delivery = virtual_time.run(FakeDelivery(TEA, is_busy=lambda: True))
 
     assert delivery.attempts < 40
-    assert max(world.slept) == AWAY_SECONDS_MAX
+    assert max(virtual_time.slept) == AWAY_SECONDS_MAX
 
 
-def test_it_goes_on_when_delivery_is_back() -> None:
-    world = World(seconds=600)
+def test_the_traffic_continues_when_delivery_is_back() -> None:
+    virtual_time = VirtualTime(seconds=600)
     back_at = LOADED_AT + timedelta(seconds=20)
 
-    delivery = world.run(FakeDelivery(TEA, is_busy=lambda: world.clock.now() < back_at))
+    delivery = virtual_time.run(FakeDelivery(TEA, is_busy=lambda: virtual_time.clock.now() < back_at))
 
-    assert delivery.asked.total() > 50
+    assert delivery.requests.total() > 50
 
 
-def test_ads_of_others_on_its_pages_are_not_reported() -> None:
-    delivery = World(seconds=300).run(FakeDelivery("somebody-elses"))
+def test_ads_outside_the_sample_are_not_reported() -> None:
+    delivery = VirtualTime(seconds=300).run(FakeDelivery("another-banner"))
 
-    assert delivery.asked.total() > 50
+    assert delivery.requests.total() > 50
     assert (delivery.events, delivery.fetched) == ([], [])
 
 
-def test_it_sleeps_rather_than_works() -> None:
-    world = World(seconds=600, loaded_at_start=False)
+def test_the_traffic_sleeps_most_of_the_time() -> None:
+    virtual_time = VirtualTime(seconds=600, loaded_at_start=False)
 
-    world.run(FakeDelivery(TEA))
+    virtual_time.run(FakeDelivery(TEA))
 
-    assert sum(world.slept) > 590
+    assert sum(virtual_time.slept) > 590

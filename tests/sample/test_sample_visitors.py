@@ -1,4 +1,4 @@
-"""The simulated readers look like readers, not like crawlers."""
+"""Simulated visitors look like visitors, not like crawlers."""
 
 from collections import Counter
 
@@ -10,36 +10,36 @@ from adloom.serving.request.device import DeviceParser
 from tests.sample.builders import a_chance
 
 
-def test_no_reader_is_taken_for_a_crawler() -> None:
+def test_no_visitor_counts_as_a_crawler() -> None:
     devices = DeviceParser()
 
     assert not any(devices.is_crawler(agent.encode()) for agent, _ in DEVICES)
 
 
-def test_readers_have_all_kinds_of_devices() -> None:
+def test_visitors_have_all_kinds_of_devices() -> None:
     devices = DeviceParser()
 
     assert {devices.device_of(agent.encode()) for agent, _ in DEVICES} == {"mobile", "tablet", "desktop"}
 
 
-def test_a_reader_who_comes_back_is_the_same() -> None:
+def test_a_returning_visitor_has_the_same_properties() -> None:
     chance = a_chance()
-    readers = [pick_visitor(chance) for _ in range(2_000)]
+    visitors = [pick_visitor(chance) for _ in range(2_000)]
 
-    about = {(reader.id, reader.user_agent, reader.country, reader.language) for reader in readers}
+    properties = {(visitor.id, visitor.user_agent, visitor.country, visitor.language) for visitor in visitors}
 
-    assert len(about) == len({reader.id for reader in readers}) <= 400
+    assert len(properties) == len({visitor.id for visitor in visitors}) <= 400
 
 
-def test_who_is_new_says_nothing_of_a_session() -> None:
+def test_only_returning_visitors_send_a_session_id() -> None:
     chance = a_chance()
-    readers = [pick_visitor(chance) for _ in range(100)]
+    visitors = [pick_visitor(chance) for _ in range(100)]
 
-    assert all(("x-session-id" in reader.headers()) is not reader.is_new for reader in readers)
-    assert {reader.is_new for reader in readers} == {True, False}
+    assert all(("x-session-id" in visitor.headers()) is not visitor.is_new for visitor in visitors)
+    assert {visitor.is_new for visitor in visitors} == {True, False}
 
 
-def test_most_readers_are_where_the_magazine_is() -> None:
+def test_most_visitors_are_in_the_country_of_the_magazine() -> None:
     chance = a_chance()
 
     countries = Counter(pick_visitor(chance).country for _ in range(2_000))
@@ -49,5 +49,5 @@ def test_most_readers_are_where_the_magazine_is() -> None:
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=1), st.floats(0, 1, exclude_max=True))
-def test_a_choice_is_always_one_of_those_there_are(weights: list[float], drawn: float) -> None:
+def test_a_pick_is_always_one_of_the_options(weights: list[float], drawn: float) -> None:
     assert pick(list(enumerate(weights)), drawn) in range(len(weights))
