@@ -1,4 +1,4 @@
-"""Auctions on the real product: who wins, at which price, what is charged, recorded and explained, over HTTP."""
+"""Auctions on the real product over HTTP: winners, prices, charges, records and explanations."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ RECORDED_SECONDS_MAX = 5.0
 
 
 class Market:
-    """Somebody who auctions placements off, and asks for ads as a page would."""
+    """Makes placements and ads over the admin API, and requests ads as a page does."""
 
     def __init__(self, product: Product, admin: httpx.Client, page: httpx.Client) -> None:
         self.product = product
@@ -70,12 +70,12 @@ class Market:
         assert self.admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
         return {"adId": banner["id"], "campaignId": campaign["id"]}
 
-    def asked(self, placement: dict[str, Any], **body: Any) -> httpx.Response:
-        given = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
-        return self.page.post("/api/v1/ads/serve", json=given)
+    def request_ad(self, placement: dict[str, Any], **body: Any) -> httpx.Response:
+        fields = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
+        return self.page.post("/api/v1/ads/serve", json=fields)
 
     def won(self, placement: dict[str, Any], **body: Any) -> dict[str, Any] | None:
-        answer = self.asked(placement, **body)
+        answer = self.request_ad(placement, **body)
         assert answer.status_code in {200, 204}, answer.text
         return answer.json() if answer.status_code == 200 else None
 
@@ -83,12 +83,12 @@ class Market:
         won = self.won(placement, **body)
         return None if won is None else won["headline"]
 
-    def settled(self, placement: dict[str, Any], title: str, **body: Any) -> dict[str, Any]:
-        """Wait until an ad wins, which was the last to be made."""
+    def wait_for_winner(self, placement: dict[str, Any], title: str, **body: Any) -> dict[str, Any]:
+        """Wait until the ad that was made last wins; return the offer."""
         found: list[dict[str, Any]] = []
 
         def has_won() -> bool:
-            answer = self.asked(placement, **body)
+            answer = self.request_ad(placement, **body)
             if answer.status_code == 200:
                 found[:] = [answer.json()]
             return bool(found) and found[0]["headline"] == title
@@ -96,9 +96,9 @@ class Market:
         wait_until(has_won, seconds=SERVED_SECONDS_MAX, what=f"{title} wins")
         return found[0]
 
-    def explained(self, placement: dict[str, Any], **body: Any) -> dict[str, Any]:
-        given = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
-        answer = self.admin.post("/api/v1/ads/explain", json=given)
+    def explain(self, placement: dict[str, Any], **body: Any) -> dict[str, Any]:
+        fields = {"userId": str(uuid4()), "placementType": placement["placementType"], **body}
+        answer = self.admin.post("/api/v1/ads/explain", json=fields)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -125,14 +125,14 @@ def cpc(bid: float, **fields: Any) -> dict[str, Any]:
     return {"bidType": "cpc", "bidAmount": bid, **fields}
 
 
-def test_impressions_beat_clicks_and_the_other_way_round_as_clicks_are_likely(market: Market) -> None:
+def test_a_cpc_bid_wins_for_high_intent_visitors_and_a_cpm_bid_for_the_others(market: Market) -> None:
     placement = market.a_placement()
     market.an_ad(placement, "impressions", campaign=cpm(5.5))
     market.an_ad(placement, "clicks", campaign=cpc(0.25))
     high_intent = {"segment": "high-intent"}
 
     # A click is worth 5.00 a thousand impressions at 2 %, and 6.25 where it is a quarter more likely.
-    eager = market.settled(placement, "clicks", userContext=high_intent)
+    eager = market.wait_for_winner(placement, "clicks", userContext=high_intent)
     others = market.won(placement)
 
     assert (eager["finalPrice"], eager["adFormat"]) == (5.51, "single_image")
@@ -140,22 +140,22 @@ def test_impressions_beat_clicks_and_the_other_way_round_as_clicks_are_likely(ma
     assert (others["headline"], others["finalPrice"]) == ("impressions", 5.01)
 
 
-def test_a_bid_that_is_alone_over_the_floor_pays_the_floor(market: Market) -> None:
+def test_the_only_bid_over_the_floor_pays_the_floor(market: Market) -> None:
     placement = market.a_placement(floorCpm=2)
     market.an_ad(placement, "under", campaign=cpm(1.99))
     assert market.won(placement) is None
     market.an_ad(placement, "over", campaign=cpm(3))
 
-    assert market.settled(placement, "over")["finalPrice"] == 2
+    assert market.wait_for_winner(placement, "over")["finalPrice"] == 2
 
 
 def test_the_older_campaign_wins_a_tie(market: Market) -> None:
     placement = market.a_placement()
     market.an_ad(placement, "lower", campaign=cpm(1))
     market.an_ad(placement, "older", campaign=cpm(2))
-    market.settled(placement, "older")
+    market.wait_for_winner(placement, "older")
     market.an_ad(placement, "younger", campaign=cpm(2))
-    # Once the price is known to be the tie's, the younger takes part.
+    # Once the price is that of the tie, the younger campaign takes part.
     wait_until(
         lambda: (market.won(placement) or {}).get("finalPrice") == 2,
         seconds=SERVED_SECONDS_MAX,
@@ -166,21 +166,21 @@ def test_the_older_campaign_wins_a_tie(market: Market) -> None:
 
 
 def test_bids_of_one_advertiser_do_not_raise_its_price(market: Market) -> None:
-    payer = market.post("/admin/advertisers", {"name": "One"})
+    advertiser = market.post("/admin/advertisers", {"name": "One"})
     placement = market.a_placement()
     market.an_ad(placement, "other", campaign=cpm(1))
-    market.an_ad(placement, "second", campaign=cpm(4, advertiserId=payer["id"]))
-    market.an_ad(placement, "first", campaign=cpm(5, advertiserId=payer["id"]))
+    market.an_ad(placement, "second", campaign=cpm(4, advertiserId=advertiser["id"]))
+    market.an_ad(placement, "first", campaign=cpm(5, advertiserId=advertiser["id"]))
 
-    assert market.settled(placement, "first")["finalPrice"] == 1.01
+    assert market.wait_for_winner(placement, "first")["finalPrice"] == 1.01
 
 
-def test_the_second_price_is_what_is_charged(market: Market) -> None:
+def test_an_impression_is_charged_at_the_second_price(market: Market) -> None:
     placement = market.a_placement()
     market.an_ad(placement, "second", campaign=cpm(399.99))
     ad = market.an_ad(placement, "first", campaign=cpm(1_000, budgetDailyPaisa=1_000))
 
-    offer = market.settled(placement, "first")
+    offer = market.wait_for_winner(placement, "first")
     assert offer["finalPrice"] == 400
     assert market.page.get(offer["impressionUrl"]).status_code == 200
 
@@ -194,7 +194,7 @@ def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
     # 1.00 a click is 20.00 a thousand impressions; 10.00 is half of it.
     ad = market.an_ad(placement, "first", campaign=cpc(1, budgetDailyPaisa=1_000))
 
-    offer = market.settled(placement, "first")
+    offer = market.wait_for_winner(placement, "first")
     report = {"adId": ad["adId"], "userId": str(uuid4()), "trackingToken": offer["trackingToken"]}
     for _ in range(2):
         assert market.page.post("/api/v1/ads/events/impression", json=report).status_code == 202
@@ -203,11 +203,11 @@ def test_a_click_is_charged_at_its_share_of_the_bid(market: Market) -> None:
     wait_until(lambda: market.spent(ad["campaignId"]) == 50, seconds=CHARGED_SECONDS_MAX, what="a charge")
 
 
-def test_a_budget_of_one_impression_buys_exactly_one(market: Market) -> None:
+def test_a_budget_for_one_impression_allows_exactly_one(market: Market) -> None:
     placement = market.a_placement(floorCpm=500)
     market.an_ad(placement, "once", campaign=cpm(500, budgetDailyPaisa=50))
 
-    market.settled(placement, "once")
+    market.wait_for_winner(placement, "once")
 
     assert [market.won(placement) for _ in range(20)] == [None] * 20
 
@@ -217,7 +217,7 @@ def test_a_frequency_cap_stops_at_its_last_impression(market: Market) -> None:
     market.an_ad(placement, "often", campaign=cpm(1))
     ad = market.an_ad(placement, "twice", campaign=cpm(2), caps={"Day": 5, "Lifetime": 2})
     user = str(uuid4())
-    market.settled(placement, "twice")
+    market.wait_for_winner(placement, "twice")
 
     for number in range(2):
         offer = market.won(placement, userId=user)
@@ -233,13 +233,11 @@ def test_a_frequency_cap_stops_at_its_last_impression(market: Market) -> None:
         lambda: market.winner(placement, userId=user) == "often", seconds=CHARGED_SECONDS_MAX, what="the cap"
     )
     assert market.winner(placement) == "twice"
-    removed = {
-        one["adId"]: one["removedBy"] for one in market.explained(placement, userId=user)["candidates"]
-    }
+    removed = {one["adId"]: one["removedBy"] for one in market.explain(placement, userId=user)["candidates"]}
     assert removed[ad["adId"]] == "frequency_cap"
 
 
-def test_an_explanation_agrees_with_what_is_served_and_recorded(market: Market) -> None:
+def test_an_explanation_agrees_with_the_offer_and_the_record(market: Market) -> None:
     placement = market.a_placement(floorCpm=0.5)
     ads = {
         "mobile": market.an_ad(
@@ -254,14 +252,14 @@ def test_an_explanation_agrees_with_what_is_served_and_recorded(market: Market) 
     }
     context = {"device": "desktop", "country": "DE"}
 
-    offer = market.settled(placement, "first", userContext=context)
-    told = market.explained(placement, userContext=context)
+    offer = market.wait_for_winner(placement, "first", userContext=context)
+    explanation = market.explain(placement, userContext=context)
 
-    assert (told["winner"], told["finalPrice"]) == (offer["adId"], offer["finalPrice"])
+    assert (explanation["winner"], explanation["finalPrice"]) == (offer["adId"], offer["finalPrice"])
     assert (offer["finalPrice"], offer["adFormat"]) == (2.01, "video")
     # Its quality is 1.1, so 2.01 of 4.40 are 1.8273 of the 4.00 that were bid.
-    assert told["charge"] == 1.8273
-    by_ad = {one["adId"]: one for one in told["candidates"]}
+    assert explanation["charge"] == 1.8273
+    by_ad = {one["adId"]: one for one in explanation["candidates"]}
     outcomes = {
         name: (by_ad[ad["adId"]]["outcome"], by_ad[ad["adId"]]["removedBy"]) for name, ad in ads.items()
     }
@@ -273,14 +271,14 @@ def test_an_explanation_agrees_with_what_is_served_and_recorded(market: Market) 
     }
     second = by_ad[ads["second"]["adId"]]
     assert (second["bidAmount"], second["predictedCtr"], second["ecpm"]) == (100, 0.02, 2)
-    # The winner's campaign is the younger one, so as much as it has is enough.
+    # The winner's campaign is younger, so an equal eCPM would win.
     assert second["wouldHaveToBid"] == 0.22
 
     auction = recorded(market, offer["auctionId"])
     assert auction["winningAdId"] == offer["adId"]
     assert (auction["finalPrice"], auction["winningeCPM"], auction["bidCount"]) == (2.01, 4.4, 2)
     assert {one["adId"]: (one["outcome"], one["removedBy"]) for one in auction["bids"]} == {
-        one["adId"]: (one["outcome"], one["removedBy"]) for one in told["candidates"]
+        one["adId"]: (one["outcome"], one["removedBy"]) for one in explanation["candidates"]
     }
 
 
@@ -293,12 +291,12 @@ def recorded(market: Market, auction_id: str) -> dict[str, Any]:
 
 
 def test_an_advertiser_sees_its_own_candidates_only(market: Market) -> None:
-    payer = market.post("/admin/advertisers", {"name": "Two"})
+    advertiser = market.post("/admin/advertisers", {"name": "Two"})
     placement = market.a_placement()
-    own = market.an_ad(placement, "own", campaign=cpm(1, advertiserId=payer["id"]))
+    own = market.an_ad(placement, "own", campaign=cpm(1, advertiserId=advertiser["id"]))
     market.an_ad(placement, "other", campaign=cpm(2))
-    market.settled(placement, "other")
-    token = market.product.token("advertiser", "--account", payer["id"])
+    market.wait_for_winner(placement, "other")
+    token = market.product.token("advertiser", "--account", advertiser["id"])
 
     answer = market.admin.post(
         "/api/v1/ads/explain",
@@ -306,16 +304,16 @@ def test_an_advertiser_sees_its_own_candidates_only(market: Market) -> None:
         headers={"Authorization": f"Bearer {token}"},
     )
 
-    told = answer.json()
-    assert (told["winner"], told["finalPrice"], told["charge"]) == (None, None, None)
-    assert [(one["adId"], one["outcome"]) for one in told["candidates"]] == [
+    explanation = answer.json()
+    assert (explanation["winner"], explanation["finalPrice"], explanation["charge"]) == (None, None, None)
+    assert [(one["adId"], one["outcome"]) for one in explanation["candidates"]] == [
         (None, "won"),
         (own["adId"], "lost"),
     ]
-    assert told["candidates"][1]["wouldHaveToBid"] == 2
+    assert explanation["candidates"][1]["wouldHaveToBid"] == 2
 
 
-def test_a_publisher_sees_nothing(market: Market) -> None:
+def test_a_publisher_may_not_explain_auctions(market: Market) -> None:
     token = market.product.token("publisher")
 
     answer = market.admin.post(
@@ -340,7 +338,7 @@ def test_a_publisher_sees_nothing(market: Market) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_makes_no_sense_is_refused(
+def test_an_invalid_request_is_refused(
     market: Market, body: dict[str, Any], status: int, field: str | None
 ) -> None:
     answer = market.page.post("/api/v1/ads/serve", json=body)
@@ -351,10 +349,10 @@ def test_what_makes_no_sense_is_refused(
         assert [one["field"] for one in answer.json()["errors"]] == [field]
 
 
-def test_a_report_without_a_token_counts_for_the_one_placement_of_its_ad(market: Market) -> None:
+def test_a_report_without_a_token_counts_only_if_its_ad_has_one_placement(market: Market) -> None:
     placement, elsewhere = market.a_placement(), market.a_placement()
     ad = market.an_ad(placement, "one", campaign=cpm(1))
-    market.settled(placement, "one")
+    market.wait_for_winner(placement, "one")
     report = {"adId": ad["adId"], "userId": str(uuid4()), "timestamp": datetime.now(UTC).isoformat()}
 
     for _ in range(3):
@@ -368,7 +366,7 @@ def test_a_report_without_a_token_counts_for_the_one_placement_of_its_ad(market:
     links = f"/admin/campaigns/{ad['campaignId']}/placements"
     market.post(links, {"placementId": elsewhere["id"]})
     market.post(f"{links}/{elsewhere['id']}/banners", {"bannerId": ad["adId"]})
-    market.settled(elsewhere, "one")
+    market.wait_for_winner(elsewhere, "one")
     refused = market.page.post("/api/v1/ads/events/impression", json=report)
     unknown = market.page.post("/api/v1/ads/events/click", json={**report, "adId": str(uuid4())})
 
@@ -376,7 +374,7 @@ def test_a_report_without_a_token_counts_for_the_one_placement_of_its_ad(market:
     assert (unknown.status_code, unknown.json()["errorCode"]) == (404, "BANNER_NOT_FOUND")
 
 
-def test_the_doctor_proves_the_bill(market: Market) -> None:
+def test_the_doctor_confirms_that_charges_and_totals_agree(market: Market) -> None:
     today = datetime.now(UTC).date().isoformat()
 
     proof = adloom("doctor", "--money", "--day", today, "--data-dir", str(market.product.data_dir))

@@ -1,4 +1,4 @@
-"""A budget through the whole house: leased, offered, seen, charged, billed and proven, on the real product."""
+"""A budget on the real product from end to end: leased, offered, seen, charged and checked."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 
 LEASED_SECONDS_MAX = 10.0
 CHARGED_SECONDS_MAX = 20.0
-ASKED = 60
+REQUESTS = 60
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +38,16 @@ def page() -> Iterator[httpx.Client]:
         yield client
 
 
-def made(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
+def create(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
     answer = admin.post(path, json=body)
     assert answer.status_code == 201, answer.text
     return answer.json()
 
 
-def an_ad(admin: httpx.Client, slug: str, **campaign_fields: object) -> dict[str, str]:
-    """Make everything that one ad with a budget needs."""
-    placement = made(admin, "/admin/placements", slug=slug, label="Home", layoutType="full_static")
-    banner = made(
+def create_ad(admin: httpx.Client, slug: str, **campaign_fields: object) -> dict[str, str]:
+    """Create a placement and a campaign with a budget that shows a banner on it; return the ids."""
+    placement = create(admin, "/admin/placements", slug=slug, label="Home", layoutType="full_static")
+    banner = create(
         admin,
         "/admin/banners",
         title="Autumn",
@@ -55,16 +55,18 @@ def an_ad(admin: httpx.Client, slug: str, **campaign_fields: object) -> dict[str
         ctaUrl="https://shop.example.com/",
     )
     fields = {"pacingStrategy": "Accelerated", "timezone": zone_at_noon(), **campaign_fields}
-    campaign = made(admin, "/admin/campaigns", name="Autumn", **fields)
+    campaign = create(admin, "/admin/campaigns", name="Autumn", **fields)
     links = f"/admin/campaigns/{campaign['id']}/placements"
-    made(admin, links, placementId=placement["id"])
-    made(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
+    create(admin, links, placementId=placement["id"])
+    create(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
     assert admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
     return {"bannerId": banner["id"], "placementId": placement["id"], "campaignId": campaign["id"]}
 
 
-def offered(page: httpx.Client, product: Product, slug: str, times: int = ASKED) -> list[dict[str, Any]]:
-    """Ask again and again, and give what was offered."""
+def request_offers(
+    page: httpx.Client, product: Product, slug: str, times: int = REQUESTS
+) -> list[dict[str, Any]]:
+    """Request the placement `times` times; return all offers."""
     offers: list[dict[str, Any]] = []
     for _ in range(times):
         answer = page.get(f"{product.delivery_url}/banners/serve/{slug}")
@@ -73,15 +75,15 @@ def offered(page: httpx.Client, product: Product, slug: str, times: int = ASKED)
     return offers
 
 
-def offered_in_time(
+def wait_for_offers(
     page: httpx.Client, product: Product, slug: str, *, count: int, seconds: float
 ) -> list[Any]:
-    """Ask until so many were offered; every process has to have its lease first."""
+    """Request until there are `count` offers; every process needs its lease first."""
     offers: list[Any] = []
     ends_at = time.monotonic() + seconds
     while len(offers) < count:
         assert time.monotonic() < ends_at, f"{len(offers)} of {count} offers within {seconds} s"
-        offers += offered(page, product, slug, 1)
+        offers += request_offers(page, product, slug, 1)
     return offers
 
 
@@ -90,31 +92,31 @@ def spent(admin: httpx.Client, campaign_id: str) -> int:
     return admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
 
 
-def test_a_budget_of_one_impression_buys_exactly_one(
+def test_a_budget_for_one_impression_allows_exactly_one(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
     # 500 a thousand are 0.50 an impression, which is all that there is.
-    ad = an_ad(admin, "one", bidAmount=500, budgetDailyPaisa=50)
+    ad = create_ad(admin, "one", bidAmount=500, budgetDailyPaisa=50)
 
-    [offer] = offered_in_time(page, product, "one", count=1, seconds=LEASED_SECONDS_MAX)
-    assert offered(page, product, "one") == []
+    [offer] = wait_for_offers(page, product, "one", count=1, seconds=LEASED_SECONDS_MAX)
+    assert request_offers(page, product, "one") == []
     assert page.get(offer["impressionUrl"]).status_code == 200
     wait_until(lambda: spent(admin, ad["campaignId"]) == 50, seconds=CHARGED_SECONDS_MAX, what="a charge")
 
-    assert offered(page, product, "one") == []
+    assert request_offers(page, product, "one") == []
 
 
-def test_raising_a_budget_releases_serving_and_twice_the_budget_buys_twice(
+def test_twice_the_budget_allows_twice_the_impressions(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    ad = an_ad(admin, "raised", bidAmount=500, budgetDailyPaisa=50)
-    [first] = offered_in_time(page, product, "raised", count=1, seconds=LEASED_SECONDS_MAX)
-    assert offered(page, product, "raised", 10) == []
+    ad = create_ad(admin, "raised", bidAmount=500, budgetDailyPaisa=50)
+    [first] = wait_for_offers(page, product, "raised", count=1, seconds=LEASED_SECONDS_MAX)
+    assert request_offers(page, product, "raised", 10) == []
 
     path = f"/admin/campaigns/{ad['campaignId']}"
     assert admin.patch(path, json={"budgetDailyPaisa": 100}).status_code == 200
-    [second] = offered_in_time(page, product, "raised", count=1, seconds=LEASED_SECONDS_MAX)
-    assert offered(page, product, "raised") == []
+    [second] = wait_for_offers(page, product, "raised", count=1, seconds=LEASED_SECONDS_MAX)
+    assert request_offers(page, product, "raised") == []
     for offer in (first, second):
         page.get(offer["impressionUrl"])
     wait_until(lambda: spent(admin, ad["campaignId"]) == 100, seconds=CHARGED_SECONDS_MAX, what="two charges")
@@ -123,25 +125,27 @@ def test_raising_a_budget_releases_serving_and_twice_the_budget_buys_twice(
 def test_an_advertisers_budget_is_shared_by_its_campaigns(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    payer = made(admin, "/admin/advertisers", name="A", dailyBudgetPaisa=50, timezone=zone_at_noon())
+    advertiser = create(admin, "/admin/advertisers", name="A", dailyBudgetPaisa=50, timezone=zone_at_noon())
     for number in range(3):
-        an_ad(admin, f"shared-{number}", bidAmount=500, advertiserId=payer["id"])
+        create_ad(admin, f"shared-{number}", bidAmount=500, advertiserId=advertiser["id"])
 
     offers: list[Any] = []
     ends_at = time.monotonic() + LEASED_SECONDS_MAX
     while time.monotonic() < ends_at:
-        offers += [offer for number in range(3) for offer in offered(page, product, f"shared-{number}", 2)]
+        offers += [
+            offer for number in range(3) for offer in request_offers(page, product, f"shared-{number}", 2)
+        ]
 
     assert len(offers) == 1
 
 
-def test_a_click_is_charged_where_clicks_are_paid_for(
+def test_a_cpc_campaign_is_charged_for_its_click(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    ad = an_ad(admin, "clicks", bidType="cpc", bidAmount=0.3, budgetDailyPaisa=60)
+    ad = create_ad(admin, "clicks", bidType="cpc", bidAmount=0.3, budgetDailyPaisa=60)
 
-    offers = offered_in_time(page, product, "clicks", count=2, seconds=LEASED_SECONDS_MAX)
-    assert offered(page, product, "clicks") == []
+    offers = wait_for_offers(page, product, "clicks", count=2, seconds=LEASED_SECONDS_MAX)
+    assert request_offers(page, product, "clicks") == []
     for offer in offers:
         page.get(offer["impressionUrl"])
     assert page.get(offers[0]["clickUrl"]).status_code == 302
@@ -149,7 +153,7 @@ def test_a_click_is_charged_where_clicks_are_paid_for(
     wait_until(lambda: spent(admin, ad["campaignId"]) == 30, seconds=CHARGED_SECONDS_MAX, what="a charge")
 
 
-def test_the_doctor_proves_the_bill(product: Product) -> None:
+def test_the_doctor_confirms_that_charges_and_totals_agree(product: Product) -> None:
     today = datetime.now(UTC).date().isoformat()
 
     proof = adloom("doctor", "--money", "--day", today, "--data-dir", str(product.data_dir))

@@ -26,7 +26,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_a_token_says_its_role_and_nothing_else_is_printed(tmp_path: Path, secrets: Secrets) -> None:
+def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, secrets: Secrets) -> None:
     done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path))
 
     assert done.code == 0
@@ -34,14 +34,14 @@ def test_a_token_says_its_role_and_nothing_else_is_printed(tmp_path: Path, secre
     assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
 
 
-def test_a_token_acts_for_the_account_that_was_given(tmp_path: Path, secrets: Secrets) -> None:
+def test_a_token_acts_for_the_given_account(tmp_path: Path, secrets: Secrets) -> None:
     done = adloom("token", "--role", "publisher", "--account", str(ACCOUNT), "--data-dir", str(tmp_path))
 
     actor = verify_access_token(secrets.jwt_secret, done.out.strip(), now=now())
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
-def test_a_token_without_an_account_is_for_a_new_one_that_is_printed(
+def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
     tmp_path: Path, secrets: Secrets
 ) -> None:
     done = adloom("token", "--role", "advertiser", "--data-dir", str(tmp_path))
@@ -50,7 +50,7 @@ def test_a_token_without_an_account_is_for_a_new_one_that_is_printed(
     assert str(actor.account_id) in done.err
 
 
-def test_a_token_for_no_installation_says_how_to_make_one(tmp_path: Path) -> None:
+def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path: Path) -> None:
     done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path / "nowhere"))
 
     assert done.code == 1
@@ -75,7 +75,7 @@ def test_serve_names_every_variable_that_is_missing() -> None:
 
 
 @pytest.mark.parametrize("command", ["control", "worker"])
-def test_a_plane_alone_names_what_is_missing(command: str) -> None:
+def test_a_single_plane_names_the_missing_variable(command: str) -> None:
     done = adloom(command)
 
     assert done.code == 1

@@ -18,7 +18,7 @@ OTHER_HOURS = sorted(set(range(24)) - set(HOURS))
 OTHER_DAYS = sorted(set(range(7)) - set(DAYS))
 SERVED_SECONDS_MAX = 10.0
 
-READERS: list[tuple[str, str, object, dict[str, str], dict[str, str]]] = [
+VISITORS: list[tuple[str, str, object, dict[str, str], dict[str, str]]] = [
     ("device", "in", ["mobile"], {"device": "mobile"}, {"device": "tablet"}),
     ("device", "not_in", ["mobile"], {"device": "tablet"}, {"device": "mobile"}),
     ("country", "in", ["DE"], {"country": "DE"}, {"country": "FR"}),
@@ -61,8 +61,8 @@ ORDERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-class Shop:
-    """An operator with a page: makes ads, and asks for them as a reader would."""
+class DirectCatalog:
+    """Makes ads over the admin API, and requests them as a visitor's page does."""
 
     def __init__(self, admin: httpx.Client, page: httpx.Client) -> None:
         self._admin = admin
@@ -97,74 +97,74 @@ class Shop:
         assert self._admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
         return campaign
 
-    def settled(self, placement: dict[str, Any]) -> None:
-        """Wait for one more ad on the placement: from then on an absence means something."""
+    def wait_for_changes(self, placement: dict[str, Any]) -> None:
+        """Add one more ad and wait for it: after that, all earlier changes are served."""
         self.an_ad(placement, "last", assignment={"displayOrder": 99})
         wait_until(lambda: "last" in self.titles(placement), seconds=SERVED_SECONDS_MAX, what="served")
 
-    def titles(self, placement: dict[str, Any], **reader: str) -> list[str]:
-        answer = self._page.get(f"/banners/serve/{placement['slug']}", params=reader)
+    def titles(self, placement: dict[str, Any], **visitor: str) -> list[str]:
+        answer = self._page.get(f"/banners/serve/{placement['slug']}", params=visitor)
         return [one["title"] for one in answer.json().get("banners", [])]
 
 
 @pytest.fixture(scope="module")
-def shop(shared_product: Product) -> Iterator[Shop]:
+def catalog(shared_product: Product) -> Iterator[DirectCatalog]:
     headers = {"Authorization": f"Bearer {shared_product.token('admin')}"}
     with (
         httpx.Client(base_url=shared_product.control_url, headers=headers) as admin,
         httpx.Client(base_url=shared_product.delivery_url) as page,
     ):
-        yield Shop(admin, page)
+        yield DirectCatalog(admin, page)
 
 
-@pytest.mark.parametrize("row", READERS, ids=lambda row: f"{row[0]} {row[1]}")
-def test_a_rule_lets_the_right_readers_through(
-    shop: Shop, row: tuple[str, str, object, dict[str, str], dict[str, str]]
+@pytest.mark.parametrize("row", VISITORS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_a_rule_matches_the_right_visitors(
+    catalog: DirectCatalog, row: tuple[str, str, object, dict[str, str], dict[str, str]]
 ) -> None:
     kind, operator, value, inside, outside = row
-    placement = shop.a_placement()
-    shop.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
+    placement = catalog.a_placement()
+    catalog.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
 
-    shop.settled(placement)
+    catalog.wait_for_changes(placement)
 
-    assert shop.titles(placement, **inside) == ["ad", "last"]
-    assert shop.titles(placement, **outside) == ["last"]
+    assert catalog.titles(placement, **inside) == ["ad", "last"]
+    assert catalog.titles(placement, **outside) == ["last"]
 
 
 @pytest.mark.parametrize(("kind", "operator", "value", "serves"), TIMES)
-def test_a_rule_about_the_time_holds_now_or_not(
-    shop: Shop, kind: str, operator: str, value: object, *, serves: bool
+def test_a_rule_about_the_time_matches_the_current_time(
+    catalog: DirectCatalog, kind: str, operator: str, value: object, *, serves: bool
 ) -> None:
-    placement = shop.a_placement()
-    shop.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
+    placement = catalog.a_placement()
+    catalog.an_ad(placement, "ad", rule={"ruleType": kind, "operator": operator, "value": value})
 
-    shop.settled(placement)
+    catalog.wait_for_changes(placement)
 
-    assert ("ad" in shop.titles(placement)) is serves
+    assert ("ad" in catalog.titles(placement)) is serves
 
 
 @pytest.mark.parametrize(("status", "publish", "expires", "serves"), SCHEDULES)
-def test_a_schedule_is_served_in_its_states(
-    shop: Shop, status: str, publish: timedelta | None, expires: timedelta | None, *, serves: bool
+def test_a_banner_is_served_according_to_its_schedule(
+    catalog: DirectCatalog, status: str, publish: timedelta | None, expires: timedelta | None, *, serves: bool
 ) -> None:
-    placement = shop.a_placement()
+    placement = catalog.a_placement()
     dates = {"publishAt": publish, "expiresAt": expires}
-    given = {name: (NOW + shift).isoformat() for name, shift in dates.items() if shift is not None}
-    shop.an_ad(placement, "ad", banner={"scheduleStatus": status, **given})
+    fields = {name: (NOW + shift).isoformat() for name, shift in dates.items() if shift is not None}
+    catalog.an_ad(placement, "ad", banner={"scheduleStatus": status, **fields})
 
-    shop.settled(placement)
+    catalog.wait_for_changes(placement)
 
-    assert ("ad" in shop.titles(placement)) is serves
+    assert ("ad" in catalog.titles(placement)) is serves
 
 
 @pytest.mark.parametrize(("part", "first", "second"), ORDERS)
 def test_slots_are_filled_in_order(
-    shop: Shop, part: str, first: dict[str, Any], second: dict[str, Any]
+    catalog: DirectCatalog, part: str, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
-    placement = shop.a_placement()
-    shop.an_ad(placement, "second", **{part: second})
-    shop.an_ad(placement, "first", **{part: first})
+    placement = catalog.a_placement()
+    catalog.an_ad(placement, "second", **{part: second})
+    catalog.an_ad(placement, "first", **{part: first})
 
-    shop.settled(placement)
+    catalog.wait_for_changes(placement)
 
-    assert shop.titles(placement) == ["first", "second", "last"]
+    assert catalog.titles(placement) == ["first", "second", "last"]

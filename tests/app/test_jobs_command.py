@@ -1,4 +1,4 @@
-"""`adloom jobs`: what lies dead, and trying it again."""
+"""`adloom jobs`: listing dead jobs and retrying them."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ async def fail(_job: JobAttempt) -> None:
 
 
 @contextlib.asynccontextmanager
-async def working(redis_url: str) -> AsyncGenerator[JobWorker]:
+async def running_worker(redis_url: str) -> AsyncGenerator[JobWorker]:
     worker = JobWorker(QUEUE, redis_url, {"work": fail})
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
@@ -37,9 +37,9 @@ async def working(redis_url: str) -> AsyncGenerator[JobWorker]:
 
 @pytest.fixture
 async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
-    """A queue in which two jobs lie dead, and one waits."""
+    """A queue with two dead jobs and one waiting."""
     async with open_queue(QUEUE, redis_url, attempts_max=1) as queue:
-        async with working(redis_url) as worker:
+        async with running_worker(redis_url) as worker:
             for job_id in ("one", "two"):
                 await queue.put("work", job_id=job_id)
             await eventually(lambda: worker.dead == 2, seconds=10)
@@ -48,57 +48,57 @@ async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
 
 
 @pytest.mark.usefixtures("queue")
-async def test_dead_jobs_are_listed_a_line_each_with_the_reason(redis_url: str) -> None:
-    said: list[str] = []
+async def test_dead_jobs_are_listed_one_per_line_with_the_reason(redis_url: str) -> None:
+    lines: list[str] = []
 
-    await command.list_dead(redis_url, QUEUE, said.append)
+    await command.list_dead(redis_url, QUEUE, lines.append)
 
-    assert [line.split()[0] for line in said[:2]] == ["two", "one"]
-    assert all(line.endswith("1 attempts  no space left") for line in said[:2])
-    assert said[2:] == ["2 dead, 1 waiting, 0 active, 0 delayed"]
+    assert [line.split()[0] for line in lines[:2]] == ["two", "one"]
+    assert all(line.endswith("1 attempts  no space left") for line in lines[:2])
+    assert lines[2:] == ["2 dead, 1 waiting, 0 active, 0 delayed"]
 
 
-async def test_dead_jobs_are_put_back_by_name_or_all(queue: JobQueue, redis_url: str) -> None:
-    said: list[str] = []
+async def test_dead_jobs_are_retried_by_id_or_all_together(queue: JobQueue, redis_url: str) -> None:
+    lines: list[str] = []
 
-    await command.retry_dead(redis_url, QUEUE, ["one"], said.append)
+    await command.retry_dead(redis_url, QUEUE, ["one"], lines.append)
     await queue.refresh_counts()
     assert (queue.counts.dead, queue.counts.waiting) == (1, 2)
-    await command.retry_dead(redis_url, QUEUE, None, said.append)
+    await command.retry_dead(redis_url, QUEUE, None, lines.append)
     await queue.refresh_counts()
 
     assert (queue.counts.dead, queue.counts.waiting) == (0, 3)
-    assert said == ["one is tried again.", "two is tried again."]
+    assert lines == ["one is tried again.", "two is tried again."]
 
 
 @pytest.mark.usefixtures("queue")
-async def test_a_job_that_is_not_dead_is_named_and_the_others_are_put_back(redis_url: str) -> None:
-    said: list[str] = []
+async def test_jobs_that_are_not_dead_are_named_and_the_others_are_retried(redis_url: str) -> None:
+    lines: list[str] = []
 
     with pytest.raises(JobsError) as raised:
-        await command.retry_dead(redis_url, QUEUE, ["waits", "one", "nobody"], said.append)
+        await command.retry_dead(redis_url, QUEUE, ["waits", "one", "nobody"], lines.append)
 
     assert user_message(raised.value) == "Not among the dead: waits, nobody."
-    assert said == ["one is tried again."]
+    assert lines == ["one is tried again."]
 
 
-async def test_a_valkey_that_is_away_is_said_in_a_line() -> None:
+async def test_an_unreachable_valkey_is_an_error_with_a_sentence() -> None:
     with pytest.raises(JobsError, match="The queue cannot be read"):
         await command.list_dead(f"redis://127.0.0.1:{free_port()}/0", QUEUE, print)
 
 
 @pytest.mark.usefixtures("queue")
-async def test_the_commands_work_as_typed(redis_url: str, tmp_path: Path) -> None:
+async def test_the_commands_work_from_the_command_line(redis_url: str, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"REDIS_URL={redis_url}\n")
 
     listed = await asyncio.to_thread(adloom, "jobs", "list", cwd=tmp_path)
-    put_back = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path)
-    unsaid = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path)
+    retried = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path)
+    without_ids = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path)
 
     assert (listed.code, listed.err, listed.out.splitlines()[-1]) == (
         0,
         "",
         "2 dead, 1 waiting, 0 active, 0 delayed",
     )
-    assert (put_back.code, put_back.out.count("is tried again")) == (0, 2)
-    assert (unsaid.code, unsaid.err.count("\n")) == (1, 1)
+    assert (retried.code, retried.out.count("is tried again")) == (0, 2)
+    assert (without_ids.code, without_ids.err.count("\n")) == (1, 1)

@@ -1,4 +1,4 @@
-"""What readers do changes who wins: served, seen, counted, learned, published and served again, on the real product."""
+"""Learning on the real product from end to end: impressions without clicks change the winner of an auction."""
 
 import urllib.request
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from tests.support.product import Product, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
 
-READERS = 200  # Fewer than would be a flood.
-# The wait, a turn of the trainer, and where that met only some of them, the next model.
+VISITORS = 200  # Too few to be marked as a flood.
+# The wait, one run of the trainer, and the next model if the first had only some of the examples.
 LEARNED_SECONDS_MAX = 90.0
 BROWSER = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
 
@@ -25,30 +25,30 @@ def product() -> Iterator[Product]:
         yield product.wait_until_ready()
 
 
-def made(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
+def create(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
     answer = admin.post(path, json=body)
     assert answer.status_code == 201, answer.text
     return answer.json()
 
 
-def an_ad(admin: httpx.Client, name: str, placement_id: str) -> str:
-    """Make a campaign that bids for clicks, with one banner; give the banner."""
-    banner = made(
+def create_ad(admin: httpx.Client, name: str, placement_id: str) -> str:
+    """Create a CPC campaign with one banner; return the id of the banner."""
+    banner = create(
         admin,
         "/admin/banners",
         title=name,
         primaryImageUrl="https://cdn.example.com/a.png",
         ctaUrl="https://shop.example.com/",
     )
-    campaign = made(admin, "/admin/campaigns", name=name, bidType="cpc", bidAmount=1)
+    campaign = create(admin, "/admin/campaigns", name=name, bidType="cpc", bidAmount=1)
     links = f"/admin/campaigns/{campaign['id']}/placements"
-    made(admin, links, placementId=placement_id)
-    made(admin, f"{links}/{placement_id}/banners", bannerId=banner["id"])
+    create(admin, links, placementId=placement_id)
+    create(admin, f"{links}/{placement_id}/banners", bannerId=banner["id"])
     assert admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
     return banner["id"]
 
 
-def offered(page: httpx.Client, product: Product) -> dict[str, Any] | None:
+def request_offer(page: httpx.Client, product: Product) -> dict[str, Any] | None:
     answer = page.post(
         f"{product.delivery_url}/api/v1/ads/serve", json={"userId": str(uuid4()), "placement": "learned"}
     )
@@ -62,13 +62,13 @@ def metric(product: Product, process: str, name: str) -> float:
     return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
 
-def test_an_ad_without_clicks_loses_to_one_that_bids_as_much(product: Product) -> None:
+def test_an_ad_without_clicks_loses_to_one_with_an_equal_bid(product: Product) -> None:
     headers = {"Authorization": f"Bearer {product.token('admin')}"}
     with (
         httpx.Client(base_url=product.control_url, headers=headers) as admin,
         httpx.Client(headers=BROWSER) as page,
     ):
-        placement = made(
+        placement = create(
             admin,
             "/admin/placements",
             slug="learned",
@@ -78,23 +78,23 @@ def test_an_ad_without_clicks_loses_to_one_that_bids_as_much(product: Product) -
             placementType="feed",
             auctionScoring="learned",
         )
-        older = an_ad(admin, "The older", placement["id"])
-        wait_until(lambda: offered(page, product) is not None, seconds=10, what="an offer")
-        younger = an_ad(admin, "The younger", placement["id"])
-        for _ in range(READERS):
-            offer = offered(page, product)
+        older = create_ad(admin, "The older", placement["id"])
+        wait_until(lambda: request_offer(page, product) is not None, seconds=10, what="an offer")
+        younger = create_ad(admin, "The younger", placement["id"])
+        for _ in range(VISITORS):
+            offer = request_offer(page, product)
             assert offer is not None
             assert offer["adId"] == older, "among equals the older campaign wins"
             assert page.get(offer["impressionUrl"]).status_code == 200
 
         def winner() -> str | None:
-            offer = offered(page, product)
+            offer = request_offer(page, product)
             return None if offer is None else offer["adId"]
 
         wait_until(lambda: winner() == younger, seconds=LEARNED_SECONDS_MAX, what="another winner")
         assert metric(product, "delivery-1", "adloom_scoring_model_version") >= 1
         wait_until(
-            lambda: metric(product, "delivery-1", "adloom_scoring_model_examples") > READERS / 4,
+            lambda: metric(product, "delivery-1", "adloom_scoring_model_examples") > VISITORS / 4,
             seconds=LEARNED_SECONDS_MAX,
-            what="what the other readers have taught",
+            what="the examples of the other visitors",
         )

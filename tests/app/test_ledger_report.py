@@ -1,4 +1,4 @@
-"""`adloom ledger status` and `adloom ledger dead …`: what they show, what they do, and how they end."""
+"""`adloom ledger status` and `adloom ledger dead …`: their output, their effects and their exit codes."""
 
 import io
 import os
@@ -20,7 +20,7 @@ from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import an_impression
 
-WIDE = 200
+WIDTH = 200
 
 
 class Screen:
@@ -28,7 +28,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._file = io.StringIO()
-        self.console = Console(file=self._file, width=WIDE)
+        self.console = Console(file=self._file, width=WIDTH)
 
     @property
     def text(self) -> str:
@@ -40,11 +40,15 @@ def screen() -> Screen:
     return Screen()
 
 
-async def a_letter(valkey: Valkey, data: bytes = b"no event", *, entry_id: str = "1794720000000-0") -> str:
-    """Lay an entry aside, and tell the letter's id."""
-    letters = DeadLetterQueue(valkey)
-    await letters.add("event_tables", entry_id, data, reason="It is no [event].", tries=TRIES_MAX, again=data)
-    return (await letters.list_after())[-1].id
+async def add_dead_letter(
+    valkey: Valkey, data: bytes = b"no event", *, entry_id: str = "1794720000000-0"
+) -> str:
+    """Add a dead letter; return its id."""
+    dead_letters = DeadLetterQueue(valkey)
+    await dead_letters.add(
+        "event_tables", entry_id, data, reason="It is no [event].", tries=TRIES_MAX, again=data
+    )
+    return (await dead_letters.list_after())[-1].id
 
 
 async def test_the_status_of_a_new_installation_is_empty(
@@ -62,7 +66,7 @@ async def test_the_status_shows_every_projection(
 ) -> None:
     await ValkeyEventLog(valkey).append([encode_event(an_impression())] * 3)
     await ConsumerGroup(valkey, "event_tables", consumer="worker@host", incarnation="1").acquire()
-    await a_letter(valkey)
+    await add_dead_letter(valkey)
 
     await ledger_report.show_status(database_url, redis_url, screen.console)
 
@@ -80,7 +84,7 @@ async def test_the_status_shows_every_projection(
 async def test_dead_letters_are_listed(redis_url: str, valkey: Valkey, screen: Screen) -> None:
     await ledger_report.list_dead(redis_url, screen.console)
     assert screen.text == "There are no dead letters.\n"
-    letter_id = await a_letter(valkey)
+    letter_id = await add_dead_letter(valkey)
 
     await ledger_report.list_dead(redis_url, screen.console)
 
@@ -89,13 +93,13 @@ async def test_dead_letters_are_listed(redis_url: str, valkey: Valkey, screen: S
     assert "1 dead letters" in screen.text
 
 
-async def test_a_dead_letter_shows_its_event_where_that_can_be_read(
+async def test_a_dead_letter_shows_its_event_if_it_can_be_decoded(
     redis_url: str, valkey: Valkey, screen: Screen
 ) -> None:
     event = encode_event(an_impression("an-id-of-its-own"))
     wrapped = wrap_redelivery(LogEntry("7-0", event), "frequency")
     for number, data in enumerate([event, wrapped, b"no event"]):
-        letter_id = await a_letter(valkey, data, entry_id=f"179472000000{number}-0")
+        letter_id = await add_dead_letter(valkey, data, entry_id=f"179472000000{number}-0")
         await ledger_report.show_dead(redis_url, letter_id, screen.console)
 
     assert screen.text.count('"correlation_id": "an-id-of-its-own"') == 2
@@ -103,10 +107,10 @@ async def test_a_dead_letter_shows_its_event_where_that_can_be_read(
     assert "unreadable, 8 bytes: b'no event'" in screen.text
 
 
-async def test_one_or_all_are_tried_again(redis_url: str, valkey: Valkey, screen: Screen) -> None:
-    first = await a_letter(valkey, b"1", entry_id="1-0")
+async def test_one_dead_letter_or_all_are_retried(redis_url: str, valkey: Valkey, screen: Screen) -> None:
+    first = await add_dead_letter(valkey, b"1", entry_id="1-0")
     for number in (2, 3):
-        await a_letter(valkey, b"%d" % number, entry_id=f"{number}-0")
+        await add_dead_letter(valkey, b"%d" % number, entry_id=f"{number}-0")
 
     await ledger_report.retry_dead(redis_url, [first], screen.console)
     assert await DeadLetterQueue(valkey).count() == 2
@@ -118,7 +122,7 @@ async def test_one_or_all_are_tried_again(redis_url: str, valkey: Valkey, screen
 
 
 async def test_a_dead_letter_is_deleted(redis_url: str, valkey: Valkey, screen: Screen) -> None:
-    letter_id = await a_letter(valkey)
+    letter_id = await add_dead_letter(valkey)
 
     await ledger_report.forget_dead(redis_url, letter_id, screen.console)
 
@@ -127,9 +131,7 @@ async def test_a_dead_letter_is_deleted(redis_url: str, valkey: Valkey, screen: 
 
 
 @pytest.mark.parametrize("letter_id", ["1-0", "latest", "", "-", "1-x", "²-0"])
-async def test_a_letter_that_is_not_there_is_an_error_that_says_so(
-    redis_url: str, screen: Screen, letter_id: str
-) -> None:
+async def test_an_unknown_dead_letter_is_an_error(redis_url: str, screen: Screen, letter_id: str) -> None:
     for command in (ledger_report.show_dead, ledger_report.forget_dead):
         with pytest.raises(LedgerCommandError, match="dead letter"):
             await command(redis_url, letter_id, screen.console)
@@ -137,14 +139,14 @@ async def test_a_letter_that_is_not_there_is_an_error_that_says_so(
         await ledger_report.retry_dead(redis_url, [letter_id], screen.console)
 
 
-async def test_servers_that_are_away_are_an_error_without_their_passwords(screen: Screen) -> None:
-    nobody = f"redis://:a-password@127.0.0.1:{free_port()}/0"
+async def test_the_error_about_an_unreachable_server_has_no_password(screen: Screen) -> None:
+    unreachable = f"redis://:a-password@127.0.0.1:{free_port()}/0"
     database = f"postgresql://ada:a-password@127.0.0.1:{free_port()}/ads"
 
     with pytest.raises(LedgerCommandError) as status:
-        await ledger_report.show_status(database, nobody, screen.console)
+        await ledger_report.show_status(database, unreachable, screen.console)
     with pytest.raises(LedgerCommandError) as dead:
-        await ledger_report.list_dead(nobody, screen.console)
+        await ledger_report.list_dead(unreachable, screen.console)
 
     assert "a-password" not in f"{status.value}{dead.value}"
 
@@ -164,10 +166,10 @@ def adloom(database_url: str, redis_url: str, *words: str) -> subprocess.Complet
 
 
 @pytest.mark.process
-async def test_the_commands_end_as_they_should(
+async def test_the_commands_have_the_right_exit_codes(
     database_url: str, redis_url: str, valkey: Valkey, tmp_path: Path
 ) -> None:
-    letter_id = await a_letter(valkey)
+    letter_id = await add_dead_letter(valkey)
 
     status = adloom(database_url, redis_url, "status", "--data-dir", str(tmp_path))
     shown = adloom(database_url, redis_url, "dead", "show", letter_id)

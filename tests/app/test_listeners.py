@@ -1,4 +1,4 @@
-"""Listening sockets, inherited or bound."""
+"""Listening sockets: inherited from a supervisor, or bound."""
 
 import socket
 
@@ -17,7 +17,7 @@ from adloom.runtime.ports import free_port
 LOOPBACK = "127.0.0.1"
 
 
-def test_without_a_supervisor_the_port_is_bound_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_supervisor_the_process_binds_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(LISTEN_FD, raising=False)
     port = free_port()
 
@@ -26,7 +26,9 @@ def test_without_a_supervisor_the_port_is_bound_here(monkeypatch: pytest.MonkeyP
         socket.create_connection((LOOPBACK, port)).close()
 
 
-def test_a_supervisors_socket_is_taken_over_and_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_socket_of_a_supervisor_is_used_and_not_inherited_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with bind_socket(LOOPBACK, 0) as bound:
         monkeypatch.setenv(LISTEN_FD, str(socket.dup(bound.fileno())))
 
@@ -35,7 +37,7 @@ def test_a_supervisors_socket_is_taken_over_and_not_handed_on(monkeypatch: pytes
             assert not listener.get_inheritable()
 
 
-def test_sockets_that_share_a_port_are_all_given_connections() -> None:
+def test_all_sockets_that_share_a_port_get_connections() -> None:
     with listen(LOOPBACK, 0, count=2) as listeners:
         address = (LOOPBACK, port_of(listeners[0]))
         for listener in listeners:
@@ -49,7 +51,7 @@ def test_sockets_that_share_a_port_are_all_given_connections() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_busy_port_is_named_with_the_flag_that_changes_it(count: int) -> None:
+def test_the_error_about_a_busy_port_names_the_port_and_its_flag(count: int) -> None:
     with (
         listen(LOOPBACK, 0, count=count) as listeners,
         pytest.raises(ListenError, match=rf"Port {port_of(listeners[0])} .* --delivery-port"),
@@ -59,6 +61,6 @@ def test_a_busy_port_is_named_with_the_flag_that_changes_it(count: int) -> None:
 
 
 @pytest.mark.parametrize("port", [0, 8080])
-def test_an_address_that_is_not_ours_is_named(port: int) -> None:
+def test_the_error_about_a_foreign_address_names_it(port: int) -> None:
     with pytest.raises(ListenError, match=r"Cannot listen on 192\.0\.2\.1"):
         bind_socket("192.0.2.1", port)

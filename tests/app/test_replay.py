@@ -1,4 +1,4 @@
-"""`adloom ledger replay` as its user sees it, and killed in the middle."""
+"""`adloom ledger replay`: its output, its errors, and a kill in the middle."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tests.support.product import Finished, clean_environment
 
 EVENTS = 3_000
 SECONDS_MAX = 60
-BOOKS = """
+FIGURES = """
     SELECT md5(string_agg((to_jsonb(it) - 'id')::text, ',' ORDER BY correlation_id)) FROM events.banner_impressions AS it
     UNION ALL
     SELECT string_agg(to_jsonb(it)::text, ',' ORDER BY it) FROM events.event_counts AS it
@@ -33,13 +33,13 @@ BOOKS = """
 
 
 class Installation:
-    """A ledger and its tables, and the command line beside them."""
+    """An event log with its tables, and the command that replays it."""
 
     def __init__(self, pool: Pool, database_url: str, redis_url: str) -> None:
         self.pool = pool
         self.environment = {**clean_environment(), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "adloom", "ledger", "replay", *words],
             env=self.environment,
@@ -49,12 +49,12 @@ class Installation:
         )
 
     async def replay(self, *words: str) -> Finished:
-        process = self.begin(*words)
+        process = self.start(*words)
         out, err = await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
         return Finished(process.returncode, out, err)
 
-    async def books(self) -> list[str]:
-        return [row[0] for row in await self.pool.fetch(BOOKS)]
+    async def figures(self) -> list[str]:
+        return [row[0] for row in await self.pool.fetch(FIGURES)]
 
     async def is_building(self) -> bool:
         return await self.pool.fetchval("SELECT to_regnamespace('events_rebuild') IS NOT NULL")
@@ -81,8 +81,8 @@ async def installation(pool: Pool, valkey: Valkey, database_url: str, redis_url:
     return Installation(pool, database_url, redis_url)
 
 
-async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Installation) -> None:
-    before = await installation.books()
+async def test_a_replay_prints_its_steps_and_its_result(installation: Installation) -> None:
+    before = await installation.figures()
 
     done = await installation.replay("--projection", "event_tables")
 
@@ -97,11 +97,11 @@ async def test_a_replay_says_what_it_does_and_what_came_of_it(installation: Inst
     ]
     assert "event_tables has 3,000 events: 0 copied, 3,000 applied from" in steps[-1]
     assert "No figure has changed." in steps[-1]
-    assert await installation.books() == before
+    assert await installation.figures() == before
 
 
-async def test_a_replay_prints_what_it_has_corrected(installation: Installation) -> None:
-    before = await installation.books()
+async def test_a_replay_prints_how_many_days_it_corrected(installation: Installation) -> None:
+    before = await installation.figures()
     await installation.pool.execute("DELETE FROM events.banner_impressions WHERE correlation_id LIKE '1%'")
     await installation.pool.execute("UPDATE events.event_counts SET impressions = 1")
 
@@ -109,11 +109,11 @@ async def test_a_replay_prints_what_it_has_corrected(installation: Installation)
 
     assert done.code == 0, done.err
     assert "There were 3,000 events; 1 days have other figures now." in done.out
-    assert (await installation.books())[:2] == before[:2]
+    assert (await installation.figures())[:2] == before[:2]
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "error"),
     [
         (("--projection", "topics"), "The topics cannot be replayed"),
         (("--projection", "charges"), "Charges cannot be replayed"),
@@ -122,25 +122,25 @@ async def test_a_replay_prints_what_it_has_corrected(installation: Installation)
         (("--projection", "event_tables", "--from", "tomorrow"), "'tomorrow' is no place in the ledger"),
     ],
 )
-async def test_what_cannot_be_replayed_is_refused_in_a_line(
-    installation: Installation, words: tuple[str, ...], complaint: str
+async def test_an_impossible_replay_is_refused_with_one_line(
+    installation: Installation, words: tuple[str, ...], error: str
 ) -> None:
     done = await installation.replay(*words)
 
     assert (done.code, done.out) == (1, "")
-    assert complaint in done.err
+    assert error in done.err
     assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-async def test_a_replay_that_is_killed_has_changed_nothing_and_can_be_begun_again(
+async def test_a_killed_replay_changes_nothing_and_can_be_started_again(
     installation: Installation, number: signal.Signals
 ) -> None:
-    before = await installation.books()
-    # The replay gets as far as the exchange, and no further.
+    before = await installation.figures()
+    # The lock stops the replay before it swaps the tables.
     async with installation.pool.acquire() as worker, worker.transaction():
         await worker.execute("SELECT FROM projection_cursors WHERE projection = 'event_tables' FOR UPDATE")
-        process = installation.begin("--projection", "event_tables")
+        process = installation.start("--projection", "event_tables")
         async with asyncio.timeout(SECONDS_MAX):
             while not await is_waiting(installation.pool):  # noqa: ASYNC110 - it waits in the database
                 await asyncio.sleep(0.02)
@@ -148,14 +148,14 @@ async def test_a_replay_that_is_killed_has_changed_nothing_and_can_be_begun_agai
         await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
 
     assert await installation.is_building()
-    assert await installation.books() == before
+    assert await installation.figures() == before
     async with asyncio.timeout(SECONDS_MAX):
         while "under way" in (done := await installation.replay("--projection", "event_tables")).err:  # noqa: ASYNC110 - the server notices it
-            await asyncio.sleep(0.5)  # Until the server has noticed that the other is gone.
+            await asyncio.sleep(0.5)  # Until the server notices that the killed process is gone.
     assert done.code == 0, done.err
     assert not await installation.is_building()
     assert not await installation.is_replaced()
-    assert await installation.books() == before
+    assert await installation.figures() == before
 
 
 async def is_waiting(pool: Pool) -> bool:
@@ -169,12 +169,12 @@ async def is_waiting(pool: Pool) -> bool:
     )
 
 
-async def test_a_second_replay_at_once_is_refused_in_a_line(installation: Installation) -> None:
+async def test_a_concurrent_replay_is_refused_with_one_line(installation: Installation) -> None:
     async with installation.pool.acquire() as worker:
         batch = worker.transaction()
         await batch.start()
         await worker.execute("SELECT FROM projection_cursors WHERE projection = 'event_tables' FOR UPDATE")
-        first = installation.begin("--projection", "event_tables")
+        first = installation.start("--projection", "event_tables")
         async with asyncio.timeout(SECONDS_MAX):
             while not await is_waiting(installation.pool):  # noqa: ASYNC110 - it waits in the database
                 await asyncio.sleep(0.02)
@@ -190,7 +190,7 @@ async def test_a_second_replay_at_once_is_refused_in_a_line(installation: Instal
     )
 
 
-async def test_without_its_servers_a_replay_is_refused_in_a_line(installation: Installation) -> None:
+async def test_a_replay_without_valkey_is_refused_with_one_line(installation: Installation) -> None:
     installation.environment["REDIS_URL"] = "redis://127.0.0.1:1/0"
 
     done = await installation.replay("--projection", "event_tables")
@@ -214,13 +214,13 @@ def test_the_event_tables_can_be_replayed() -> None:
         ("1969-01-01", "0-0"),
     ],
 )
-def test_a_replay_begins_at_an_entry_a_time_a_day_or_the_beginning(text: str, entry_id: str) -> None:
+def test_a_replay_can_start_at_an_entry_a_time_a_day_or_the_beginning(text: str, entry_id: str) -> None:
     assert parse_start(text) == entry_id
 
 
 @pytest.mark.parametrize(
     "text", ["", "end", "2026-11", "2026-11-31", "2026-11-15T00:00:00", "12-0", "-1-0", "1794700800000"]
 )
-def test_other_places_to_begin_are_refused_with_what_is_expected(text: str) -> None:
+def test_the_error_for_any_other_start_says_what_is_expected(text: str) -> None:
     with pytest.raises(ReplayError, match="Expected"):
         parse_start(text)

@@ -1,4 +1,4 @@
-"""`adloom ledger replay --projection frequency`, and why topics have none."""
+"""`adloom ledger replay --projection frequency`; topics cannot be replayed."""
 
 import io
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ from tests.events.followed import USER, Followed
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """The command sends logs elsewhere, for as long as its process lives: here that is not the end of the test."""
+def _restore_logging() -> Iterator[None]:
+    """The command redirects logs for the rest of its process; restore them after the test."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)
 
 
-async def replayed(projection: str, start: str, *, database_url: str, redis_url: str) -> str:
-    said = io.StringIO()
-    console = Console(file=said, soft_wrap=True)
+async def replay(projection: str, start: str, *, database_url: str, redis_url: str) -> str:
+    output = io.StringIO()
+    console = Console(file=output, soft_wrap=True)
     await run(projection, start, database_url=database_url, redis_url=redis_url, console=console)
-    return said.getvalue()
+    return output.getvalue()
 
 
-async def test_frequency_is_counted_again_from_the_tables(
+async def test_frequency_counts_are_rebuilt_from_the_tables(
     pool: Pool, valkey: Valkey, database_url: str, redis_url: str
 ) -> None:
     now = datetime.now(UTC)
@@ -42,17 +42,19 @@ async def test_frequency_is_counted_again_from_the_tables(
         *(an_impression(f"{number}", user_id=USER, occurred_at=now, received_at=now) for number in range(3))
     )
 
-    said = await replayed("frequency", "beginning", database_url=database_url, redis_url=redis_url)
+    output = await replay("frequency", "beginning", database_url=database_url, redis_url=redis_url)
 
-    assert "frequency has counted 3 valid impressions of users" in said
+    assert "frequency has counted 3 valid impressions of users" in output
     assert (await FrequencyCounters(valkey).read_user(USER, now))[Window.DAY] == {BANNER: 3}
 
 
-async def test_frequency_has_no_other_place_to_begin(database_url: str, redis_url: str) -> None:
+async def test_a_replay_of_frequency_counts_can_only_start_at_the_beginning(
+    database_url: str, redis_url: str
+) -> None:
     with pytest.raises(ReplayError, match="only start at the beginning"):
-        await replayed("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
+        await replay("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
 
 
-async def test_topics_cannot_be_replayed_and_it_says_why(database_url: str, redis_url: str) -> None:
+async def test_topics_cannot_be_replayed_and_the_error_says_why(database_url: str, redis_url: str) -> None:
     with pytest.raises(ReplayError, match="would get everything twice"):
-        await replayed("topics", "beginning", database_url=database_url, redis_url=redis_url)
+        await replay("topics", "beginning", database_url=database_url, redis_url=redis_url)

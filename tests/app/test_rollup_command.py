@@ -1,4 +1,4 @@
-"""`adloom rollup`: days are rolled up again on demand, with words that a person can act on."""
+"""`adloom rollup`: rolls days up again on demand, with errors that say what to do."""
 
 import asyncio
 import io
@@ -28,20 +28,20 @@ async def _events(pool: Pool) -> None:
     await insert_events(pool, an_event(), an_event(kind="clicks"), an_event(at=NOON + 2 * ONE_DAY))
 
 
-async def rolled_up(
+async def run_rollup(
     database_url: str, first: date, last: date, *, today: date = DAY + 2 * ONE_DAY, terminal: bool = False
 ) -> str:
-    said = io.StringIO()
-    console = Console(file=said, force_terminal=terminal, width=100, color_system=None)
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=terminal, width=100, color_system=None)
     clock = ManualClock(NOON + (today - DAY))
     await roll_up(database_url, first, last, clock, console)
-    return said.getvalue()
+    return output.getvalue()
 
 
-async def test_each_day_is_a_line_and_both_ends_are_included(pool: Pool, database_url: str) -> None:
-    said = await rolled_up(database_url, DAY, DAY + 2 * ONE_DAY)
+async def test_each_day_from_first_to_last_is_a_line(pool: Pool, database_url: str) -> None:
+    output = await run_rollup(database_url, DAY, DAY + 2 * ONE_DAY)
 
-    assert [line.split()[:5] for line in said.splitlines()] == [
+    assert [line.split()[:5] for line in output.splitlines()] == [
         ["2026-11-14", "2", "events", "1", "rows"],
         ["2026-11-15", "0", "events", "0", "rows"],
         ["2026-11-16", "1", "events", "1", "rows"],
@@ -50,15 +50,15 @@ async def test_each_day_is_a_line_and_both_ends_are_included(pool: Pool, databas
     assert [tuple(row) for row in rows] == [(DAY, 1, 1), (DAY + 2 * ONE_DAY, 1, 0)]
 
 
-async def test_on_a_terminal_there_is_a_bar(database_url: str) -> None:
-    said = await rolled_up(database_url, DAY, DAY, terminal=True)
+async def test_a_terminal_gets_a_progress_bar(database_url: str) -> None:
+    output = await run_rollup(database_url, DAY, DAY, terminal=True)
 
-    assert "━" in said
-    assert "100 %" in said
+    assert "━" in output
+    assert "100 %" in output
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "says"),
+    ("first", "last", "message"),
     [
         (DAY, DAY - ONE_DAY, "--to is 2026-11-13, which is before --from 2026-11-14."),
         (
@@ -69,26 +69,24 @@ async def test_on_a_terminal_there_is_a_bar(database_url: str) -> None:
         (date(2000, 1, 1), DAY, "--from 2000-01-01 --to 2026-11-14 are more than 3660 days at once."),
     ],
 )
-async def test_a_range_that_makes_no_sense_is_refused_in_a_line(
-    database_url: str, first: date, last: date, says: str
+async def test_an_invalid_range_is_refused_with_one_line(
+    database_url: str, first: date, last: date, message: str
 ) -> None:
     with pytest.raises(RollupRefusedError) as raised:
-        await rolled_up(database_url, first, last)
+        await run_rollup(database_url, first, last)
 
-    assert user_message(raised.value) == says
+    assert user_message(raised.value) == message
 
 
 async def test_tomorrow_is_allowed_because_clocks_differ(database_url: str) -> None:
-    assert "2026-11-15" in await rolled_up(database_url, DAY, DAY + ONE_DAY, today=DAY)
+    assert "2026-11-15" in await run_rollup(database_url, DAY, DAY + ONE_DAY, today=DAY)
 
 
-async def test_days_with_dropped_rows_are_refused_before_anything_is_done(
-    pool: Pool, database_url: str
-) -> None:
+async def test_days_with_dropped_rows_are_refused_before_any_change(pool: Pool, database_url: str) -> None:
     await pool.execute("DROP TABLE events.banner_impressions_20261114, events.banner_clicks_20261114")
 
     with pytest.raises(RollupRefusedError) as raised:
-        await rolled_up(database_url, DAY - ONE_DAY, DAY + ONE_DAY)
+        await run_rollup(database_url, DAY - ONE_DAY, DAY + ONE_DAY)
 
     assert user_message(raised.value) == (
         "The rows of 2026-11-14 were dropped (ADLOOM_EVENT_RETENTION_DAYS), so there is nothing to roll up from;"
@@ -97,14 +95,16 @@ async def test_days_with_dropped_rows_are_refused_before_anything_is_done(
     assert await pool.fetchval("SELECT count(*) FROM rollup_days") == 0
 
 
-async def test_a_database_that_is_away_is_named() -> None:
+async def test_the_error_about_an_unreachable_database_names_it() -> None:
     with pytest.raises(DatabaseError, match="The database 'adloom' at") as raised:
-        await rolled_up(f"postgresql://adloom@127.0.0.1:{free_port()}/adloom", DAY, DAY)
+        await run_rollup(f"postgresql://adloom@127.0.0.1:{free_port()}/adloom", DAY, DAY)
 
     assert user_message(raised.value)
 
 
-async def test_the_command_rolls_up_what_dotenv_names(pool: Pool, database_url: str, tmp_path: Path) -> None:
+async def test_the_command_uses_the_database_of_the_dotenv_file(
+    pool: Pool, database_url: str, tmp_path: Path
+) -> None:
     (tmp_path / ".env").write_text(f"DATABASE_URL={database_url}\n")
 
     done = await asyncio.to_thread(
@@ -117,20 +117,20 @@ async def test_the_command_rolls_up_what_dotenv_names(pool: Pool, database_url: 
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("--from", "2026-11-14", "--to", "2026-11-13"), "adloom: --to is 2026-11-13, which is before"),
         (("--from", "yesterday", "--to", "2026-11-13"), "yesterday"),
         (("--from", "2026-11-14"), "--to"),
     ],
 )
-async def test_what_cannot_be_done_is_said_without_a_traceback(
-    words: tuple[str, ...], says: str, database_url: str, tmp_path: Path
+async def test_an_error_is_printed_without_a_traceback(
+    words: tuple[str, ...], message: str, database_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").write_text(f"DATABASE_URL={database_url}\n")
 
     done = await asyncio.to_thread(adloom, "rollup", *words, cwd=tmp_path)
 
     assert done.code != 0
-    assert says in done.err
+    assert message in done.err
     assert "Traceback" not in done.err

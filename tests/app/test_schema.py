@@ -1,4 +1,4 @@
-"""The schema is brought up to date, and no more is loaded for that than needed."""
+"""Upgrading the schema of a database."""
 
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -11,14 +11,14 @@ from adloom.runtime import schema
 from adloom.runtime.ports import free_port
 
 
-def test_the_newest_migration_is_known_by_the_name_of_its_file() -> None:
+def test_the_newest_revision_is_that_of_the_migration_scripts() -> None:
     scripts = ScriptDirectory(str(files("adloom") / "migrations"))
 
     assert schema.newest_revision() == scripts.get_current_head()
 
 
 async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> None:
-    empty = await an_empty_database(database_url)
+    empty = await empty_database(database_url)
 
     revision = await schema.upgrade_schema(empty)
 
@@ -27,11 +27,11 @@ async def test_an_empty_database_gets_the_newest_schema(database_url: str) -> No
     await connection.close()
 
 
-async def test_a_database_that_is_up_to_date_stays_as_it_is(database_url: str) -> None:
+async def test_an_upgrade_of_a_current_database_keeps_its_revision(database_url: str) -> None:
     assert await schema.upgrade_schema(database_url) == schema.newest_revision()
 
 
-async def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
+async def test_the_error_about_an_unreachable_database_has_no_password() -> None:
     port = free_port()
 
     with pytest.raises(schema.DatabaseError, match=f"'ads' at 127.0.0.1:{port}") as raised:
@@ -40,8 +40,8 @@ async def test_a_database_that_does_not_answer_is_named_without_its_password() -
     assert "a-password" not in str(raised.value)
 
 
-async def an_empty_database(database_url: str) -> str:
-    """Empty the test's own database: the schema goes, the database stays."""
+async def empty_database(database_url: str) -> str:
+    """Drop all schemas of the test's database; return its URL."""
     connection = await asyncpg.connect(database_url)
     await connection.execute("DROP SCHEMA public, events, auction, sync CASCADE; CREATE SCHEMA public")
     await connection.close()

@@ -1,4 +1,4 @@
-"""`adloom serve` as a process: delivery alone, on servers that are not ours."""
+"""`adloom serve` as a process: delivery alone, with external servers."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.support.product import clean_environment, status_of, wait_until
 pytestmark = pytest.mark.process
 
 
-async def test_delivery_alone_is_kept_alive_and_stops_clean(
+async def test_serve_replaces_a_killed_process_and_stops_cleanly(
     database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -28,14 +28,14 @@ async def test_delivery_alone_is_kept_alive_and_stops_clean(
         "ADLOOM_SPOOL_DIR": str(tmp_path / "spool"),
     }
     command = [sys.executable, "-m", "adloom", "serve", "--workers", "2", "--port", str(port)]
-    serve = started(command, variables, output)
+    serve = start(command, variables, output)
     try:
         wait_until(lambda: "\nadloom ready" in "\n" + output.read_text(), seconds=60, what="ready")
         children = psutil.Process(serve.pid).children()
         assert len(children) == 2
 
         os.kill(children[0].pid, signal.SIGKILL)
-        wait_until(lambda: len(psutil.Process(serve.pid).children()) == 2, seconds=5, what="healed")
+        wait_until(lambda: len(psutil.Process(serve.pid).children()) == 2, seconds=5, what="replaced")
         assert status_of(f"http://127.0.0.1:{port}/health/live") == 200
         children += psutil.Process(serve.pid).children()
     finally:
@@ -46,6 +46,6 @@ async def test_delivery_alone_is_kept_alive_and_stops_clean(
     assert not any(child.is_running() for child in children)
 
 
-def started(command: list[str], variables: dict[str, str], output: Path) -> subprocess.Popen[bytes]:
+def start(command: list[str], variables: dict[str, str], output: Path) -> subprocess.Popen[bytes]:
     with output.open("wb") as writing:
         return subprocess.Popen(command, env=variables, stdout=writing, stderr=subprocess.STDOUT)

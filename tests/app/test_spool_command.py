@@ -29,7 +29,7 @@ NEEDED = {
 }
 
 
-class NoLedger:
+class UnreachableLog:
     async def append(self, entries: Sequence[bytes]) -> None:
         raise AssertionError(entries)
 
@@ -55,7 +55,7 @@ def a_file(*, age: timedelta = timedelta(), is_damaged: bool = False) -> SpoolFi
     )
 
 
-def test_by_default_the_spool_is_in_the_users_data_directory_and_has_a_gibibyte() -> None:
+def test_the_default_spool_is_in_the_data_directory_and_holds_a_gibibyte() -> None:
     settings = settings_with(XDG_DATA_HOME="/home/ada/data")
 
     home = "/var/lib/adloom" if os.geteuid() == 0 else "/home/ada/data/adloom"
@@ -63,7 +63,7 @@ def test_by_default_the_spool_is_in_the_users_data_directory_and_has_a_gibibyte(
     assert settings.spool_bytes_max == 2**30
 
 
-def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_spool_folder(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "spool"
 
     make_spool_folder(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
@@ -71,7 +71,7 @@ def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_folder_that_cannot_be_made_stops_the_start_by_the_variables_name(tmp_path: Path) -> None:
+def test_the_error_about_an_impossible_folder_names_its_variable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "spool"
 
@@ -79,17 +79,17 @@ def test_a_folder_that_cannot_be_made_stops_the_start_by_the_variables_name(tmp_
         make_spool_folder(settings_with(ADLOOM_SPOOL_DIR=str(folder)))
 
 
-async def test_without_room_there_is_no_spool_and_no_folder(tmp_path: Path) -> None:
+async def test_a_spool_of_zero_bytes_is_off_and_creates_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / "spool"
     settings = settings_with(ADLOOM_SPOOL_DIR=str(folder), ADLOOM_SPOOL_BYTES_MAX="0")
 
-    async with open_spool(settings, NoLedger()) as spool:
+    async with open_spool(settings, UnreachableLog()) as spool:
         assert spool is None
 
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
 
 
-async def test_the_report_shows_what_waits_since_when_and_which_process_holds_it(tmp_path: Path) -> None:
+async def test_the_report_shows_the_events_the_age_and_the_process_of_each_file(tmp_path: Path) -> None:
     held = await a_spooled_file(tmp_path, 1, 3)
     left = await a_spooled_file(tmp_path, 2, 1)
     await left.release()
@@ -103,7 +103,7 @@ async def test_the_report_shows_what_waits_since_when_and_which_process_holds_it
     await held.release()
 
 
-async def test_the_report_names_damaged_files_apart(tmp_path: Path) -> None:
+async def test_the_report_lists_damaged_files_separately(tmp_path: Path) -> None:
     await (await a_spooled_file(tmp_path, 1, 2)).release()
     [file] = tmp_path.iterdir()  # noqa: ASYNC240 - a test
     file.rename(f"{file}.damaged")
@@ -114,11 +114,11 @@ async def test_the_report_names_damaged_files_apart(tmp_path: Path) -> None:
     assert line.endswith("damaged; all that could be read was drained.")
 
 
-def test_a_spool_that_was_never_made_is_empty(tmp_path: Path) -> None:
+def test_a_missing_spool_folder_is_reported_as_empty(tmp_path: Path) -> None:
     assert describe_spool(tmp_path / "spool") == [f"{tmp_path}/spool: 0 events in 0 files, 0 bytes."]
 
 
-def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
+def test_the_variable_overrides_the_folder_in_the_data_directory(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
 
     assert locate_spool({}, directory) == tmp_path / "spool"
@@ -137,13 +137,13 @@ def test_the_variable_wins_over_the_data_directory(tmp_path: Path) -> None:
         ([a_file(), a_file(is_damaged=True)], True, FindingState.FAIL),
     ],
 )
-def test_the_doctor_judges_what_waits(
+def test_the_doctor_rates_the_files_of_the_spool(
     files: list[SpoolFileInfo], state: FindingState, *, has_ledger: bool
 ) -> None:
     assert judge_spool(files, has_ledger=has_ledger, now=NOW).state is state
 
 
-async def test_the_doctor_looks_at_the_spool(tmp_path: Path) -> None:
+async def test_the_doctor_checks_the_spool(tmp_path: Path) -> None:
     await (await a_spooled_file(tmp_path / "spool", 1, 2)).release()
 
     findings = await examine({}, DataDirectory(tmp_path), SystemClock())

@@ -1,9 +1,9 @@
-"""Streams that are closed, or that nobody reads: the product goes on, and logs go nowhere else."""
+"""Standard streams that are closed or not read: the product continues, and logs go to no other file."""
 
 import subprocess
 import sys
 
-SAYS_MORE_THAN_IS_READ = """
+WRITES_AFTER_CLOSE = """
 import sys
 from adloom.app.progress import StepProgress
 progress = StepProgress()
@@ -14,7 +14,7 @@ progress.print_line("Second")
 progress.print_ready("ready")
 sys.stderr.write("still there")
 """
-TELLS_WHAT_IS_OPEN = """
+OPENS_A_FILE = """
 import contextlib, os, sys
 from adloom.cli.main import main
 with contextlib.suppress(SystemExit):
@@ -26,7 +26,7 @@ os._exit(os.open("/dev/null", os.O_RDONLY))
 
 def test_output_that_is_not_read_is_discarded() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", SAYS_MORE_THAN_IS_READ],
+        [sys.executable, "-c", WRITES_AFTER_CLOSE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -34,14 +34,14 @@ def test_output_that_is_not_read_is_discarded() -> None:
         assert process.stdout is not None
         process.stdout.close()
 
-        _, said = process.communicate(b"go\n")
+        _, stderr = process.communicate(b"go\n")
 
-    assert (process.returncode, said) == (0, b"still there")
+    assert (process.returncode, stderr) == (0, b"still there")
 
 
-def test_closed_streams_do_not_lend_their_numbers_to_other_files() -> None:
+def test_the_numbers_of_closed_streams_are_not_used_for_other_files() -> None:
     done = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$0" -c "$1" --help <&- >&- 2>&-', sys.executable, TELLS_WHAT_IS_OPEN],
+        ["/bin/sh", "-c", 'exec "$0" -c "$1" --help <&- >&- 2>&-', sys.executable, OPENS_A_FILE],
         check=False,
         close_fds=True,
     )

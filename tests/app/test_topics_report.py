@@ -1,4 +1,4 @@
-"""`adloom ledger topics`: what there is to follow, and its schemas."""
+"""`adloom ledger topics`: the topics and their schemas."""
 
 import json
 
@@ -9,7 +9,7 @@ from adloom.events.topics.publish import CLICK_TRACKED, TOPICS
 from adloom.runtime.valkey import Valkey
 
 
-async def test_each_topic_is_listed_with_how_much_it_has(valkey: Valkey, redis_url: str) -> None:
+async def test_each_topic_is_listed_with_its_entries(valkey: Valkey, redis_url: str) -> None:
     await valkey.xadd(CLICK_TRACKED, {"event": "{}"}, id="1794744000123-0")
     await valkey.xadd(CLICK_TRACKED, {"event": "{}"}, id="1794744001999-5")
 
@@ -20,12 +20,12 @@ async def test_each_topic_is_listed_with_how_much_it_has(valkey: Valkey, redis_u
     assert " 0 entries (an ad was seen)" in lines[0]
 
 
-async def test_without_valkey_it_says_so() -> None:
+async def test_the_report_without_valkey_is_an_error() -> None:
     with pytest.raises(LedgerCommandError, match="Valkey does not answer"):
         _ = [line async for line in report_topics("redis://127.0.0.1:1")]
 
 
-def test_a_schema_is_printed_by_its_topic_and_an_unknown_topic_is_named_with_those_there_are() -> None:
+def test_the_schema_of_a_topic_is_found_and_an_unknown_topic_is_an_error() -> None:
     assert json.loads(find_schema(CLICK_TRACKED))["title"] == CLICK_TRACKED
 
     with pytest.raises(LedgerCommandError, match=r"no topic 'ads\.clicks'; there are ads\.impression"):

@@ -1,4 +1,4 @@
-"""The real `adloom up`: one shared by the tests that leave it running."""
+"""The real `adloom up`: one installation, shared by the tests that leave it running."""
 
 import socket
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.support.product import Product, adloom, an_open_folder, status_of, wa
 
 pytestmark = pytest.mark.process
 
-HEALED_SECONDS_MAX = 30.0  # It takes two or three; a machine that is busy takes longer.
+HEALED_SECONDS_MAX = 30.0  # It takes two or three seconds; a busy machine takes longer.
 
 
 @pytest.fixture(scope="module")
@@ -18,28 +18,28 @@ def product() -> Iterator[Product]:
         yield product.wait_until_ready()
 
 
-def test_it_ends_with_the_addresses_the_log_in_and_the_ready_line(product: Product) -> None:
-    assert product.delivery_url in product.said
-    assert product.control_url in product.said
-    assert "email: admin@adloom.local" in product.said
-    assert "password: " in product.said
-    assert "\nadloom ready" in product.said
+def test_the_start_prints_the_addresses_the_login_and_the_ready_line(product: Product) -> None:
+    assert product.delivery_url in product.output
+    assert product.control_url in product.output
+    assert "email: admin@adloom.local" in product.output
+    assert "password: " in product.output
+    assert "\nadloom ready" in product.output
 
 
-def test_the_secrets_are_for_their_owner_only(product: Product) -> None:
+def test_only_the_owner_can_read_the_secrets(product: Product) -> None:
     mode = (product.data_dir / "secrets.json").stat().st_mode
 
     assert mode & 0o777 == 0o600
 
 
-def test_every_process_has_metrics_of_its_own_that_are_not_public(product: Product) -> None:
+def test_every_process_has_its_own_metrics_port(product: Product) -> None:
     ports = product.installation.metrics_ports
 
     assert sorted(ports) == ["control", "delivery-1", "delivery-2", "worker"]
     assert all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports.values())
 
 
-def test_a_second_one_on_the_same_folder_is_refused_with_the_holder_named(product: Product) -> None:
+def test_a_second_start_on_the_same_folder_is_refused_and_names_the_first_process(product: Product) -> None:
     done = adloom("up", "--data-dir", str(product.data_dir))
 
     assert done.code == 1
@@ -48,7 +48,7 @@ def test_a_second_one_on_the_same_folder_is_refused_with_the_holder_named(produc
     assert str(product.process.pid) in done.err
 
 
-def test_a_busy_port_is_refused_with_the_port_and_its_flag_named(product: Product) -> None:
+def test_the_error_about_a_busy_port_names_the_port_and_its_flag(product: Product) -> None:
     port = product.installation.delivery_port
 
     done = adloom("up", "--data-dir", f"{product.data_dir}.other", "--delivery-port", str(port))
@@ -60,7 +60,7 @@ def test_a_busy_port_is_refused_with_the_port_and_its_flag_named(product: Produc
 
 
 @pytest.mark.parametrize("kind", ["delivery", "control", "worker", "valkey", "postgres"])
-def test_a_killed_child_is_replaced_in_time(product: Product, kind: str) -> None:
+def test_a_killed_child_process_is_replaced(product: Product, kind: str) -> None:
     count = len(product.children(kind))
 
     killed = product.kill(kind)
@@ -69,7 +69,7 @@ def test_a_killed_child_is_replaced_in_time(product: Product, kind: str) -> None
         now = product.children(kind)
         return killed not in now and len(now) == count and product.is_well()
 
-    wait_until(is_healed, seconds=HEALED_SECONDS_MAX, what=f"{kind} healed; it said:\n{product.said}")
+    wait_until(is_healed, seconds=HEALED_SECONDS_MAX, what=f"{kind} healed; it printed:\n{product.output}")
 
 
 def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: Product) -> None:
@@ -77,7 +77,7 @@ def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: 
     killed = product.kill("delivery")
 
     def is_replaced() -> bool:
-        # It would raise; a connection that the dead one would have had waits for its successor.
+        # A refused connection would raise; a connection to the killed process waits for its successor.
         socket.create_connection(address).close()
         now = product.children("delivery")
         return killed not in now and len(now) == 2
@@ -86,7 +86,7 @@ def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: 
     assert status_of(f"{product.delivery_url}/health/live") == 200
 
 
-def test_the_doctor_finds_a_running_installation_well(product: Product) -> None:
+def test_the_doctor_reports_a_running_installation_as_healthy(product: Product) -> None:
     wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
 
     done = adloom("doctor", "--data-dir", str(product.data_dir))

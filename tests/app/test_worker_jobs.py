@@ -1,4 +1,4 @@
-"""The worker as a process: the clock starts its jobs, and a setting that cannot be used stops it."""
+"""The worker as a process: it runs jobs by the clock, and an invalid setting stops it."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
         process.communicate()
 
 
-async def test_a_worker_moves_what_is_due_and_says_so_in_its_figures(
+async def test_a_worker_publishes_a_due_banner_and_counts_it_in_its_metrics(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
     await pool.execute(INSERT_BANNER, SystemIds().new())
@@ -50,24 +50,24 @@ async def test_a_worker_moves_what_is_due_and_says_so_in_its_figures(
             while not await pool.fetchval("SELECT schedule_status = 'active' FROM banners"):  # noqa: ASYNC110 - another process moves it
                 await asyncio.sleep(0.05)
             async with httpx.AsyncClient(timeout=30) as client:
-                figures = ""
-                while 'adloom_jobs_total{outcome="done"} 0.0' in figures or not figures:
-                    figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
+                metrics = ""
+                while 'adloom_jobs_total{outcome="done"} 0.0' in metrics or not metrics:
+                    metrics = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
         before = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(process.wait, 10) == 0
         assert time.monotonic() - before < 3
 
-    assert 'adloom_jobs_total{outcome="dead"} 0.0' in figures
-    assert 'adloom_job_queue_depth{state="dead"} 0.0' in figures
-    assert "adloom_schedule_moves_total 1.0" in figures
+    assert 'adloom_jobs_total{outcome="dead"} 0.0' in metrics
+    assert 'adloom_job_queue_depth{state="dead"} 0.0' in metrics
+    assert "adloom_schedule_moves_total 1.0" in metrics
 
 
-async def test_a_cron_expression_that_cannot_be_used_stops_the_worker_with_a_sentence(
+async def test_an_invalid_cron_expression_stops_the_worker_with_an_error(
     database_url: str, redis_url: str
 ) -> None:
     with a_worker(database_url, redis_url, BANNER_SCHEDULE_SYNC_CRON="every minute") as process:
-        _, said = await asyncio.to_thread(process.communicate, timeout=20)
+        _, stderr = await asyncio.to_thread(process.communicate, timeout=20)
 
     assert process.returncode != 0
-    assert b"BANNER_SCHEDULE_SYNC_CRON is 'every minute': expected a cron expression of five fields" in said
+    assert b"BANNER_SCHEDULE_SYNC_CRON is 'every minute': expected a cron expression of five fields" in stderr

@@ -1,4 +1,4 @@
-"""The worker as a process: nights that it missed are made up for at its start."""
+"""The worker as a process: at its start it rolls up the days that it missed."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ def a_worker(**variables: str) -> Generator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def test_a_worker_rolls_up_every_day_that_was_missed_and_says_so(
+async def test_a_worker_rolls_up_every_missed_day_and_logs_it(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
     await insert_catalog(pool, 1)
@@ -47,18 +47,18 @@ async def test_a_worker_rolls_up_every_day_that_was_missed_and_says_so(
         REDIS_URL=redis_url,
         ADLOOM_METRICS_PORT=str(port),
         ADLOOM_LOG_FORMAT="json",
-        BANNER_STATS_ROLLUP_CRON="* * * * *",  # The night of a day is its first minute.
+        BANNER_STATS_ROLLUP_CRON="* * * * *",  # A rollup every minute.
     ) as process:
         async with asyncio.timeout(SECONDS_MAX):
             while await pool.fetchval("SELECT count(*) FROM rollup_days") < len(missed):  # noqa: ASYNC110 - another process does it
                 await asyncio.sleep(0.05)
         async with httpx.AsyncClient(timeout=30) as client:
-            figures = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+            metrics = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
         process.terminate()
-        _, said = await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
+        _, stderr = await asyncio.to_thread(process.communicate, timeout=SECONDS_MAX)
 
     days = [row["stat_date"] for row in await pool.fetch("SELECT stat_date FROM banner_stats ORDER BY 1")]
     assert days[: len(missed)] == [moment.date() for moment in missed]
-    assert said.count(b'"event": "rollup_finished"') >= len(missed)
-    assert "adloom_rollup_days_total" in figures
-    assert "adloom_rollup_stale_days" in figures
+    assert stderr.count(b'"event": "rollup_finished"') >= len(missed)
+    assert "adloom_rollup_days_total" in metrics
+    assert "adloom_rollup_stale_days" in metrics

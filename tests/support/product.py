@@ -130,7 +130,7 @@ class Product:
         assert not self.left_over()
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """Everything that was printed so far, by it and by its children."""
         return self._output.read_text(encoding="utf-8", errors="replace")
 
@@ -167,10 +167,10 @@ class Product:
 
     def wait_until_ready(self) -> "Product":
         def is_ready() -> bool:
-            assert self.process.poll() is None, f"it ended with {self.process.returncode}:\n{self.said}"
-            return any(line.startswith("adloom ready") for line in self.said.splitlines())
+            assert self.process.poll() is None, f"it ended with {self.process.returncode}:\n{self.output}"
+            return any(line.startswith("adloom ready") for line in self.output.splitlines())
 
-        wait_until(is_ready, seconds=START_SECONDS_MAX, what=f"ready; it said:\n{self.said}")
+        wait_until(is_ready, seconds=START_SECONDS_MAX, what=f"ready; it printed:\n{self.output}")
         return self
 
     def is_well(self) -> bool:
