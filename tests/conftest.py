@@ -1,4 +1,4 @@
-"""What every test may ask for: a database and a Valkey of its own, and no way to the outside."""
+"""Fixtures for every test: its own database and Valkey, and no connection to the outside."""
 
 import ipaddress
 import os
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Start one worker more than there are cores: tests of processes and browsers wait half of their time."""
+    """Start one worker more than there are cores: tests with processes and browsers wait half of their time."""
     return (os.cpu_count() or 1) + (not config.getoption("quick"))
 
 
@@ -83,7 +83,7 @@ def _rank(item: pytest.Item) -> int:
 
 
 class HandOver:
-    """Tells the xdist workers where to ask for PostgreSQL."""
+    """Passes the address of the service starter to the xdist workers."""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -91,9 +91,9 @@ class HandOver:
 
 
 def keep_bytecode(config: pytest.Config) -> None:
-    """Let processes find what others have compiled, also where nothing is to be written beside the sources.
+    """Share compiled bytecode between processes, also where the source folder is read-only.
 
-    Containers often forbid that. A run starts some hundred processes, and each would compile everything anew.
+    Containers often make it so. A run starts some hundred processes, and each would compile everything again.
     """
     if config.pluginmanager.has_plugin("cacheprovider") and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
@@ -116,7 +116,7 @@ def is_loopback(host: str) -> bool:
 
 @pytest.fixture(scope="session")
 def services(request: pytest.FixtureRequest) -> Services:
-    """PostgreSQL, started when the first test of the run asks for it."""
+    """PostgreSQL, started when the first test of the run needs it."""
     worker_input: dict[str, Any] | None = getattr(request.config, "workerinput", None)
     if worker_input is None:
         return request.config.stash[STARTER].services()
@@ -125,7 +125,7 @@ def services(request: pytest.FixtureRequest) -> Services:
 
 @pytest.fixture(scope="session")
 def shared_product() -> Iterator[Product]:
-    """An empty product for tests that do it no harm; each makes placements of its own."""
+    """An empty product for tests that do not break it; each creates its own placements."""
     with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
         yield product.wait_until_ready()
 
@@ -139,14 +139,14 @@ def sample_product() -> Iterator[Product]:
 
 @pytest.fixture(scope="session")
 def shared_valkey() -> Iterator[EmbeddedValkey]:
-    """A Valkey of this process of the run: it starts in milliseconds, and is emptied before each test."""
+    """A Valkey of this test process: it starts in milliseconds, and is emptied before each test."""
     with running_valkey() as valkey:
         yield valkey
 
 
 @pytest.fixture
 async def database_url(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A database of the test's own, with the newest schema and nothing in it."""
+    """The test's own empty database, with the newest schema."""
     parts = urlsplit(services.template_url)
     template = parts.path.removeprefix("/")
     name = f"test_{os.getpid()}_{abs(hash(request.node.nodeid)):x}"
@@ -159,7 +159,7 @@ async def database_url(services: Services, request: pytest.FixtureRequest) -> As
 
 @pytest.fixture
 async def redis_url(shared_valkey: EmbeddedValkey) -> str:
-    """The address of a Valkey with nothing in it."""
+    """The address of an empty Valkey."""
     async with open_valkey(shared_valkey.url) as client:
         await client.flushall()
     return shared_valkey.url

@@ -12,7 +12,7 @@ line-length = 110
 """
 
 
-def test_pins_are_put_into_a_table_of_their_own() -> None:
+def test_pins_are_written_into_their_own_table() -> None:
     text = with_pins(PROJECT, ["a==1", "b==2 ; sys_platform == 'win32'"], ["hatchling==1"])
 
     assert text.startswith(PROJECT)

@@ -1,4 +1,4 @@
-"""Pure code does no I/O: known by its room, or by a line `# pure` below a module's docstring."""
+"""Pure code does no I/O: it is recognised by its package, or by a line `# pure` below a module's docstring."""
 
 import ast
 import re
@@ -44,7 +44,7 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph("adloom", include_external_packages=True)
 
 
-def test_pure_modules_reach_nothing_that_does_io(graph: grimp.ImportGraph) -> None:
+def test_pure_modules_import_nothing_that_does_io(graph: grimp.ImportGraph) -> None:
     pure = {name for name, text in modules().items() if is_in_a_pure_room(name) or MARKER.search(text)}
     chains = [
         " -> ".join(chain)
@@ -58,7 +58,7 @@ def test_pure_modules_reach_nothing_that_does_io(graph: grimp.ImportGraph) -> No
     assert chains == []
 
 
-def test_a_module_that_calls_itself_pure_is_marked() -> None:
+def test_a_module_whose_docstring_claims_purity_is_marked() -> None:
     unmarked = [
         name
         for name, text in modules().items()

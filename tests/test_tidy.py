@@ -1,4 +1,4 @@
-"""What no linter looks at: sizes, names, docstrings, links and addresses."""
+"""Checks that no linter does: sizes, names, docstrings, links and addresses."""
 
 import ast
 import functools
@@ -80,7 +80,7 @@ def test_no_function_is_too_long_without_a_reason() -> None:
     assert sorted(LONG_FUNCTIONS.keys() - set(long)) == [], "a reason without its function"
 
 
-def test_no_folder_has_more_files_than_one_can_hold_in_the_head() -> None:
+def test_no_folder_has_too_many_files_without_a_reason() -> None:
     files_by_folder = Counter(
         str(Path(name).parent) for name, _ in sources(*CODE) if not name.endswith("__init__.py")
     )
@@ -100,25 +100,25 @@ def test_no_class_name_is_used_twice() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_every_file_has_a_name_that_says_something() -> None:
+def test_no_file_has_a_meaningless_name() -> None:
     empty = [name for name, _ in sources(*CODE) if EMPTY_NAMES & set(Path(name).with_suffix("").parts)]
 
     assert empty == []
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [name for name, text in sources(*CODE, "scripts/") if not ast.get_docstring(ast.parse(text))]
 
     assert silent == []
 
 
-def test_what_is_to_be_done_later_is_in_the_tracker_not_here() -> None:
+def test_no_file_contains_a_todo() -> None:
     later = [name for name, text in texts() if LATER.search(text)]
 
     assert later == []
 
 
-def test_every_decision_record_can_be_found() -> None:
+def test_every_decision_record_is_in_the_index() -> None:
     records = [path.name for path in files() if path.parent == ROOT / "docs/decisions"]
     indexes = [ROOT / "ARCHITECTURE.md", ROOT / "docs/decisions/README.md"]
     linked = "".join(path.read_text(encoding="utf-8") for path in indexes if path.is_file())

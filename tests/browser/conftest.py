@@ -12,7 +12,7 @@ from tests.support.publisher import Seller, Site, a_seller, a_site
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """A Chromium for the tests of one file: each opens a profile of its own in it."""
+    """A Chromium for the tests of one file; each test opens its own profile."""
     with a_chromium() as browser:
         yield browser
 

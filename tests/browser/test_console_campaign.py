@@ -1,4 +1,4 @@
-"""A campaign built from nothing in the console: its ad is seen and clicked once on a page, and gone when paused."""
+"""A campaign created in the console: its ad is seen and clicked once on a page, and gone when paused."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from tests.support.product import Product
 pytestmark = pytest.mark.browser
 
 DEADLINE_SECONDS = 10.0
-# Nobody of the sample's simulated readers reads it, so what is counted is what this browser did.
+# None of the sample's simulated visitors uses it, so only this browser's events are counted.
 RARE_LANGUAGE = "mt"
 
 
@@ -129,7 +129,7 @@ def offered(product: Product, slug: str, campaign_id: str) -> bool:
     return campaign_id in {banner["campaignId"] for banner in answer["banners"]}
 
 
-def test_a_campaign_is_built_seen_clicked_and_paused(
+def test_a_campaign_is_created_seen_clicked_and_paused(
     console: Visit, chromium: Browser, product: Product, admin: Admin
 ) -> None:
     page, headline = console.page, "Built from nothing"
@@ -142,22 +142,22 @@ def test_a_campaign_is_built_seen_clicked_and_paused(
     expect(page.locator(".al-badge", has_text="Active")).to_be_visible()
     wait_for(lambda: offered(product, "hedgerow-top", campaign_id), "the campaign is not offered")
 
-    with a_visit(chromium, locale="mt-MT", viewport={"width": 1200, "height": 900}) as reader:
-        reader.page.goto(f"{product.delivery_url}/sample")
-        ad = reader.page.get_by_role("link", name=headline).first
+    with a_visit(chromium, locale="mt-MT", viewport={"width": 1200, "height": 900}) as visitor:
+        visitor.page.goto(f"{product.delivery_url}/sample")
+        ad = visitor.page.get_by_role("link", name=headline).first
         expect(ad).to_be_visible()
         wait_for(lambda: admin.counted(campaign_id)[0] > 0, "the impression is not counted")
         ad.click()
-        reader.page.wait_for_url("**/sample/shop")
+        visitor.page.wait_for_url("**/sample/shop")
         wait_for(lambda: admin.counted(campaign_id)[1] > 0, "the click is not counted")
         assert admin.counted(campaign_id) == (1, 1)
 
         move(page, "Pause")
         expect(page.locator(".al-badge", has_text="Paused")).to_be_visible()
         wait_for(lambda: not offered(product, "hedgerow-top", campaign_id), "the campaign is still offered")
-        reader.page.goto(f"{product.delivery_url}/sample")
-        expect(reader.page.locator('[data-adloom="hedgerow-top"] a').first).to_be_attached()
-        expect(reader.page.get_by_role("link", name=headline)).to_have_count(0)
+        visitor.page.goto(f"{product.delivery_url}/sample")
+        expect(visitor.page.locator('[data-adloom="hedgerow-top"] a').first).to_be_attached()
+        expect(visitor.page.get_by_role("link", name=headline)).to_have_count(0)
 
     assert admin.counted(campaign_id) == (1, 1)
     assert console.errors == []
@@ -181,9 +181,9 @@ def test_the_guide_ends_with_an_ad_on_a_page(
     expect(page.get_by_text('<div data-adloom="my-very-own-corner"></div>')).to_be_visible()
     expect(page.get_by_text("Not seen yet")).to_be_visible()
 
-    with a_visit(chromium, viewport={"width": 1200, "height": 900}) as reader:
-        reader.page.goto(f"{product.delivery_url}/serve/my-very-own-corner.html")
-        ad = reader.page.get_by_role("link", name=headline)
+    with a_visit(chromium, viewport={"width": 1200, "height": 900}) as visitor:
+        visitor.page.goto(f"{product.delivery_url}/serve/my-very-own-corner.html")
+        ad = visitor.page.get_by_role("link", name=headline)
         expect(ad).to_be_visible()
         expect(page.get_by_text("Impressions: 1")).to_be_visible(timeout=DEADLINE_SECONDS * 1000)
         ad.click()
@@ -194,7 +194,7 @@ def test_the_guide_ends_with_an_ad_on_a_page(
     assert console.errors == []
 
 
-def test_a_deleted_campaign_comes_back_by_undo(console: Visit, product: Product, admin: Admin) -> None:
+def test_a_deleted_campaign_is_restored_by_undo(console: Visit, product: Product, admin: Admin) -> None:
     page = console.page
     campaign_id = make_campaign(page, product, "Deleted too early")
     page.get_by_role("button", name="More").click()

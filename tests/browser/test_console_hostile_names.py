@@ -25,7 +25,7 @@ from tests.support.services import Services
 
 pytestmark = pytest.mark.browser
 
-# The first half is for whoever takes a name for HTML, the second for whoever puts it between quotes.
+# The first half attacks code that uses a name as HTML, the second code that puts it between quotes.
 NAME = '<img src=x onerror=window.pwned=1>" :x="window.pwned=2'
 PWNED = "() => [window.pwned ?? null, document.querySelectorAll('img[src=x]').length]"
 PIXEL_OF = "([chart, at]) => getElement(chart.id.slice(1)).chart.convertToPixel({ gridIndex: 0 }, at)"

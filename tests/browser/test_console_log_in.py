@@ -75,7 +75,7 @@ def test_the_overview_is_live_and_logs_no_browser_errors(
     page.goto(f"{console.url}/console")
     expect(page.locator(".al-tile")).to_have_count(8)
     expect(page.locator("canvas").first).to_be_visible()
-    # No worker runs beside this control plane, which it notices; asked for again it says so again.
+    # No worker runs beside this control plane, and it logs that at every request.
     expect(page.get_by_text("No worker process runs.")).to_be_visible()
 
     [unexpected] = [[error for error in visit.errors if "401" not in error]]
@@ -178,5 +178,5 @@ def test_a_log_out_ends_other_open_pages_too(page: Page, console: RunningConsole
     page.get_by_text("Log out").click()
 
     expect(page.get_by_text("You are logged out.")).to_be_visible()
-    # The other page asks for figures every two seconds, and is told.
+    # The other page requests figures every two seconds, and is logged out then.
     expect(other.get_by_role("button", name="Log in")).to_be_visible(timeout=30_000)

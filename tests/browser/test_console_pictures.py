@@ -25,7 +25,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"
 SIZES = ((390, 844), (1400, 900))
 SETTLE_MILLISECONDS = 400  # Figures come after the page, and charts are drawn.
 FIT_MILLISECONDS = 2_000  # Charts take the width of a window a little later.
-# Where an id of each kind is found; the sample has some of all.
+# Lists with an id of each kind; the sample has some of all.
 LISTS = {
     "campaign_id": "/admin/campaigns",
     "banner_id": "/admin/banners",
@@ -61,7 +61,7 @@ def addresses(product: Product) -> list[str]:
     return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in REGISTERED)
 
 
-def test_every_page_looks_right(chromium: Browser, product: Product, addresses: list[str]) -> None:
+def test_no_page_breaks_or_overflows(chromium: Browser, product: Product, addresses: list[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with a_visit(chromium, reduced_motion="reduce") as visit:
         log_in_to(product, visit.page)

@@ -108,7 +108,7 @@ def choose(page: Page, field: str, text: str) -> None:
     page.get_by_role("option", name=text).first.click()
 
 
-def test_why_a_paused_campaign_and_one_for_other_readers_are_not_shown(world: World, visit: Visit) -> None:
+def test_the_page_says_why_a_paused_and_a_targeted_campaign_are_not_shown(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page, goal="/console/why")
 
@@ -128,7 +128,7 @@ def test_why_a_paused_campaign_and_one_for_other_readers_are_not_shown(world: Wo
     expect(link).to_have_attribute("href", f"/console/campaigns/{world.for_germans['id']}?tab=targeting")
 
 
-def test_the_address_of_a_question_repeats_it(world: World, visit: Visit) -> None:
+def test_the_url_of_a_question_repeats_it(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page)
 
@@ -138,7 +138,7 @@ def test_the_address_of_a_question_repeats_it(world: World, visit: Visit) -> Non
     expect(page.locator('[data-field="country"]').first).to_have_value("Germany")
 
 
-def test_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
+def test_the_page_says_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page)
 

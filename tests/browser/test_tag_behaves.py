@@ -37,19 +37,21 @@ def test_no_request_before_consent_and_no_data_left_after_it_is_withdrawn(
         page.evaluate("adloom.refresh()")
         page.evaluate("adloom.consent(false)")
 
-        assert [one.url for one in visit.asked(product.delivery_url)] == [f"{product.delivery_url}/tag.js"]
+        assert [one.url for one in visit.requests_to(product.delivery_url)] == [
+            f"{product.delivery_url}/tag.js"
+        ]
         assert page.evaluate(STORED) is None
 
         page.evaluate("adloom.consent(true)")
         expect(page.locator(".banner")).to_be_visible()
         assert page.evaluate(STORED) is not None
-        assert len(visit.asked("/banners/serve")) == 1
+        assert len(visit.requests_to("/banners/serve")) == 1
 
         page.evaluate("adloom.consent(false)")
         expect(page.locator(".banner")).to_have_count(0)
         assert page.evaluate(STORED) is None
         page.evaluate("adloom.refresh()")
-        assert len(visit.asked("/banners/serve")) == 1
+        assert len(visit.requests_to("/banners/serve")) == 1
         assert visit.errors == []
 
 
@@ -86,7 +88,7 @@ def test_a_visitor_has_an_id_only_if_the_page_allows_it_and_the_visitor_does_not
         page.reload()
         expect(page.locator(".banner")).to_be_visible()
 
-        first, second = visit.told("/banners/serve")
+        first, second = visit.sent_json("/banners/serve")
         assert (kept is not None) == is_known
         assert first.get("userId") == second.get("userId") == kept
         assert first["context"].get("newVisitor") is (True if is_known else None)
@@ -104,8 +106,8 @@ def test_only_the_host_of_the_referrer_is_sent(chromium: Browser, product: Produ
         visit.page.get_by_role("link", name="on").click()
         expect(visit.page.locator(".banner")).to_be_visible()
 
-        [told] = visit.told("/banners/serve")
-        assert told["context"] == {"referrer": "localhost"}
+        [body] = visit.sent_json("/banners/serve")
+        assert body["context"] == {"referrer": "localhost"}
 
 
 def active(page: Page, slug: str) -> str | None:
@@ -216,7 +218,7 @@ def test_placements_added_later_are_filled_and_removed_ones_are_forgotten(
         page.evaluate("app.append(kept)")
         expect(page.locator("#late .banner")).to_have_count(3)
 
-        asked = [told["placements"] for told in visit.told("/banners/serve")]
+        asked = [body["placements"] for body in visit.sent_json("/banners/serve")]
         assert asked == [["hero"], ["slides"], ["slides"]]
         assert visit.errors == []
 
@@ -227,13 +229,13 @@ def test_a_tag_included_twice_requests_once(chromium: Browser, product: Product,
         page.goto(site.page("/twice", place("hero", SPACE) + place("slides", SPACE), head=tag(product) * 2))
         expect(page.locator(".banner").first).to_be_visible()
 
-        assert [told["placements"] for told in visit.told("/banners/serve")] == [["hero", "slides"]]
+        assert [body["placements"] for body in visit.sent_json("/banners/serve")] == [["hero", "slides"]]
 
 
 def test_an_error_is_reported_and_the_old_content_stays(
     chromium: Browser, product: Product, site: Site
 ) -> None:
-    listening = "<script>said = []; window.adloom = [(tag) => tag.on('error', (event) => said.push(event.message))]</script>"
+    listening = "<script>errors = []; window.adloom = [(tag) => tag.on('error', (event) => errors.push(event.message))]</script>"
 
     with a_visit(chromium) as visit:
         page = visit.page
@@ -241,12 +243,12 @@ def test_an_error_is_reported_and_the_old_content_stays(
             site.page("/wrong", place("hero", SPACE) + place("nowhere", SPACE), head=listening + tag(product))
         )
         expect(page.locator(".banner")).to_be_visible()
-        page.wait_for_function("said.length === 1")
+        page.wait_for_function("errors.length === 1")
         page.route("**/banners/serve", lambda route: route.abort())
         page.evaluate("adloom.refresh('hero')")
 
-        page.wait_for_function("said.length === 2")
-        assert page.evaluate("said[0]") == "No active placement has this slug."
+        page.wait_for_function("errors.length === 2")
+        assert page.evaluate("errors[0]") == "No active placement has this slug."
         expect(page.locator(".banner")).to_be_visible()
 
 
@@ -281,7 +283,7 @@ def test_a_hundred_refreshes_leak_nothing(chromium: Browser, product: Product, s
 
         after = counts(session)
         expect(page.locator(".banner")).to_have_count(5)
-        assert len(visit.asked("/banners/serve")) == 1 + 10 + REFRESHES
+        assert len(visit.requests_to("/banners/serve")) == 1 + 10 + REFRESHES
         # What is being shown at the moment differs by a few; a leak would be hundreds.
         assert after["Nodes"] - before["Nodes"] < 50
         assert after["JSEventListeners"] - before["JSEventListeners"] < 20

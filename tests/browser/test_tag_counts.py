@@ -30,10 +30,10 @@ def shows(page: Page) -> None:
 
 
 def reported(visit: Visit) -> list[str]:
-    return [event["correlationId"] for told in visit.told(BATCH) for event in told["events"]]
+    return [event["correlationId"] for body in visit.sent_json(BATCH) for event in body["events"]]
 
 
-def test_an_ad_that_is_seen_and_clicked_is_counted_once_each(
+def test_an_ad_seen_and_clicked_counts_one_impression_and_one_click(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     site.page("/shop", "<h1>The shop</h1>")
@@ -112,7 +112,7 @@ def test_slides_count_as_they_come_into_view(
     assert seller.counted(third) == (0, 0)
 
 
-def test_an_event_that_was_not_accepted_is_sent_again_and_counts_once(
+def test_a_refused_event_is_sent_again_and_counts_once(
     chromium: Browser, product: Product, seller: Seller, site: Site
 ) -> None:
     [banner_id] = seller.ads("again", "full_static")
@@ -140,7 +140,7 @@ def test_an_event_that_was_not_accepted_is_sent_again_and_counts_once(
 
 
 def wait_until_asked(visit: Visit, times: int) -> None:
-    while len(visit.asked(BATCH)) < times:
+    while len(visit.requests_to(BATCH)) < times:
         visit.page.wait_for_event("request")
 
 

@@ -43,7 +43,7 @@ def banners(page: Page, slug: str) -> Any:
 
 
 def is_still(page: Page) -> bool:
-    # Two frames later whatever has moved has been told of.
+    # Two frames later every shift has been reported.
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     return page.evaluate("window.shifts") == []
 
@@ -57,7 +57,7 @@ def late(visit: Visit, what: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1200, 390])
-def test_every_layout_is_shown_without_layout_shift_however_late_the_script_is(
+def test_every_layout_is_shown_without_layout_shift_even_with_a_late_script(
     chromium: Browser, product: Product, site: Site, width: int
 ) -> None:
     slugs = [layout.replace("_", "-") for layout in INLINE]
@@ -85,7 +85,7 @@ def test_every_layout_is_shown_without_layout_shift_however_late_the_script_is(
         expect(banners(page, "interstitial")).to_have_count(0)
         banners(page, "inline-card").scroll_into_view_if_needed()
         assert is_still(page)
-        assert len(visit.asked("/banners/serve")) == 1
+        assert len(visit.requests_to("/banners/serve")) == 1
         assert visit.errors == []
 
 

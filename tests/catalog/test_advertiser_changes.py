@@ -44,7 +44,7 @@ def an_advertiser(**fields: Any) -> Advertiser:
         ({"deleted_at": NOON}, {"advertiser", "campaign", "banner"}),
     ],
 )
-async def test_a_change_of_an_advertiser_touches_those_who_have_to_know(
+async def test_a_change_of_an_advertiser_touches_what_depends_on_it(
     pool: Pool, valkey: Valkey, changes: dict[str, Any], touched: set[str]
 ) -> None:
     catalog = Catalog(pool, valkey)

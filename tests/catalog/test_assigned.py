@@ -1,4 +1,4 @@
-"""Who shows what where, over all campaigns; and what a publisher copies into a page."""
+"""The list of assignments over all campaigns, and the tag that a publisher copies into a page."""
 
 import uuid
 
@@ -6,7 +6,7 @@ from adloom.core.actor import Role
 from tests.support.control import Client, ControlPlane, problem
 
 
-async def test_assignments_are_listed_with_the_names_of_what_they_join(admin: Client) -> None:
+async def test_assignments_are_listed_with_campaign_placement_and_banner_names(admin: Client) -> None:
     placement = await admin.make_placement(label="Hero", slug="hero", layoutType="half_pair")
     banner, campaign = await admin.make_banner(title="Leaves"), await admin.make_campaign(name="Autumn")
     await admin.link(campaign, placement)
@@ -23,7 +23,7 @@ async def test_assignments_are_listed_with_the_names_of_what_they_join(admin: Cl
     assert (row["weight"], row["displayOrder"], row["overrideHeadline"]) == (7, 0, "Now")
 
 
-async def test_they_stand_in_the_order_in_which_slots_are_filled(admin: Client) -> None:
+async def test_assignments_are_listed_in_the_order_in_which_slots_are_filled(admin: Client) -> None:
     placement, campaign = await admin.make_placement(), await admin.make_campaign()
     await admin.link(campaign, placement)
     wanted = [
@@ -50,7 +50,7 @@ async def test_a_link_without_banners_is_listed_too(admin: Client) -> None:
     assert (row["placementId"], row["bannerId"], row["weight"]) == (placement["id"], None, None)
 
 
-async def test_what_is_deleted_shows_nothing(admin: Client) -> None:
+async def test_deleted_campaigns_and_banners_are_not_listed(admin: Client) -> None:
     placement, campaign, other = (
         await admin.make_placement(),
         await admin.make_campaign(),
@@ -70,7 +70,7 @@ async def test_what_is_deleted_shows_nothing(admin: Client) -> None:
     assert [row["bannerId"] for row in left["items"]] == [None]
 
 
-async def test_pages_of_the_list_follow_each_other(admin: Client) -> None:
+async def test_assignments_are_listed_in_pages(admin: Client) -> None:
     placement, campaign = await admin.make_placement(), await admin.make_campaign()
     await admin.link(campaign, placement)
     for _ in range(3):
@@ -102,7 +102,7 @@ async def test_an_advertiser_lists_its_own_and_a_publisher_none(control: Control
     problem(refused, 403, "FORBIDDEN")
 
 
-async def test_lists_are_narrowed_to_an_owner(admin: Client) -> None:
+async def test_lists_can_be_filtered_by_owner(admin: Client) -> None:
     advertiser, publisher = await admin.make_advertiser(), await admin.make_publisher()
     campaign = await admin.make_campaign(advertiserId=advertiser["id"])
     banner = await admin.make_banner(advertiserId=advertiser["id"])
@@ -136,7 +136,7 @@ async def test_the_tag_of_a_placement_is_two_lines(admin: Client) -> None:
     assert tag["pageUrl"] in tag["frameHtml"]
 
 
-async def test_the_trail_of_a_campaign_has_what_hangs_on_it(admin: Client) -> None:
+async def test_the_trail_of_a_campaign_includes_its_rules_and_links(admin: Client) -> None:
     campaign, other = await admin.make_campaign(), await admin.make_campaign()
     placement, banner = await admin.make_placement(), await admin.make_banner()
     rules = [await admin.make_rule(one) for one in (campaign, other)]

@@ -1,4 +1,4 @@
-"""The status of a banner follows from its dates, unless somebody says another one."""
+"""The status of a banner follows from its dates, unless it is set explicitly."""
 
 from datetime import timedelta
 from typing import Any
@@ -48,7 +48,7 @@ async def test_a_changed_banner_has_the_status_of_its_dates(route: str, admin: C
         assert answer.json()["scheduleStatus"] == status, (schedule, answer.text)
 
 
-async def test_what_does_not_change_the_dates_leaves_the_status(admin: Client) -> None:
+async def test_a_change_without_dates_keeps_the_status(admin: Client) -> None:
     banner = await admin.make_banner(publishAt=FUTURE, scheduleStatus="draft")
     path = f"/admin/banners/{banner['id']}"
 
@@ -56,7 +56,9 @@ async def test_what_does_not_change_the_dates_leaves_the_status(admin: Client) -
         assert (await admin.patch(f"{path}{route}", json=change)).json()["scheduleStatus"] == "draft"
 
 
-async def test_an_expired_banner_comes_back_with_a_later_end(control: ControlPlane, admin: Client) -> None:
+async def test_an_expired_banner_is_active_again_with_a_later_end(
+    control: ControlPlane, admin: Client
+) -> None:
     banner = await admin.make_banner(publishAt=PAST, expiresAt=FUTURE)
     control.clock.advance(timedelta(minutes=30))
 

@@ -1,4 +1,4 @@
-"""What hangs on what: the index hears of everything that a write changes, and the trail says so."""
+"""Dependent entities: a write touches in the index everything that it changes, and the trail records it."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,7 +13,7 @@ from tests.support.control import Client, ControlPlane, problem
 
 
 async def touched(pool: Pool) -> set[str]:
-    """Tell what the last write has touched."""
+    """Return what the last write has touched."""
     rows = await pool.fetch(
         """
         SELECT noun FROM catalog_changes WHERE version = (SELECT version FROM catalog_version)
@@ -31,7 +31,7 @@ async def trail(pool: Pool, noun: str) -> list[tuple[str, dict[str, Any]]]:
     return [(row["action"], row["changes"]) for row in rows]
 
 
-async def test_deleting_an_advertiser_touches_all_that_it_owns(admin: Client, pool: Pool) -> None:
+async def test_deleting_an_advertiser_touches_everything_it_owns(admin: Client, pool: Pool) -> None:
     advertiser = await admin.make_advertiser()
     await admin.make_campaign(advertiserId=advertiser["id"])
     await admin.make_banner(advertiserId=advertiser["id"])
@@ -60,7 +60,9 @@ async def test_deleting_a_publisher_touches_its_placements(admin: Client, pool: 
     assert await version_of(pool) == before + 2
 
 
-async def test_an_account_that_owns_nothing_leaves_the_index_alone(admin: Client, pool: Pool) -> None:
+async def test_deleting_an_account_without_property_leaves_the_index_unchanged(
+    admin: Client, pool: Pool
+) -> None:
     advertiser, site = await admin.make_advertiser(), await admin.make_site()
 
     await admin.put(f"/admin/advertisers/{advertiser['id']}/budget", json={"dailyBudgetPaisa": 1})
@@ -72,7 +74,7 @@ async def test_an_account_that_owns_nothing_leaves_the_index_alone(admin: Client
 
 
 @pytest.mark.parametrize("kind", ["brand", "category", "product", "seo"])
-async def test_banners_count_as_changed_when_what_they_name_goes(
+async def test_banners_are_touched_when_their_references_are_deleted(
     kind: str, admin: Client, pool: Pool
 ) -> None:
     record_id: Any = str(uuid4()) if kind == "seo" else 7
@@ -91,7 +93,7 @@ async def test_banners_count_as_changed_when_what_they_name_goes(
     assert [action for action, _ in await trail(pool, kind)] == ["create", "delete"]
 
 
-async def test_placements_count_as_changed_when_their_site_goes(admin: Client, pool: Pool) -> None:
+async def test_placements_are_touched_when_their_site_is_deleted(admin: Client, pool: Pool) -> None:
     site = await admin.make_site()
     placement = await admin.make_placement(siteId=site["id"])
 
@@ -117,7 +119,7 @@ async def test_a_change_of_a_rule_is_a_change_of_its_campaign(admin: Client, poo
     assert [action for action, _ in await trail(pool, "targeting_rule")] == ["create", "deactivate", "delete"]
 
 
-async def test_a_rule_that_is_changed_into_itself_is_not_changed(admin: Client, pool: Pool) -> None:
+async def test_an_unchanged_rule_writes_nothing(admin: Client, pool: Pool) -> None:
     rule = await admin.make_rule(await admin.make_campaign(), value=["DE", "AT"])
     before = await version_of(pool)
 
@@ -127,7 +129,7 @@ async def test_a_rule_that_is_changed_into_itself_is_not_changed(admin: Client, 
     assert await version_of(pool) == before
 
 
-async def test_a_rule_that_somebody_else_has_changed_is_not_overwritten(admin: Client) -> None:
+async def test_a_stale_write_of_a_rule_is_refused(admin: Client) -> None:
     rule = await admin.make_rule(await admin.make_campaign())
     path = f"/admin/targeting-rules/{rule['id']}"
     seen = (await admin.get(path)).headers["etag"]
@@ -158,7 +160,7 @@ async def made_by(control: ControlPlane, subject: str) -> Json:
     return banner
 
 
-async def test_a_user_is_remembered_as_the_maker(control: ControlPlane, pool: Pool) -> None:
+async def test_an_existing_user_is_stored_as_creator(control: ControlPlane, pool: Pool) -> None:
     user_id: UUID = SystemIds().new()
     await pool.execute(
         """
@@ -172,5 +174,5 @@ async def test_a_user_is_remembered_as_the_maker(control: ControlPlane, pool: Po
 
 
 @pytest.mark.parametrize("subject", ["cli", f"key:{UNKNOWN_ID}", str(UNKNOWN_ID), ""])
-async def test_nobody_else_is(subject: str, control: ControlPlane) -> None:
+async def test_only_existing_users_are_stored_as_creator(subject: str, control: ControlPlane) -> None:
     assert (await made_by(control, subject))["createdBy"] is None

@@ -14,7 +14,7 @@ DRAFT, SCHEDULED, ACTIVE, PAUSED, ENDED, CANCELLED = CampaignStatus
 FINAL = {ENDED, CANCELLED}
 LATER = NOON + timedelta(hours=1)
 
-# The contract's own table, written out a second time: a slip in one shows in the other.
+# The contract's own table, written a second time, so that an error in one of them shows.
 TABLE = {
     (DRAFT, SCHEDULED),
     (DRAFT, ACTIVE),
@@ -58,7 +58,7 @@ def test_no_sequence_of_moves_leaves_a_final_status(targets: list[CampaignStatus
             assert before not in FINAL
 
 
-def test_scheduling_takes_new_dates_or_keeps_its_own() -> None:
+def test_scheduling_sets_new_dates_or_keeps_the_old_ones() -> None:
     campaign = a_campaign(starts_at=NOON)
 
     scheduled = campaign.scheduled(starts_at=None, ends_at=LATER, now=NOON)
@@ -86,7 +86,7 @@ def test_a_deleted_campaign_cannot_be_moved_or_deleted_again() -> None:
         campaign.deleted(LATER)
 
 
-def test_only_what_is_deleted_can_be_restored() -> None:
+def test_only_a_deleted_campaign_can_be_restored() -> None:
     assert a_campaign(deleted_at=NOON).restored(LATER).deleted_at is None
     with pytest.raises(BadRequestError, match="nothing to restore"):
         a_campaign().restored(LATER)

@@ -1,4 +1,4 @@
-"""Every move of a campaign over HTTP: the contract's table, and nothing beside it."""
+"""Every move of a campaign over HTTP: exactly those of the contract's table."""
 
 import pytest
 
@@ -43,7 +43,7 @@ async def campaign_that_is(admin: Client, status: str) -> Json:
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_a_campaign_moves_as_the_table_says(status: str, admin: Client) -> None:
+async def test_a_campaign_moves_only_as_the_table_allows(status: str, admin: Client) -> None:
     for move, target in TARGETS.items():
         campaign = await campaign_that_is(admin, status)
         path = f"/admin/campaigns/{campaign['id']}"

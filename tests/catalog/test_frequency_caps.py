@@ -1,4 +1,4 @@
-"""Frequency caps over HTTP: several a banner, one a window, whose banner it is."""
+"""Frequency caps over HTTP: several per banner, one per window, and their access."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ async def listed(client: Client, **params: Any) -> list[Json]:
     return answer.json()
 
 
-async def test_a_cap_is_made_read_listed_and_removed(admin: Client) -> None:
+async def test_a_cap_is_created_read_listed_and_deleted(admin: Client) -> None:
     banner = await admin.make_banner()
 
     cap = await admin.make_cap(banner, maxImpressionsPerUser=3, window="Week")
@@ -45,7 +45,7 @@ async def test_a_banner_has_several_caps_but_one_for_each_window(admin: Client) 
     assert len(await listed(admin)) == 6
 
 
-async def test_a_cap_is_a_days_unless_told(admin: Client) -> None:
+async def test_the_default_window_of_a_cap_is_a_day(admin: Client) -> None:
     assert (await admin.make_cap(await admin.make_banner()))["window"] == "Day"
 
 
@@ -61,9 +61,7 @@ async def test_a_cap_is_a_days_unless_told(admin: Client) -> None:
         ({"campaignId": str(UNKNOWN_ID)}, "campaignId"),
     ],
 )
-async def test_a_cap_that_makes_no_sense_is_refused(
-    fields: dict[str, object], field: str, admin: Client
-) -> None:
+async def test_an_invalid_cap_is_refused(fields: dict[str, object], field: str, admin: Client) -> None:
     banner = await admin.make_banner()
 
     answer = await admin.post(PATH, json={"adId": banner["id"], "maxImpressionsPerUser": 3, **fields})
@@ -71,7 +69,7 @@ async def test_a_cap_that_makes_no_sense_is_refused(
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {field}
 
 
-async def test_a_cap_needs_a_banner_that_is_there(admin: Client) -> None:
+async def test_a_cap_needs_an_existing_banner(admin: Client) -> None:
     deleted = await admin.make_banner()
     await admin.delete(f"/admin/banners/{deleted['id']}")
 
@@ -109,7 +107,7 @@ async def test_a_change_raises_the_version_touches_the_banner_and_is_in_the_trai
     assert trail["items"][1]["changes"]["window"] == {"from": None, "to": "Hour"}
 
 
-async def test_an_advertiser_caps_its_own_banners_only(admin: Client, control: ControlPlane) -> None:
+async def test_an_advertiser_caps_only_its_own_banners(admin: Client, control: ControlPlane) -> None:
     advertiser = control.acting_as(Role.ADVERTISER)
     own = await advertiser.make_cap(await advertiser.make_banner())
     theirs = await admin.make_banner()
@@ -130,7 +128,7 @@ async def test_an_advertiser_caps_its_own_banners_only(admin: Client, control: C
         problem(await viewer.delete(f"{PATH}/{own['id']}"), 403, "FORBIDDEN")
 
 
-async def test_a_cap_that_somebody_has_removed_meanwhile_is_a_404_for_the_next(admin: Client) -> None:
+async def test_a_cap_deleted_by_another_user_is_not_found(admin: Client) -> None:
     cap = await admin.make_cap(await admin.make_banner())
     tag = (await admin.get(f"{PATH}/{cap['id']}")).headers["ETag"]
 
@@ -141,7 +139,7 @@ async def test_a_cap_that_somebody_has_removed_meanwhile_is_a_404_for_the_next(a
     assert first.status_code == 204
 
 
-async def test_how_a_placement_scores_its_auctions_can_be_chosen(admin: Client) -> None:
+async def test_the_auction_scoring_of_a_placement_can_be_chosen(admin: Client) -> None:
     placement = await admin.make_placement(delivery="auction")
     path = f"/admin/placements/{placement['id']}"
 

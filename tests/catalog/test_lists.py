@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.control import Client, problem
 
-# What to make, and which of them a filter finds: each has one word by which it is known again.
+# What to create, and which of them a filter finds; each has one unique word.
 WORDS = {"banners": "title", "placements": "slug", "campaigns": "name", "sites": "domain"}
 LATER = "2026-11-16T00:00:00Z"
 
@@ -95,7 +95,7 @@ FILTERS: dict[str, list[tuple[dict[str, Any], set[str]]]] = {
     ],
 }
 
-# One field of each kind of order, and what is alike comes in the order in which it was made.
+# One field of each kind of order; equal items are in the order of creation.
 ORDERS: dict[str, list[tuple[str, list[str]]]] = {
     "banners": [
         ("createdAt", ["plain", "off", "later", "ours"]),
@@ -144,7 +144,7 @@ async def found(admin: Client, noun: str, **query: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("noun", MAKERS)
-async def test_a_filter_finds_what_it_says(noun: str, admin: Client) -> None:
+async def test_a_filter_finds_exactly_the_matching_items(noun: str, admin: Client) -> None:
     await MAKERS[noun](admin)
 
     for query, expected in FILTERS[noun]:
@@ -152,7 +152,7 @@ async def test_a_filter_finds_what_it_says(noun: str, admin: Client) -> None:
 
 
 @pytest.mark.parametrize("noun", MAKERS)
-async def test_a_list_has_the_order_that_is_asked_for(noun: str, admin: Client) -> None:
+async def test_a_list_has_the_requested_order(noun: str, admin: Client) -> None:
     await MAKERS[noun](admin)
 
     for field, expected in ORDERS[noun]:
@@ -161,7 +161,7 @@ async def test_a_list_has_the_order_that_is_asked_for(noun: str, admin: Client) 
 
 
 @pytest.mark.parametrize("noun", MAKERS)
-async def test_every_order_that_there_is_has_been_tried(noun: str, admin: Client) -> None:
+async def test_every_sort_field_is_tested(noun: str, admin: Client) -> None:
     body = problem(await admin.get(f"/admin/{noun}", params={"sort": "x"}), 400, "VALIDATION_FAILED")
 
     listed = body["errors"][0]["message"].removeprefix("must be one of ").partition(", with or")[0]

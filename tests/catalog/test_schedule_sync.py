@@ -1,4 +1,4 @@
-"""The job that brings statuses up to the clock: four moves, their trail, and nothing where nothing is due."""
+"""The job that updates statuses by their dates: four moves, their audit trail, and nothing if none is due."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -147,7 +147,7 @@ async def test_a_campaign_moves_by_its_dates(  # noqa: PLR0913, PLR0917 - the co
     )
 
 
-async def test_what_is_deleted_does_not_move(sync: ScheduleSync, pool: Pool) -> None:
+async def test_deleted_items_do_not_move(sync: ScheduleSync, pool: Pool) -> None:
     await a_banner(pool, "scheduled", BEFORE, None, NOON)
     await a_banner(pool, "active", LONG_AGO, BEFORE, NOON)
     await a_campaign(pool, "scheduled", BEFORE, None, NOON)
@@ -169,9 +169,7 @@ async def test_all_moves_of_a_run_are_one_version(sync: ScheduleSync, pool: Pool
     assert await version_of(pool) == before + 1
 
 
-async def test_nothing_to_do_leaves_the_version_alone_and_so_does_a_second_run(
-    sync: ScheduleSync, pool: Pool
-) -> None:
+async def test_a_run_without_moves_keeps_the_version(sync: ScheduleSync, pool: Pool) -> None:
     before = await version_of(pool)
     await sync.run()
     assert await version_of(pool) == before
@@ -183,7 +181,7 @@ async def test_nothing_to_do_leaves_the_version_alone_and_so_does_a_second_run(
     assert await version_of(pool) == before + 1
 
 
-async def test_more_than_a_transactions_worth_is_moved_all_the_same(catalog: Catalog, pool: Pool) -> None:
+async def test_more_rows_than_fit_one_transaction_are_moved(catalog: Catalog, pool: Pool) -> None:
     for _ in range(7):
         await a_banner(pool, "scheduled", BEFORE)
         await a_campaign(pool, "active", LONG_AGO, BEFORE)
@@ -194,18 +192,18 @@ async def test_more_than_a_transactions_worth_is_moved_all_the_same(catalog: Cat
     assert await pool.fetchval("SELECT count(*) FROM banners WHERE schedule_status = 'active'") == 7
 
 
-async def test_what_somebody_is_changing_is_left_for_the_next_time(sync: ScheduleSync, pool: Pool) -> None:
+async def test_a_locked_row_is_left_for_the_next_run(sync: ScheduleSync, pool: Pool) -> None:
     busy, free = await a_banner(pool, "scheduled", BEFORE), await a_banner(pool, "scheduled", BEFORE)
 
-    async with asyncio.timeout(5), pool.acquire() as somebody, somebody.transaction():
-        await somebody.execute("SELECT FROM banners WHERE id = $1 FOR UPDATE", busy)
+    async with asyncio.timeout(5), pool.acquire() as editor, editor.transaction():
+        await editor.execute("SELECT FROM banners WHERE id = $1 FOR UPDATE", busy)
         first = await sync.run()
     second = await sync.run()
 
     assert ([move.key for move in first], [move.key for move in second]) == ([free], [busy])
 
 
-async def test_two_runs_at_once_move_each_thing_once(catalog: Catalog, pool: Pool) -> None:
+async def test_concurrent_runs_move_each_item_once(catalog: Catalog, pool: Pool) -> None:
     for _ in range(20):
         await a_banner(pool, "scheduled", BEFORE)
 
@@ -215,7 +213,7 @@ async def test_two_runs_at_once_move_each_thing_once(catalog: Catalog, pool: Poo
     assert sum(len(run.result()) for run in runs) == 20
 
 
-async def test_the_trail_says_what_the_clock_did(sync: ScheduleSync, pool: Pool) -> None:
+async def test_scheduled_moves_are_in_the_audit_trail(sync: ScheduleSync, pool: Pool) -> None:
     await a_banner(pool, "active", LONG_AGO, BEFORE)
     await a_campaign(pool, "scheduled", BEFORE)
 
@@ -244,7 +242,7 @@ async def test_the_trail_says_what_the_clock_did(sync: ScheduleSync, pool: Pool)
     ]
 
 
-async def test_an_index_hears_of_it(sync: ScheduleSync, pool: Pool, valkey: Valkey) -> None:
+async def test_an_index_is_refreshed_after_a_run(sync: ScheduleSync, pool: Pool, valkey: Valkey) -> None:
     refresher = IndexRefresher(pool, valkey, ManualClock(NOON))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(refresher.run())
@@ -259,11 +257,11 @@ async def test_an_index_hears_of_it(sync: ScheduleSync, pool: Pool, valkey: Valk
         running.cancel()
 
 
-def test_the_id_names_the_minute_without_a_colon() -> None:
+def test_the_job_id_names_the_minute_without_a_colon() -> None:
     assert sync_job_id(datetime(2026, 11, 15, 1, 2, 3, tzinfo=UTC)) == "banner-sync-2026-11-15T0102"
 
 
-async def test_the_clock_starts_the_job_and_two_workers_run_it_once(
+async def test_the_scheduled_job_runs_once_with_two_workers(
     catalog: Catalog, pool: Pool, redis_url: str
 ) -> None:
     await a_banner(pool, "scheduled", BEFORE)

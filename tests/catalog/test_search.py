@@ -1,4 +1,4 @@
-"""Searches of lists: in capitals or not, in any script, and by index, whatever was searched for before."""
+"""Searches of lists: case-insensitive, in any script, and always by index."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ NEWEST = PageRequest(sort="created_at", is_descending=True)
 
 async def fill(pool: Pool) -> None:
     await pool.execute(GENERATED)
-    # As the server does by itself after a while: only then it knows what is in the tables.
+    # The server does this by itself after a while; only then it knows the tables' contents.
     await pool.execute("VACUUM ANALYZE banners, campaigns, placements")
 
 
@@ -61,7 +61,7 @@ async def test_long_lists_are_searched_and_sorted_by_index(pool: Pool) -> None:
 async def check_search(table: str, columns: tuple[str, ...], pool: Pool) -> None:
     where = " OR ".join(f"it.{column} ILIKE $1" for column in columns)
 
-    # Often enough that the server would have settled for one plan for all values.
+    # Often enough that the server would switch to one plan for all values.
     plans = [
         await plan(pool, f"SELECT count(*) FROM {table} AS it WHERE {where}", term)  # noqa: S608 - our own names
         for term in ["%e%"] * 8 + [TERM]
@@ -78,11 +78,11 @@ async def check_newest(table: ResourceTable[Any], pool: Pool) -> None:
         listed = await table.page(connection, Scope(None), Filters(), NEWEST)
     [statement] = [one for one in statements if "OFFSET" in one]
 
-    told = await plan(pool, statement)
+    shown_plan = await plan(pool, statement)
 
     assert listed.total_count == ROWS
-    assert "_created_at" in told
-    assert "Sort" not in told
+    assert "_created_at" in shown_plan
+    assert "Sort" not in shown_plan
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ async def check_newest(table: ResourceTable[Any], pool: Pool) -> None:
         ("चाय", "चा"),
     ],
 )
-async def test_capitals_do_not_matter_in_any_script(title: str, term: str, admin: Client) -> None:
+async def test_a_search_ignores_case_in_any_script(title: str, term: str, admin: Client) -> None:
     await admin.make_banner(title="Something else")
     banner = await admin.make_banner(title=title)
 

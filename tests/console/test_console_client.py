@@ -14,7 +14,7 @@ def make_client(console: ControlPlane, visitor: Visitor) -> ApiClient:
     return door.make_client(visitor.token or "")
 
 
-async def test_it_acts_as_the_logged_in_user(console: ControlPlane, ann: Visitor) -> None:
+async def test_the_client_acts_as_the_logged_in_user(console: ControlPlane, ann: Visitor) -> None:
     api = make_client(console, ann)
 
     made = await api.post("/admin/campaigns", {"name": "Autumn"})
@@ -26,7 +26,7 @@ async def test_it_acts_as_the_logged_in_user(console: ControlPlane, ann: Visitor
     assert (await api.get("/admin/campaigns", includeDeleted=True))["totalCount"] == 1
 
 
-async def test_a_refusal_has_the_words_of_the_api(console: ControlPlane, ann: Visitor) -> None:
+async def test_a_refusal_has_the_message_of_the_api(console: ControlPlane, ann: Visitor) -> None:
     with pytest.raises(ProblemError) as caught:
         await make_client(console, ann).post("/admin/campaigns", {"name": " ", "priority": -1})
 

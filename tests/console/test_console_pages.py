@@ -149,8 +149,8 @@ async def test_a_socket_needs_a_session_and_our_origin(
     headers: dict[str, str], console: ControlPlane, ann: Visitor
 ) -> None:
     path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
-    async with Visitor(console) as stranger:
-        visitor = ann if headers else stranger
+    async with Visitor(console) as without_session:
+        visitor = ann if headers else without_session
         answer = await visitor.get(path, headers=headers)
 
     assert answer.status_code == 403

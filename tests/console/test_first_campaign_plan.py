@@ -44,27 +44,27 @@ def test_a_slug_is_made_from_the_label(label: str, slug: str) -> None:
 
 
 async def test_a_plan_creates_everything_and_activates_the_campaign(console: ControlPlane) -> None:
-    api, plan, told = make_client(console), a_plan(), list[str]()
+    api, plan, steps = make_client(console), a_plan(), list[str]()
 
-    await plan.carry_out(api, told.append)
+    await plan.carry_out(api, steps.append)
 
-    assert tuple(told) == STEPS
+    assert tuple(steps) == STEPS
     assert plan.made["active"]["status"] == "active"
     [row] = (await api.get("/admin/assignments"))["items"]
     assert (row["placementSlug"], row["campaignName"], row["weight"]) == ("home-at-the-top", "First", 1000)
 
 
 async def test_a_second_try_continues_where_the_first_failed(console: ControlPlane) -> None:
-    api, plan, told = make_client(console), a_plan(), list[str]()
+    api, plan, steps = make_client(console), a_plan(), list[str]()
     plan.campaign["name"] = ""
 
     with pytest.raises(ProblemError):
-        await plan.carry_out(api, told.append)
-    refused_at = len(told)
+        await plan.carry_out(api, steps.append)
+    refused_at = len(steps)
     plan.campaign["name"] = "Second try"
-    await plan.carry_out(api, told.append)
+    await plan.carry_out(api, steps.append)
 
-    assert told[:refused_at] == ["placement", "banner"]
+    assert steps[:refused_at] == ["placement", "banner"]
     assert (await api.get("/admin/placements"))["totalCount"] == 1
     assert (await api.get("/admin/banners"))["totalCount"] == 1
     assert (await api.get("/admin/campaigns"))["totalCount"] == 1

@@ -13,7 +13,7 @@ def a_rule(rule_type: str, operator: str, value: Any, *, is_active: bool = True)
     return {"ruleType": rule_type, "operator": operator, "value": value, "isActive": is_active}
 
 
-def test_rules_read_as_people_would_say_them() -> None:
+def test_rules_are_described_in_one_sentence() -> None:
     rules = [
         a_rule("login_state", "is", value=False),
         a_rule("device", "in", ["mobile"]),

@@ -53,13 +53,13 @@ def test_every_reason_has_a_step_of_the_funnel() -> None:
 
 
 def test_every_recorded_reason_has_a_sentence() -> None:
-    untold = [
+    missing = [
         name
         for name in sorted(RECORDED)
         if explain_record(name, "removed") == "The record does not say more."
     ]
 
-    assert untold == []
+    assert missing == []
 
 
 def test_a_pending_budget_belongs_to_the_budget_step() -> None:

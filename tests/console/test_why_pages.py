@@ -1,4 +1,4 @@
-"""The page "Why?" over HTTP: for a reader, for a past auction, and for a campaign that does not deliver."""
+"""The page "Why?" over HTTP: for a visitor, for a past auction, and for a campaign that does not deliver."""
 
 import html
 import re
@@ -36,7 +36,7 @@ async def an_ad(api: Client, placement: Json, **fields: object) -> tuple[Json, J
     return campaign, banner
 
 
-async def test_the_explanation_for_a_reader_links_to_what_can_be_changed(ann: Visitor, api: Client) -> None:
+async def test_the_explanation_for_a_visitor_links_to_what_can_be_changed(ann: Visitor, api: Client) -> None:
     placement = await api.make_placement()
     shown, _ = await an_ad(api, placement, name="Spring")
     other, _ = await an_ad(api, placement, name="Summer")
@@ -170,9 +170,9 @@ async def test_a_losing_advertiser_sees_that_another_account_won(
     async with Visitor(console) as bob:
         await bob.log_in("bob@example.com")
         page = (await bob.get(f"/console/auctions/{lost.auction_id}")).text
-        of_nobody = (await bob.get(f"/console/auctions/{unsold.auction_id}")).text
+        of_unsold = (await bob.get(f"/console/auctions/{unsold.auction_id}")).text
 
-    assert [winner_in(page), winner_in(of_nobody)] == ["somebody else", "nobody"]
+    assert [winner_in(page), winner_in(of_unsold)] == ["somebody else", "nobody"]
     assert '"type":"category","data":["Tulips"]' in page
 
 

@@ -21,7 +21,7 @@ from tests.support.builders import (
 )
 from tests.support.control import Client
 
-# A surrogate alone is no character, but JSON can spell it.
+# A lone surrogate is not a character, but JSON can contain it.
 characters = st.one_of(
     st.characters(), st.characters(categories=["Cs"]), st.sampled_from("\0\n\r\u202e\ufeff%_\\'\"")
 )
@@ -112,16 +112,16 @@ QUERY_NAMES = [
 
 
 @st.composite
-def spoilt_bodies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+def invalid_bodies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     path = draw(st.sampled_from(sorted(BODIES)))
-    spoilt = draw(
+    invalid = draw(
         st.dictionaries(st.one_of(st.sampled_from(sorted(BODIES[path])), texts), values, max_size=3)
     )
-    return path, {**BODIES[path], **spoilt}
+    return path, {**BODIES[path], **invalid}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=spoilt_bodies())
+@given(case=invalid_bodies())
 async def test_no_body_causes_a_server_error(case: tuple[str, dict[str, Any]], admin: Client) -> None:
     path, body = case
 
@@ -134,7 +134,7 @@ async def test_no_body_causes_a_server_error(case: tuple[str, dict[str, Any]], a
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=100))
-async def test_no_bytes_break_anything(content: bytes, admin: Client) -> None:
+async def test_no_bytes_cause_a_server_error(content: bytes, admin: Client) -> None:
     answer = await admin.post("/admin/banners", content=content, headers={"content-type": "application/json"})
 
     assert answer.status_code == 400
@@ -156,7 +156,7 @@ async def test_no_query_causes_a_server_error(noun: str, query: dict[str, str], 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.text(min_size=1, max_size=20))
-async def test_no_id_breaks_anything(name: str, admin: Client) -> None:
+async def test_no_id_causes_a_server_error(name: str, admin: Client) -> None:
     path = "".join(f"%{byte:02x}" for byte in name.encode())
 
     answers = [
@@ -170,7 +170,7 @@ async def test_no_id_breaks_anything(name: str, admin: Client) -> None:
 
 
 @st.composite
-def spoilt_changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+def invalid_changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     noun = draw(st.sampled_from(sorted(CHANGED)))
     names = st.one_of(st.sampled_from([*BODIES[CHANGED[noun]], "updatedAt"]), texts)
     return noun, draw(st.dictionaries(names, values, min_size=1, max_size=3))
@@ -188,8 +188,8 @@ CHANGED = {
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=spoilt_changes())
-async def test_no_change_breaks_anything(case: tuple[str, dict[str, Any]], admin: Client) -> None:
+@given(case=invalid_changes())
+async def test_no_change_causes_a_server_error(case: tuple[str, dict[str, Any]], admin: Client) -> None:
     noun, body = case
     listed = (await admin.get(f"/admin/{noun}")).json()["items"]
     thing = listed[0] if listed else await a_new(noun, admin)
@@ -212,7 +212,7 @@ async def a_new(noun: str, admin: Client) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("depth", [100, 400, 900])
-async def test_a_value_that_is_nested_deep_is_refused(depth: int, admin: Client) -> None:
+async def test_a_deeply_nested_value_is_refused(depth: int, admin: Client) -> None:
     campaign = await admin.make_campaign()
     body = json.dumps(rule_body(campaignId=campaign["id"], value="deep"))
     nested = body.replace('"deep"', "[" * depth + "]" * depth)

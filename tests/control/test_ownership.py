@@ -37,7 +37,7 @@ TABLES = (
     "users",
     "erased_users",
 )
-# What belongs to nobody, so that everybody may read it.
+# Entities without an owner, which every account may read.
 SHARED = {("GET", "/admin/references/{kind}")}
 STOLEN: dict[str, dict[str, Any]] = {
     "/admin/advertisers": {"name": "Made up"},
@@ -70,7 +70,7 @@ OPERATIONS = [
     if path.startswith(("/admin", "/api/v1/admin"))
 ]
 ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
-# An answer without an end: `tests/stats/test_spend_stream.py` reads it.
+# An endless answer: `tests/stats/test_spend_stream.py` reads it.
 STREAMS = {
     path
     for method, path in OPERATIONS
@@ -80,7 +80,7 @@ LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in p
 
 
 async def make_everything(control: ControlPlane) -> dict[str, str]:
-    """Give an advertiser and a publisher one of each thing, and tell their ids."""
+    """Give an advertiser and a publisher one entity of each kind, and return the ids."""
     advertiser_id, publisher_id = SystemIds().new(), SystemIds().new()
     async with control.acting_as(Role.PUBLISHER, publisher_id) as publisher:
         site = await publisher.make_site()
@@ -151,7 +151,7 @@ async def test_another_account_reads_and_changes_nothing(
     ids = await make_everything(control)
 
     async with control.acting_as(role) as intruder:
-        await intruder.get("/admin/banners")  # Who asks for the first time becomes an account.
+        await intruder.get("/admin/banners")  # The first request of an account creates it.
         before = await rows_of(pool)
         statuses = {
             (method, path): await attempt(intruder, method, path, ids) for method, path in ON_ONE_THING
@@ -207,8 +207,8 @@ async def test_no_route_can_be_read_without_a_token(method: str, path: str, cont
     names = PARAMETER.findall(path)
     ids: dict[str, str] = dict.fromkeys(names, str(SystemIds().new()))
 
-    async with control.client() as stranger:
-        answer = await stranger.request(method, filled(path, ids), content="{")
+    async with control.client() as anonymous:
+        answer = await anonymous.request(method, filled(path, ids), content="{")
 
     assert answer.status_code == 401
 
@@ -222,7 +222,7 @@ async def test_no_route_can_be_read_without_a_token(method: str, path: str, cont
         (Role.PUBLISHER, "/admin/sites", "publisherId"),
     ],
 )
-async def test_what_an_account_makes_is_its_own(
+async def test_an_entity_belongs_to_the_account_that_created_it(
     role: Role, path: str, field: str, control: ControlPlane
 ) -> None:
     account_id = SystemIds().new()
@@ -251,7 +251,7 @@ async def test_an_admin_makes_things_for_an_account(control: ControlPlane, admin
 
 @pytest.mark.parametrize("path", sorted({path for _, path in SHARED}))
 @pytest.mark.parametrize("role", Role)
-async def test_what_belongs_to_nobody_is_read_by_everybody(
+async def test_entities_without_an_owner_can_be_read_by_all_accounts(
     role: Role, path: str, control: ControlPlane
 ) -> None:
     ids = await make_everything(control)
@@ -264,7 +264,7 @@ async def test_what_belongs_to_nobody_is_read_by_everybody(
 
 
 @pytest.mark.parametrize(("role", "noun"), [(Role.ADVERTISER, "advertisers"), (Role.PUBLISHER, "publishers")])
-async def test_an_account_reads_itself_and_changes_nothing_of_it(
+async def test_an_account_can_read_but_not_change_itself(
     role: Role, noun: str, control: ControlPlane, pool: Pool
 ) -> None:
     account_id = SystemIds().new()

@@ -1,4 +1,4 @@
-"""What happens to every request of the control plane."""
+"""Behaviour of every request to the control plane: ids, headers, logs, limits."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
@@ -27,7 +27,7 @@ async def test_every_answer_has_a_request_id(path: str, control: ControlPlane) -
     assert UUID(answer.headers["x-request-id"]).version == 7
 
 
-async def test_a_sane_request_id_is_kept(control: ControlPlane) -> None:
+async def test_a_valid_request_id_is_kept(control: ControlPlane) -> None:
     async with control.client(**{"X-Request-Id": "shop-4711_a.b"}) as client:
         assert (await client.get("/health/live")).headers["x-request-id"] == "shop-4711_a.b"
 
@@ -54,7 +54,7 @@ async def test_the_api_runs_no_script_and_is_not_stored(path: str, control: Cont
     assert "strict-transport-security" not in headers
 
 
-async def test_the_console_may_bring_its_own_policy(control: ControlPlane) -> None:
+async def test_the_console_may_set_its_own_content_security_policy(control: ControlPlane) -> None:
     async with control.client() as client:
         headers = (await client.get("/console")).headers
 
@@ -62,7 +62,7 @@ async def test_the_console_may_bring_its_own_policy(control: ControlPlane) -> No
     assert headers["x-content-type-options"] == "nosniff"
 
 
-async def test_behind_https_browsers_are_told_to_stay_there(database_url: str, redis_url: str) -> None:
+async def test_answers_behind_https_have_strict_transport_security(database_url: str, redis_url: str) -> None:
     settings = control_settings(database_url, redis_url, public_url="https://ads.example.com")
 
     async with running_control(settings) as control, control.client() as client:
@@ -89,7 +89,7 @@ async def test_a_request_is_one_line_in_the_log_without_personal_data(
     assert not any(word in str(lines) for word in ("example.com", "wrong", banner["id"]))
 
 
-async def test_what_breaks_inside_is_a_problem_that_says_nothing_of_the_inside(control: ControlPlane) -> None:
+async def test_an_internal_error_is_answered_without_details(control: ControlPlane) -> None:
     async def broken() -> None:
         raise RuntimeError("the secret inside")
 
@@ -166,7 +166,7 @@ async def test_other_routes_are_not_limited(limited: ControlPlane) -> None:
     assert statuses == {200}
 
 
-async def test_a_made_up_forwarded_address_changes_nothing(limited: ControlPlane) -> None:
+async def test_a_forged_forwarded_address_is_ignored(limited: ControlPlane) -> None:
     statuses = [
         (await attempt(limited, "192.0.2.1", f"203.0.113.{number}")).status_code for number in range(4)
     ]
@@ -187,7 +187,7 @@ async def attempt(control: ControlPlane, address: str, forwarded_for: str) -> ht
         return await client.post("/auth/login", json=WRONG)
 
 
-async def test_without_a_database_everything_is_unavailable(redis_url: str) -> None:
+async def test_everything_is_unavailable_without_a_database(redis_url: str) -> None:
     settings = control_settings(f"postgresql://nobody@127.0.0.1:{free_port()}/none", redis_url)
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
@@ -206,7 +206,7 @@ async def test_without_a_database_everything_is_unavailable(redis_url: str) -> N
     assert live.status_code == 200
 
 
-async def test_without_valkey_the_catalog_can_still_be_changed(database_url: str) -> None:
+async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> None:
     settings = control_settings(database_url, f"redis://127.0.0.1:{free_port()}")
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:

@@ -1,4 +1,4 @@
-"""One thread through the control plane: an operator makes everything that an ad needs."""
+"""An operator creates everything that an ad needs over the control plane."""
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool

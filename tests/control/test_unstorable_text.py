@@ -1,4 +1,4 @@
-"""Law 10 for texts that PostgreSQL does not store: whatever field of whatever route they come in, it is named.
+"""Law 10 for texts that PostgreSQL cannot store: the error names the field, on every route.
 
 The walk takes its routes from the API's own description, so a new route is walked as soon as it is there.
 """
@@ -18,7 +18,7 @@ from tests.support.control import Client, ControlPlane
 PARAMETER = re.compile(r"\{(\w+)\}")
 NUL = "a\0b"
 HALF_A_SURROGATE = "a\ud800b"
-# Those that are no ids; they are walked by themselves.
+# Parameters that are not ids; they are tested separately.
 TEXTS_IN_PATHS = {"slug", "reference_id", "queue_name", "job_id", "letter_id"}
 KNOWN = {"kind": "brand", "queue_name": "banners", "slug": "home", "letter_id": "1-0"}
 
@@ -45,7 +45,7 @@ SELLER = {"sellerId": str(UNKNOWN_ID)}
 
 @pytest.fixture
 async def person(control: ControlPlane, admin: Client) -> Client:
-    """An admin who has logged in, so that every route is theirs to ask."""
+    """An admin who has logged in, and may use every route."""
     name, password = "ann@example.com", "a good password"
     await admin.made("/admin/accounts", {"email": name, "password": password, "role": "admin"})
     tokens = (await admin.post("/auth/login", json={"email": name, "password": password})).json()
@@ -74,7 +74,7 @@ def parameters_of(operation: Json, place: str) -> list[str]:
 
 
 def hidden_in(field: str, text: str) -> Iterator[Json]:
-    """Put a text where a field may have one."""
+    """Insert a text where a field may have one."""
     yield from ({field: text}, {field: [text]}, {field: {"k": text}}, {field: {text: "v"}})
 
 
@@ -86,7 +86,7 @@ def is_named(field: str, answer: httpx.Response) -> bool:
 
 
 @pytest.mark.parametrize("text", [NUL, HALF_A_SURROGATE], ids=["NUL", "half a surrogate"])
-async def test_no_field_of_a_body_takes_a_text_that_cannot_be_stored(text: str, person: Client) -> None:
+async def test_no_body_field_accepts_a_text_that_cannot_be_stored(text: str, person: Client) -> None:
     taken: list[tuple[Any, ...]] = []
 
     for method, path, operation in OPERATIONS:
@@ -107,7 +107,7 @@ async def test_no_field_of_a_body_takes_a_text_that_cannot_be_stored(text: str, 
     assert taken == []
 
 
-async def test_no_parameter_takes_a_text_that_cannot_be_stored(person: Client) -> None:
+async def test_no_parameter_accepts_a_text_that_cannot_be_stored(person: Client) -> None:
     taken: list[tuple[Any, ...]] = []
 
     for method, path, operation in OPERATIONS:
@@ -120,7 +120,7 @@ async def test_no_parameter_takes_a_text_that_cannot_be_stored(person: Client) -
     assert taken == []
 
 
-async def test_nothing_is_at_an_address_that_cannot_be_stored(person: Client) -> None:
+async def test_a_path_that_cannot_be_stored_is_not_found(person: Client) -> None:
     found: list[tuple[Any, ...]] = []
 
     for method, path, operation in OPERATIONS:

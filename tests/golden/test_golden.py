@@ -11,10 +11,10 @@ from tests.support.golden import read_case, run_case
 
 FOLDER = Path(__file__).parent
 CASES = sorted((FOLDER / "control").rglob("*.json"))
-# Provoked by more than one request or by more than one second, so their tests are elsewhere.
+# They need several requests or a wait, so their tests are elsewhere.
 TESTED_ELSEWHERE = {"BODY_TOO_LARGE", "RATE_LIMITED", "TARGETING_RULE_LIMIT_REACHED"}
 OWN_PACKAGES = ("adloom.catalog", "adloom.identity", "adloom.targeting")
-# Seed 1, section 8, written out: a class that is renamed must not take its code along.
+# Seed 1, section 8, written out, so that renaming a class cannot change its code.
 SEED_CODES = {
     "BANNER_NOT_FOUND": 404,
     "BANNER_ALREADY_DELETED": 400,

@@ -1,4 +1,4 @@
-"""Every JSON file below `delivery/events` is a case: a request to an event route, its answer, and what the ledger has then."""
+"""Every JSON file below `delivery/events` is a case: a request to an event route, its answer, and the events in the log."""
 
 from datetime import timedelta
 from ipaddress import ip_network
@@ -59,7 +59,7 @@ CODES = {
 
 
 class EventCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request, an answer, and of the events in the ledger what the case is about."""
+    """A request, an answer, and the relevant fields of the events in the log."""
 
     request: Step
     expect: Expected

@@ -1,4 +1,4 @@
-"""Tests of this folder talk to a control plane."""
+"""The tests of this folder use a control plane."""
 
 from tests.support.control import admin, control
 

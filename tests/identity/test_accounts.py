@@ -1,4 +1,4 @@
-"""Accounts of people over HTTP: who may log in, and with which password."""
+"""User accounts over HTTP: log-in and passwords."""
 
 from uuid import uuid4
 
@@ -22,7 +22,7 @@ async def token_of(client: Client, email: str = "ann@example.com", password: str
     return answer.json()["accessToken"]
 
 
-async def test_an_account_that_is_made_can_log_in(control: ControlPlane, admin: Client) -> None:
+async def test_a_new_account_can_log_in(control: ControlPlane, admin: Client) -> None:
     made = await admin.made("/admin/accounts", person_body())
     async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
         me = (await ann.get("/admin/accounts/me")).json()
@@ -43,7 +43,7 @@ async def test_accounts_are_searched_filtered_and_sorted(admin: Client) -> None:
     assert [item["email"] for item in viewers["items"]] == ["p2@example.com", "p0@example.com"]
 
 
-async def test_an_address_is_taken_once_however_it_is_written(admin: Client) -> None:
+async def test_an_email_address_is_unique_in_any_case(admin: Client) -> None:
     await admin.made("/admin/accounts", person_body())
 
     answer = await admin.post("/admin/accounts", json=person_body(email="ANN@example.com"))
@@ -63,7 +63,7 @@ async def test_an_address_is_taken_once_however_it_is_written(admin: Client) -> 
         ({"accountId": str(uuid4())}, "accountId"),
     ],
 )
-async def test_what_is_wrong_with_a_new_account_is_said(fields: Json, field: str, admin: Client) -> None:
+async def test_errors_of_a_new_account_are_reported_by_field(fields: Json, field: str, admin: Client) -> None:
     answer = await admin.post("/admin/accounts", json=person_body(**fields))
 
     assert field in error_fields(problem(answer, 400, "VALIDATION_FAILED"))
@@ -91,7 +91,7 @@ async def test_a_password_that_an_admin_sets_ends_every_log_in(admin: Client) ->
     assert await token_of(admin, password="another password")
 
 
-async def test_one_changes_ones_own_password_by_knowing_it(control: ControlPlane, admin: Client) -> None:
+async def test_changing_the_own_password_needs_the_old_one(control: ControlPlane, admin: Client) -> None:
     await admin.made("/admin/accounts", person_body())
     body = {"currentPassword": PASSWORD, "newPassword": "another password"}
     async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
@@ -109,7 +109,7 @@ async def test_a_token_of_the_command_line_has_no_password(admin: Client) -> Non
     problem(await admin.put("/admin/accounts/me/password", json=body), 403, "ACCOUNT_HAS_NO_PASSWORD")
 
 
-async def test_who_is_disabled_cannot_log_in_until_enabled(admin: Client) -> None:
+async def test_a_disabled_account_cannot_log_in_until_it_is_enabled(admin: Client) -> None:
     made = await admin.made("/admin/accounts", person_body())
     log_in = {"email": "ann@example.com", "password": PASSWORD}
 
@@ -131,7 +131,7 @@ async def test_the_last_admin_cannot_be_disabled(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["disable", "enable", "password"])
-async def test_an_account_that_there_is_not_is_not_found(path: str, admin: Client) -> None:
+async def test_an_unknown_account_is_not_found(path: str, admin: Client) -> None:
     address = f"/admin/accounts/{SystemIds().new()}/{path}"
     answer = await (
         admin.put(address, json={"password": PASSWORD}) if path == "password" else admin.patch(address)

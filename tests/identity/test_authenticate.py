@@ -1,4 +1,4 @@
-"""Who shows this header?"""
+"""Authentication by API key and token."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ async def test_an_api_key_opens_the_control_plane_in_either_header(
             problem(await machine.post("/admin/banners", json={}), 403, "FORBIDDEN")
 
 
-async def test_a_revoked_key_is_refused_at_once(control: ControlPlane, admin: Client) -> None:
+async def test_a_revoked_key_is_refused_immediately(control: ControlPlane, admin: Client) -> None:
     key = await make_key(admin)
     assert (await admin.delete(f"/admin/api-keys/{key['id']}")).status_code == 204
 
@@ -49,7 +49,7 @@ async def test_a_jwt_does_not_pass_as_an_api_key(control: ControlPlane) -> None:
         problem(await machine.get("/admin/banners"), 401, "UNAUTHENTICATED")
 
 
-async def test_a_key_of_an_account_sees_its_own_things_only(control: ControlPlane, admin: Client) -> None:
+async def test_a_key_of_an_account_sees_only_its_own_entities(control: ControlPlane, admin: Client) -> None:
     await admin.make_banner()
     key = await make_key(admin, role="advertiser", accountId=str(SystemIds().new()))
 
@@ -61,7 +61,7 @@ async def test_a_key_of_an_account_sees_its_own_things_only(control: ControlPlan
     assert mine["advertiserId"] == key["accountId"]
 
 
-async def test_an_account_is_made_on_its_first_use(control: ControlPlane, pool: Pool) -> None:
+async def test_an_account_is_created_at_its_first_use(control: ControlPlane, pool: Pool) -> None:
     advertiser, publisher = SystemIds().new(), SystemIds().new()
 
     for role, account_id in ((Role.ADVERTISER, advertiser), (Role.PUBLISHER, publisher)):

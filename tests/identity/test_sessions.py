@@ -42,7 +42,7 @@ async def refreshed(visitor: Client, token: str) -> Any:
     return await visitor.post("/auth/refresh", json={"refreshToken": token})
 
 
-async def test_logging_in_gives_tokens_that_open_the_control_plane(visitor: Client) -> None:
+async def test_logging_in_returns_tokens_for_the_control_plane(visitor: Client) -> None:
     tokens = await logged_in(visitor)
 
     answer = await visitor.get("/admin/banners", headers={"Authorization": f"Bearer {tokens['accessToken']}"})
@@ -51,7 +51,7 @@ async def test_logging_in_gives_tokens_that_open_the_control_plane(visitor: Clie
     assert tokens["expiresIn"] == 900
 
 
-async def test_an_address_is_the_same_in_small_letters(visitor: Client) -> None:
+async def test_an_email_address_is_case_insensitive(visitor: Client) -> None:
     answer = await visitor.post("/auth/login", json={**LOG_IN, "email": "ada@EXAMPLE.com"})
 
     assert answer.status_code == 200
@@ -98,7 +98,7 @@ async def test_a_used_refresh_token_leaves_other_families_alone(visitor: Client)
     assert (await refreshed(visitor, other)).status_code == 200
 
 
-async def test_of_two_who_show_the_same_token_at_once_one_gets_in(visitor: Client) -> None:
+async def test_a_refresh_token_used_twice_at_the_same_time_works_once(visitor: Client) -> None:
     token = (await logged_in(visitor))["refreshToken"]
 
     async with asyncio.TaskGroup() as group:
@@ -124,7 +124,7 @@ async def test_logging_out_ends_the_family(visitor: Client) -> None:
     problem(await refreshed(visitor, second), 401, "UNAUTHENTICATED")
 
 
-async def test_a_user_who_is_disabled_is_out(visitor: Client, pool: Pool) -> None:
+async def test_a_disabled_user_is_logged_out(visitor: Client, pool: Pool) -> None:
     token = (await logged_in(visitor))["refreshToken"]
     await pool.execute("UPDATE users SET disabled_at = now()")
 
@@ -132,7 +132,7 @@ async def test_a_user_who_is_disabled_is_out(visitor: Client, pool: Pool) -> Non
     problem(await visitor.post("/auth/login", json=LOG_IN), 401, "UNAUTHENTICATED")
 
 
-async def test_no_secret_is_stored_as_it_is(visitor: Client, pool: Pool) -> None:
+async def test_no_secret_is_stored_in_plain_text(visitor: Client, pool: Pool) -> None:
     tokens = await logged_in(visitor)
 
     stored = str(await pool.fetch("SELECT users.*, refresh_tokens.* FROM users, refresh_tokens"))
@@ -140,7 +140,7 @@ async def test_no_secret_is_stored_as_it_is(visitor: Client, pool: Pool) -> None
     assert LOG_IN["password"] not in stored
 
 
-async def test_the_first_admin_is_made_once(pool: Pool) -> None:
+async def test_the_first_admin_is_created_once(pool: Pool) -> None:
     ids = SystemIds()
 
     made = [

@@ -1,4 +1,4 @@
-"""The control plane, for tests of looking after an installation."""
+"""The control plane, for tests of operations."""
 
 from collections.abc import AsyncGenerator
 from uuid import uuid4

@@ -8,7 +8,7 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.ops.test_system_routes import told
+from tests.ops.test_system_routes import publish_heartbeat
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
@@ -21,8 +21,8 @@ async def found(client: Client, kind: str | None = None) -> list[Json]:
 
 
 async def everything_runs(valkey: Valkey) -> None:
-    await told(valkey, "worker", Reading())
-    await told(valkey, "delivery-1", Reading(index_version=10**6))
+    await publish_heartbeat(valkey, "worker", Reading())
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6))
 
 
 async def active(client: Client, **fields: object) -> Json:
@@ -32,22 +32,22 @@ async def active(client: Client, **fields: object) -> Json:
     return campaign
 
 
-async def test_where_all_is_well_there_is_nothing(admin: Client, valkey: Valkey) -> None:
+async def test_nothing_needs_attention_when_all_is_well(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
 
     assert await found(admin) == []
 
 
-async def test_processes_that_do_not_run_are_missed(admin: Client) -> None:
+async def test_missing_processes_are_reported(admin: Client) -> None:
     messages = [item["message"] for item in await found(admin, "processes")]
 
     assert len(messages) == 2
     assert "no delivery process runs" in messages[0]
 
 
-async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Valkey) -> None:
-    await told(valkey, "worker", Reading())
-    await told(valkey, "delivery-1", Reading(index_version=0))
+async def test_an_index_behind_the_catalog_is_reported(admin: Client, valkey: Valkey) -> None:
+    await publish_heartbeat(valkey, "worker", Reading())
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=0))
     await admin.make_campaign()
 
     [item] = await found(admin, "processes")
@@ -58,7 +58,7 @@ async def test_an_index_behind_the_catalog_is_noticed(admin: Client, valkey: Val
     )
 
 
-async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valkey) -> None:
+async def test_dead_letters_are_reported(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
     await DeadLetterQueue(valkey).add("event_tables", "1-0", b"x", reason="why", tries=5, again=b"x")
 
@@ -67,7 +67,7 @@ async def test_what_could_not_be_counted_is_noticed(admin: Client, valkey: Valke
     assert (item["kind"], item["level"]) == ("ledger", "warn")
 
 
-async def test_a_budget_that_is_spent_is_noticed(admin: Client, pool: Pool, valkey: Valkey) -> None:
+async def test_a_spent_budget_is_reported(admin: Client, pool: Pool, valkey: Valkey) -> None:
     await everything_runs(valkey)
     campaign = await active(admin, budgetDailyPaisa=12)
     await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
@@ -78,7 +78,7 @@ async def test_a_budget_that_is_spent_is_noticed(admin: Client, pool: Pool, valk
     assert item["message"] == "has spent its budget of today."
 
 
-async def test_a_campaign_that_spends_too_little_is_noticed_after_a_while(
+async def test_an_under_delivering_campaign_is_reported_after_a_while(
     control: ControlPlane, admin: Client, pool: Pool
 ) -> None:
     campaign = await active(admin, budgetDailyPaisa=10_000)
@@ -93,7 +93,9 @@ async def test_a_campaign_that_spends_too_little_is_noticed_after_a_while(
     assert item["id"] == campaign["id"]
 
 
-async def test_what_ends_within_three_days_is_noticed(admin: Client, valkey: Valkey) -> None:
+async def test_campaigns_and_banners_that_end_within_three_days_are_reported(
+    admin: Client, valkey: Valkey
+) -> None:
     await everything_runs(valkey)
     soon, later = NOON + timedelta(days=2), NOON + timedelta(days=4)
     await active(admin, name="Soon", endsAt=soon.isoformat())
@@ -108,7 +110,7 @@ async def test_what_ends_within_three_days_is_noticed(admin: Client, valkey: Val
     ]
 
 
-async def test_an_account_sees_its_own_only(control: ControlPlane, admin: Client, pool: Pool) -> None:
+async def test_an_account_sees_only_its_own_items(control: ControlPlane, admin: Client, pool: Pool) -> None:
     advertiser = await admin.make_advertiser()
     own = await active(admin, advertiserId=advertiser["id"], budgetDailyPaisa=12)
     await keep(pool, own, a_busy_state(charged=12, held=0, leased=0))
@@ -122,7 +124,7 @@ async def test_an_account_sees_its_own_only(control: ControlPlane, admin: Client
         assert await found(publisher) == []
 
 
-async def test_of_many_only_some_are_shown_and_all_are_counted(admin: Client, valkey: Valkey) -> None:
+async def test_ten_items_are_shown_and_all_are_counted(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
     for number in range(12):
         await admin.make_banner(title=f"Banner {number}", expiresAt=(NOON + timedelta(days=1)).isoformat())

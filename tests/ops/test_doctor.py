@@ -1,4 +1,4 @@
-"""The doctor's judgements, and that each says what to do."""
+"""The doctor's findings, each with a remedy."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -75,7 +75,7 @@ PORTS = {"delivery": 8080, "control": 8090}
         (processes.judge_index(None, catalog_version=8), FindingState.FAIL),
     ],
 )
-def test_each_is_judge_by_its_bounds(finding: Finding, state: FindingState) -> None:
+def test_each_finding_is_judged_by_its_limits(finding: Finding, state: FindingState) -> None:
     assert finding.state is state
 
 
@@ -83,7 +83,7 @@ def test_ports_are_free_for_a_start() -> None:
     assert machine.check_ports(PORTS, is_running=False, is_taken=lambda _: False).state is FindingState.OK
 
 
-def test_a_port_that_another_program_has_is_named_with_the_flag_that_changes_it() -> None:
+def test_a_taken_port_is_named_with_the_option_that_changes_it() -> None:
     finding = machine.check_ports(PORTS, is_running=False, is_taken=lambda port: port == 8090)
 
     assert finding.state is FindingState.FAIL
@@ -91,7 +91,7 @@ def test_a_port_that_another_program_has_is_named_with_the_flag_that_changes_it(
     assert "--control-port" in finding.remedy
 
 
-def test_a_running_installation_has_its_ports_itself() -> None:
+def test_a_running_installation_must_use_its_own_ports() -> None:
     assert machine.check_ports(PORTS, is_running=True, is_taken=lambda _: True).state is FindingState.OK
     assert machine.check_ports(PORTS, is_running=True, is_taken=lambda _: False).state is FindingState.FAIL
 
@@ -107,7 +107,7 @@ def test_secrets_that_others_can_read_are_a_failure(tmp_path: Path) -> None:
     assert "chmod 600" in finding.remedy
 
 
-async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
+async def test_external_servers_are_examined_while_the_product_is_stopped(
     tmp_path: Path, database_url: str, redis_url: str
 ) -> None:
     variables = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
@@ -126,7 +126,7 @@ async def test_servers_that_are_not_ours_are_examined_while_we_are_stopped(
     assert by_name["Delivery"].detail == "not running"
 
 
-async def test_servers_that_do_not_answer_are_failures_that_keep_their_password(tmp_path: Path) -> None:
+async def test_a_server_that_does_not_answer_is_a_failure_without_its_password(tmp_path: Path) -> None:
     variables = {
         "DATABASE_URL": f"postgresql://ada:a-password@127.0.0.1:{free_port()}/ads",
         "REDIS_URL": f"redis://:a-password@127.0.0.1:{free_port()}/0",

@@ -1,4 +1,4 @@
-"""What doctor says of stats sync: accounts to connect again, figures that are too old."""
+"""The doctor's checks of stats sync: accounts to reconnect, and outdated figures."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ async def test_an_installation_without_ad_accounts_is_well(pool: Pool) -> None:
     assert [one.state for one in found] == [FindingState.OK, FindingState.OK]
 
 
-async def test_expired_credentials_are_reported_with_their_account_and_what_to_do(pool: Pool) -> None:
+async def test_expired_credentials_are_reported_with_account_and_remedy(pool: Pool) -> None:
     problem = "Meta no longer takes the access token."
     expired = {"platform": "meta", "credentials_expired_at": NOW, "credentials_problem": problem}
     seller = await a_seller(pool, account={"name": "Shoes", **expired})

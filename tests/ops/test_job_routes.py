@@ -1,4 +1,4 @@
-"""The queues of background jobs over HTTP: to look at, and to try again what has failed."""
+"""The queues of background jobs over HTTP: listing jobs, and retrying failed ones."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ async def listed(client: Client, **params: str) -> Json:
     return answer.json()
 
 
-async def test_queues_tell_how_much_is_in_them(admin: Client, queue: JobQueue) -> None:
+async def test_queues_are_listed_with_their_number_of_jobs(admin: Client, queue: JobQueue) -> None:
     await queue.put("work", job_id="one")
     await queue.put("work", job_id="two", priority=3)
 
@@ -79,7 +79,7 @@ async def test_jobs_are_listed_page_by_page_in_one_state(admin: Client, queue: J
     assert (await listed(admin))["items"] == []
 
 
-async def test_a_failed_job_says_why_and_is_tried_again_by_an_admin(
+async def test_a_failed_job_shows_its_error_and_can_be_retried_by_an_admin(
     admin: Client, control: ControlPlane, queue: JobQueue, redis_url: str
 ) -> None:
     async with a_failing_worker(redis_url) as worker:

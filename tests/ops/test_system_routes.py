@@ -1,4 +1,4 @@
-"""How the installation is doing, over HTTP: processes, traffic, the ledger, dead letters, settings."""
+"""The state of the installation over HTTP: processes, traffic, the event log, dead letters, settings."""
 
 from datetime import timedelta
 
@@ -16,14 +16,14 @@ from tests.support.control import Client, ControlPlane, error_fields, problem
 
 PATH = "/admin/system"
 ADMINS_ONLY = ("dead-letters", "settings")
-HOUSE_ONLY = ("processes", "traffic", "ledger")
+OPERATORS_ONLY = ("processes", "traffic", "ledger")
 
 
-async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) -> None:
+async def publish_heartbeat(valkey: Valkey, process: str, reading: Reading, **settings: str) -> None:
     telemetry = Telemetry(
         process=process, log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
     )
-    teller = HeartbeatPublisher(
+    publisher = HeartbeatPublisher(
         valkey,
         ManualClock(NOON),
         telemetry=telemetry,
@@ -31,19 +31,21 @@ async def told(valkey: Valkey, process: str, reading: Reading, **settings: str) 
         read=lambda: reading,
         is_serving=reading.index_version is not None,
     )
-    await teller.publish()
+    await publisher.publish()
 
 
-async def buried(valkey: Valkey) -> str:
-    letters = DeadLetterQueue(valkey)
-    await letters.add("event_tables", "1-0", b"no event", reason="It is no event.", tries=5, again=b"again")
-    [letter] = await letters.list_after()
+async def add_dead_letter(valkey: Valkey) -> str:
+    queue = DeadLetterQueue(valkey)
+    await queue.add("event_tables", "1-0", b"no event", reason="It is no event.", tries=5, again=b"again")
+    [letter] = await queue.list_after()
     return letter.id
 
 
 async def test_every_process_is_listed_with_what_it_serves(admin: Client, valkey: Valkey) -> None:
-    await told(valkey, "worker", Reading())
-    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=3, p50_seconds=0.001))
+    await publish_heartbeat(valkey, "worker", Reading())
+    await publish_heartbeat(
+        valkey, "delivery-1", Reading(requests=10, filled=9, index_version=3, p50_seconds=0.001)
+    )
 
     answer = (await admin.get(f"{PATH}/processes")).json()
 
@@ -57,16 +59,20 @@ async def test_every_process_is_listed_with_what_it_serves(admin: Client, valkey
 async def test_a_process_without_heartbeats_is_not_listed(
     control: ControlPlane, admin: Client, valkey: Valkey
 ) -> None:
-    await told(valkey, "worker", Reading())
+    await publish_heartbeat(valkey, "worker", Reading())
     control.clock.advance(timedelta(seconds=10))
 
     assert (await admin.get(f"{PATH}/processes")).json()["items"] == []
 
 
 async def test_traffic_is_that_of_all_delivery_processes(admin: Client, valkey: Valkey) -> None:
-    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=3, p99_seconds=0.002))
-    await told(valkey, "delivery-2", Reading(requests=10, filled=5, index_version=3, p99_seconds=0.004))
-    await told(valkey, "control", Reading(requests=500))
+    await publish_heartbeat(
+        valkey, "delivery-1", Reading(requests=10, filled=9, index_version=3, p99_seconds=0.002)
+    )
+    await publish_heartbeat(
+        valkey, "delivery-2", Reading(requests=10, filled=5, index_version=3, p99_seconds=0.004)
+    )
+    await publish_heartbeat(valkey, "control", Reading(requests=500))
 
     answer = (await admin.get(f"{PATH}/traffic")).json()
 
@@ -75,7 +81,7 @@ async def test_traffic_is_that_of_all_delivery_processes(admin: Client, valkey: 
     assert answer["minutes"][-1] == {"beginsAt": "2026-11-15T12:00:00Z", "requests": 20, "filled": 14}
 
 
-async def test_the_ledger_route_shows_how_far_each_projection_is(admin: Client, valkey: Valkey) -> None:
+async def test_the_ledger_route_shows_the_lag_of_each_projection(admin: Client, valkey: Valkey) -> None:
     await valkey.xadd(STREAM, {"e": "x"})
 
     answer = (await admin.get(f"{PATH}/ledger")).json()
@@ -85,8 +91,8 @@ async def test_the_ledger_route_shows_how_far_each_projection_is(admin: Client, 
     assert (tables["behindEntries"], tables["owner"]) == (1, None)
 
 
-async def test_a_dead_letter_is_shown_and_forgotten(admin: Client, valkey: Valkey) -> None:
-    letter_id = await buried(valkey)
+async def test_a_dead_letter_can_be_shown_and_deleted(admin: Client, valkey: Valkey) -> None:
+    letter_id = await add_dead_letter(valkey)
 
     listed = (await admin.get(f"{PATH}/dead-letters")).json()
     shown = (await admin.get(f"{PATH}/dead-letters/{letter_id}")).json()
@@ -103,8 +109,8 @@ async def test_a_dead_letter_is_shown_and_forgotten(admin: Client, valkey: Valke
     problem(await admin.delete(f"{PATH}/dead-letters/{letter_id}"), 404, "DEAD_LETTER_NOT_FOUND")
 
 
-async def test_a_dead_letter_is_tried_again(admin: Client, valkey: Valkey) -> None:
-    letter_id = await buried(valkey)
+async def test_a_dead_letter_can_be_retried(admin: Client, valkey: Valkey) -> None:
+    letter_id = await add_dead_letter(valkey)
 
     answer = await admin.post(f"{PATH}/dead-letters/{letter_id}/retry")
 
@@ -114,14 +120,14 @@ async def test_a_dead_letter_is_tried_again(admin: Client, valkey: Valkey) -> No
 
 
 @pytest.mark.parametrize("letter_id", ["x", "1", "1-", "-1", "1-x", "9" * 30 + "-0"])
-async def test_a_made_up_letter_is_refused_with_what_to_change(letter_id: str, admin: Client) -> None:
+async def test_an_invalid_dead_letter_id_is_refused(letter_id: str, admin: Client) -> None:
     answer = await admin.get(f"{PATH}/dead-letters/{letter_id}")
 
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"letterId"}
 
 
 async def test_the_settings_of_each_process_are_shown(admin: Client, valkey: Valkey) -> None:
-    await told(valkey, "worker", Reading(), port="3001")
+    await publish_heartbeat(valkey, "worker", Reading(), port="3001")
 
     answer = (await admin.get(f"{PATH}/settings")).json()
 
@@ -129,14 +135,14 @@ async def test_the_settings_of_each_process_are_shown(admin: Client, valkey: Val
 
 
 @pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
-@pytest.mark.parametrize("path", [*ADMINS_ONLY, *HOUSE_ONLY])
+@pytest.mark.parametrize("path", [*ADMINS_ONLY, *OPERATORS_ONLY])
 async def test_accounts_see_nothing_of_the_installation(path: str, role: Role, control: ControlPlane) -> None:
     async with control.acting_as(role) as client:
         problem(await client.get(f"{PATH}/{path}"), 403, "FORBIDDEN")
 
 
 @pytest.mark.parametrize("path", ADMINS_ONLY)
-async def test_a_viewer_sees_neither_letters_nor_settings(path: str, control: ControlPlane) -> None:
+async def test_a_viewer_sees_neither_dead_letters_nor_settings(path: str, control: ControlPlane) -> None:
     async with control.acting_as(Role.VIEWER) as viewer:
         problem(await viewer.get(f"{PATH}/{path}"), 403, "FORBIDDEN")
         assert (await viewer.get(f"{PATH}/traffic")).status_code == 200

@@ -9,7 +9,7 @@ from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.ops.test_system_routes import told
+from tests.ops.test_system_routes import publish_heartbeat
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -76,7 +76,7 @@ async def test_only_charges_to_advertisers_are_revenue(admin: Client, pool: Pool
 
 
 async def test_requests_are_the_sum_of_those_that_processes_counted(admin: Client, valkey: Valkey) -> None:
-    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
+    await publish_heartbeat(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
 
     answer = await read(admin, "24h")
 
@@ -90,7 +90,7 @@ async def test_an_account_sees_its_own_spend_and_no_requests_or_revenue(
     advertiser = await admin.make_advertiser()
     await pay(pool, await an_ad(admin, advertiserId=advertiser["id"]), 2_000_000)
     await pay(pool, await an_ad(admin), 1_000_000)
-    await told(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
+    await publish_heartbeat(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
 
     async with (
         control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as owner,

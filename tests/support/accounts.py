@@ -1,4 +1,4 @@
-"""Accounts that pay each other: money must be neither made nor lost, whatever happens to messages and hosts."""
+"""Accounts that pay each other: money is neither created nor lost, whatever happens to messages and hosts."""
 
 from datetime import datetime, timedelta
 
@@ -25,7 +25,7 @@ REPEATED = 0.1
 
 
 class Pay(msgspec.Struct, frozen=True):
-    """Pay somebody; the same name again is the same payment."""
+    """Pay another account; a repeated name is the same payment."""
 
     name: str
     to: str
@@ -43,7 +43,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Remember a name, and keep it some time later."""
+    """Remember a name, and persist it some time later."""
 
     name: str
 
@@ -53,7 +53,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """Said of a state that is at least so far."""
+    """Published when a state has reached this serial."""
 
     key: str
     serial: int
@@ -101,7 +101,7 @@ def step(state: Account, message: Message, now: datetime, chance: Chance) -> Ste
                     state, noted=state.noted | {name}, note_at=state.note_at or now + NOTED_AFTER
                 )
         case Look():
-            effects += _told(state, chance)
+            effects += _owed_messages(state, chance)
             if state.note_at is not None and state.note_at <= now:
                 state = _changed(state, note_at=None)
                 effects.append(Persist())
@@ -121,18 +121,18 @@ def _paid(state: Account, pay: Pay, chance: Chance, effects: list[Effect]) -> Ac
         owed={**state.owed, pay.name: Owed(pay.to, pay.amount)},
     )
     state = _recorded(state, effects)
-    effects += _told(state, chance, only=pay.name)
+    effects += _owed_messages(state, chance, only=pay.name)
     return state
 
 
 def _recorded(state: Account, effects: list[Effect]) -> Account:
     state = _changed(state, serial=state.serial + 1)
-    said = Changed(state.key, state.serial)
-    effects += [RecordRow(said), Publish("changes", said)]
+    changed = Changed(state.key, state.serial)
+    effects += [RecordRow(changed), Publish("changes", changed)]
     return state
 
 
-def _told(state: Account, chance: Chance, *, only: str | None = None) -> list[Effect]:
+def _owed_messages(state: Account, chance: Chance, *, only: str | None = None) -> list[Effect]:
     return [
         effect
         for name, owed in state.owed.items()

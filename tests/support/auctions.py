@@ -1,4 +1,4 @@
-"""Recorded auctions, folded as the worker does."""
+"""Recorded auctions, applied as the worker does."""
 
 from adloom.core.clock import ManualClock
 from adloom.events.auction_log.store import AuctionTables
@@ -11,7 +11,7 @@ KEPT_DAYS = 7
 
 
 async def apply_auctions(pool: Pool, *auctions: Auctioned) -> BatchResult:
-    """Fold auctions as the next batch of the ledger."""
+    """Apply auctions as the next batch of the log."""
     tables = AuctionTables(pool, clock=ManualClock(NOON), kept_days=KEPT_DAYS)
     after = await tables.read_cursor()
     millis = int(after.partition("-")[0]) + 1

@@ -1,4 +1,4 @@
-"""Things of the catalog with defaults: a test names only what it is about."""
+"""Entities of the catalog with defaults: a test names only what it is about."""
 
 import itertools
 from datetime import UTC, datetime

@@ -53,7 +53,9 @@ def some_rules() -> st.SearchStrategy[tuple[Rule, ...]]:
 @st.composite
 def some_assignments(draw: st.DrawFn, *, most: int = 10) -> list[AssignmentRow]:
     numbers = draw(st.lists(st.integers(10, 10_000), max_size=most, unique=True))
-    capped = draw(st.frozensets(st.integers(1, 4)))  # Caps are a campaign's, the same on all its assignments.
+    capped = draw(
+        st.frozensets(st.integers(1, 4))
+    )  # Caps belong to a campaign, and are the same on all its assignments.
     return [
         an_assignment_row(
             title=str(number),

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 WAIT_SECONDS_MAX = 30.0
-# Only this machine answers, whatever a page names: what a browser asks for is not seen by `conftest`.
+# Only this machine is reachable; `conftest` cannot block the requests of a browser.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -29,19 +29,19 @@ ARGUMENTS = (
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A page, and what was heard of it so far: what it said in the console, and what it asked for."""
+    """A page, its console messages and its requests so far."""
 
     page: Page
     errors: list[str]
     requests: list[Request]
 
-    def asked(self, part: str) -> list[Request]:
-        """Tell the requests whose address has a part."""
+    def requests_to(self, part: str) -> list[Request]:
+        """Return the requests whose address contains a part."""
         return [request for request in self.requests if part in request.url]
 
-    def told(self, part: str) -> list[dict[str, Any]]:
-        """Tell the JSON that was sent to addresses with a part."""
-        return [json.loads(request.post_data or "") for request in self.asked(part)]
+    def sent_json(self, part: str) -> list[dict[str, Any]]:
+        """Return the JSON bodies of requests whose address contains a part."""
+        return [json.loads(request.post_data or "") for request in self.requests_to(part)]
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def a_chromium() -> Generator[Browser]:
 
 @contextlib.contextmanager
 def a_context(browser: Browser, **options: Any) -> Generator[BrowserContext]:
-    """Give a browser profile with nothing in it; options are those of `Browser.new_context`."""
+    """Return an empty browser profile; options are those of `Browser.new_context`."""
     context = browser.new_context(**options)
     context.set_default_timeout(WAIT_SECONDS_MAX * 1000)
     try:
@@ -71,26 +71,26 @@ def a_context(browser: Browser, **options: Any) -> Generator[BrowserContext]:
 
 @contextlib.contextmanager
 def a_visit(browser: Browser, **options: Any) -> Generator[Visit]:
-    """Open an empty page in a new profile, and listen to it; options are those of `Browser.new_context`."""
+    """Open an empty page in a new profile, and record it; options are those of `Browser.new_context`."""
     with a_context(browser, **options) as context:
         yield listening(context.new_page())
 
 
 def listening(page: Page) -> Visit:
-    """Take down what a page says and asks for, from now on."""
+    """Record a page's console messages and requests, from now on."""
     visit = Visit(page, [], [])
 
-    def hear(message: ConsoleMessage) -> None:
+    def note_error(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             visit.errors.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
-    page.on("console", hear)
+    page.on("console", note_error)
     page.on("pageerror", lambda error: visit.errors.append(f"uncaught: {error}"))
     page.on("request", lambda request: visit.requests.append(request))  # noqa: PLW0108 - a builtin cannot be marked
     return visit
 
 
 def stand_still(page: Page) -> None:
-    """Let time pass on a page's clock only where a test says so, by `page.clock.run_for`."""
+    """Let time pass on a page's clock only by `page.clock.run_for`."""
     page.clock.install(time="2026-11-15T12:00:00Z")
     page.clock.pause_at("2026-11-15T12:00:01Z")

@@ -62,7 +62,7 @@ def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
 
 
 class RunningConsole(msgspec.Struct, frozen=True):
-    """Where it is, and who can log in."""
+    """The address of a console, and its admin's credentials."""
 
     url: str
     database_url: str
@@ -75,13 +75,13 @@ class RunningConsole(msgspec.Struct, frozen=True):
         log_in(page, self.url, email=self.email, password=self.password, goal=goal)
 
     def api(self, role: Role = Role.ADMIN) -> httpx.Client:
-        """Speak to the admin API as somebody without an account."""
+        """Use the admin API without an account."""
         actor = Actor(subject="test", role=role)
         token = issue_access_token(SECRET, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1))
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"})
 
     def in_database(self, work: Callable[[Pool], Awaitable[None]]) -> None:
-        """Do something in its database."""
+        """Run a coroutine in its database."""
 
         async def run() -> None:
             async with open_pool(self.database_url, size_max=2) as pool:
@@ -90,7 +90,7 @@ class RunningConsole(msgspec.Struct, frozen=True):
         _elsewhere(run)
 
     def welcome_link(self) -> str:
-        """Make a link that logs the admin in once."""
+        """Create a link that logs the admin in once."""
 
         async def make() -> str:
             async with open_pool(self.database_url, size_max=1) as pool:
@@ -101,7 +101,7 @@ class RunningConsole(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def a_console(services: Services, *, port: int = 0, **environment: str) -> Generator[RunningConsole]:
-    """Start a control plane over a database and a Valkey of its own."""
+    """Start a control plane with its own database and Valkey."""
     port = port or free_port()
     with _valkey() as valkey, _database(services) as database_url:
         running = RunningConsole(f"http://127.0.0.1:{port}", database_url, valkey.url)
@@ -128,7 +128,7 @@ def a_console(services: Services, *, port: int = 0, **environment: str) -> Gener
 
 
 def _elsewhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    # Playwright's loop runs in the thread of the tests, and a thread has one.
+    # Playwright's loop runs in the thread of the tests, and a thread has only one loop.
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(lambda: asyncio.run(work())).result()
 
@@ -195,6 +195,6 @@ if __name__ == "__main__":
     with running_services() as shared, a_console(shared, port=wanted) as it:
         _fill(it)
         shown = (it.url, it.email, it.password, it.welcome_link(), it.database_url, it.redis_url)
-        print(*shown, sep="\n", flush=True)  # noqa: T201 - for whoever started it
+        print(*shown, sep="\n", flush=True)  # noqa: T201 - for the person who started it
         with contextlib.suppress(KeyboardInterrupt):
             time.sleep(10**6)

@@ -1,4 +1,4 @@
-"""The control plane in the test's own process, and clients that act as somebody."""
+"""The control plane in the test's own process, and its clients."""
 
 import functools
 import uuid
@@ -34,7 +34,7 @@ from tests.support.builders import (
 )
 
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
-# A hundredth of the work: the tests are not about how hard it is to guess a password.
+# A hundredth of the work: the tests are not about the strength of the hash.
 FAST_PASSWORDS = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
@@ -55,7 +55,7 @@ def control_settings(database_url: str, redis_url: str, **changes: Any) -> Contr
 
 
 class Client(httpx.AsyncClient):
-    """Acts as somebody, and makes things without more words than a test needs."""
+    """An API client of one role, with short methods that create entities."""
 
     async def made(self, path: str, body: Json) -> Json:
         answer = await self.post(path, json=body)
@@ -102,7 +102,7 @@ class Client(httpx.AsyncClient):
 
 
 class ControlPlane:
-    """A running control plane whose clock stands still."""
+    """A running control plane with a manual clock."""
 
     def __init__(self, app: FastAPI, clock: ManualClock) -> None:
         self.app = app
@@ -125,9 +125,9 @@ class ControlPlane:
 
 @functools.cache
 def prepared_routes() -> tuple[BaseRoute, ...]:
-    """Give the API's routes, which know nothing of the app that they are in.
+    """Return the API's routes, which do not depend on their app.
 
-    The framework prepares them for each app anew when it is first asked; that took longer than most tests.
+    The framework prepares them again for each app at its first request; that took longer than most tests.
     """
     settings = control_settings("postgresql://nowhere", "redis://nowhere")
     return tuple(build_control(settings, clock=ManualClock(NOON), ids=SystemIds()).router.routes)
@@ -152,7 +152,7 @@ async def running_control(
 
 
 def problem(answer: httpx.Response, status: int, code: str) -> Json:
-    """Check that an answer is the contract's error, and give its body."""
+    """Check that an answer is the contract's error, and return its body."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     body: Json = answer.json()

@@ -6,11 +6,11 @@ NOON_HOUR = 12
 
 
 def zone_at_noon() -> str:
-    """Name a zone in which it is about noon: a budget is of one day, which is not to end in the middle of a test."""
-    return f"Etc/GMT{datetime.now(UTC).hour - NOON_HOUR:+}"  # These names count from there to Greenwich.
+    """Return a zone in which it is about noon, so that a budget's day does not end during a test."""
+    return f"Etc/GMT{datetime.now(UTC).hour - NOON_HOUR:+}"  # The signs of these names are inverted.
 
 
 def these_days() -> dict[str, str]:
-    """Give the days in which a test has begun and goes on, as statistics are asked for them."""
+    """Return the range of days in which the test runs, as query parameters of the statistics."""
     now = datetime.now(UTC)
     return {"from": (now - timedelta(days=1)).date().isoformat(), "to": now.date().isoformat()}

@@ -1,4 +1,4 @@
-"""Documents of a whole catalog, and who sends them."""
+"""Documents of a whole catalog, and a client that imports them."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def a_large_market(size: int) -> Json:
 
 
 class Importer:
-    """Sends documents as somebody."""
+    """Imports and exports documents as one client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

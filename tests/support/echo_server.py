@@ -1,4 +1,4 @@
-"""A real uvicorn on a loopback port, with hot routes that echo what they were asked."""
+"""A real uvicorn on a loopback port, with fast routes that echo their requests."""
 
 import asyncio
 import contextlib
@@ -129,7 +129,7 @@ ROUTES = FastRoutes(
 
 
 async def echo_app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Answer like the hot routes do, and say that it was the app."""
+    """Answer like the fast routes, with the prefix `app`."""
     assert scope["type"] == "http"
     body = b""
     while True:

@@ -1,4 +1,4 @@
-"""Rows of the event tables by SQL, for tests of those who read them; a test names only what it is about."""
+"""Rows of the event tables, inserted by SQL; a test names only what it is about."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ class EventRows:
         return await self._insert("banner_clicks", marks, fields)
 
     async def _insert(self, table: str, marks: tuple[Mark, ...], fields: dict[str, Any]) -> str:
-        """Insert a row, and tell its correlation id."""
+        """Insert a row, and return its correlation id."""
         place = await self._pool.fetchrow(PLACE, *self._place)
         assert place is not None
         columns: dict[str, Any] = {

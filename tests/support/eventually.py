@@ -1,4 +1,4 @@
-"""Wait for something to become true, for as long as the specification gives it."""
+"""Wait until a condition is true, as long as the specification allows."""
 
 import asyncio
 from collections.abc import Callable

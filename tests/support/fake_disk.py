@@ -1,4 +1,4 @@
-"""A disk in memory that fails half-way and forgets what was not synced, as real ones may.
+"""A disk in memory that fails half-way and loses what was not synced, as real ones may.
 
 Every operation is made of steps. A planned fault strikes at one of them: the disk is full or fails
 (OSError), or the process dies there (`KilledError`), alone or with the whole machine.
@@ -56,7 +56,7 @@ class DiskImage:
 
     def _after_loss(self, content: Content) -> bytearray:
         seen, durable = content.seen, content.durable
-        if len(seen) < len(durable):  # It was being cut off.
+        if len(seen) < len(durable):  # It was being truncated.
             return bytearray(durable) if self._chance.random() < 0.5 else seen
         assert seen[: len(durable)] == durable, "only the end is ever written"
         torn = seen[: self._chance.randint(len(durable), len(seen))]
@@ -78,8 +78,8 @@ async def _at_once() -> None:
 class FakeDisk:
     """The disk as one process sees it."""
 
-    def __init__(self, platter: DiskImage, pause: Callable[[], Awaitable[None]] = _at_once) -> None:
-        self.platter = platter
+    def __init__(self, image: DiskImage, pause: Callable[[], Awaitable[None]] = _at_once) -> None:
+        self.image = image
         self.is_dead = False
         self.pause = pause
         self._fault: Fault | None = None
@@ -87,7 +87,7 @@ class FakeDisk:
         self.share_written = 0.0
 
     def plan(self, fault: Fault, *, after_steps: int, share_written: float = 0.5) -> None:
-        """Let a fault strike after so many steps."""
+        """Let a fault occur after this many steps."""
         self._fault, self._steps_left, self.share_written = fault, after_steps, share_written
 
     def plan_nothing(self) -> None:
@@ -117,20 +117,20 @@ class FakeDisk:
 
     def die(self) -> None:
         self.is_dead = True
-        self.platter.let_go(self)
+        self.image.let_go(self)
 
     async def list_names(self) -> list[str]:
         await self.pause()
         self.step()
-        return list(self.platter.files)
+        return list(self.image.files)
 
     async def create(self, name: str, head: bytes) -> SpoolFile:
         await self.pause()
         self.step()
-        assert name not in self.platter.files
+        assert name not in self.image.files
         content = Content()
         content.holder = self
-        self.platter.files[name] = content
+        self.image.files[name] = content
         file = FakeFile(self, name, content)
         try:
             self.put(content, 0, head)
@@ -138,14 +138,14 @@ class FakeDisk:
             content.durable = bytes(content.seen)
             self.sync_names(name)
         except OSError:
-            del self.platter.files[name]
+            del self.image.files[name]
             raise
         return file
 
     async def claim(self, name: str) -> SpoolFile | None:
         await self.pause()
         self.step()
-        content = self.platter.files.get(name)
+        content = self.image.files.get(name)
         if content is None or content.holder is not None:
             return None
         content.holder = self
@@ -163,10 +163,10 @@ class FakeDisk:
     def sync_names(self, *names: str) -> None:
         self.step()
         for name in names:
-            if name in self.platter.files:
-                self.platter.durable_names[name] = self.platter.files[name]
+            if name in self.image.files:
+                self.image.durable_names[name] = self.image.files[name]
             else:
-                self.platter.durable_names.pop(name, None)
+                self.image.durable_names.pop(name, None)
 
 
 class FakeFile:
@@ -201,14 +201,14 @@ class FakeFile:
 
     async def rename(self, name: str) -> None:
         await self._begun()
-        files = self._disk.platter.files
+        files = self._disk.image.files
         files[name] = files.pop(self._name)
         before, self._name = self._name, name
         self._disk.sync_names(before, name)
 
     async def remove(self) -> None:
         await self._begun()
-        self._disk.platter.files.pop(self._name, None)
+        self._disk.image.files.pop(self._name, None)
         self._disk.sync_names(self._name)
         self._content.holder = None
 

@@ -1,6 +1,6 @@
 """Golden cases: one JSON file is one HTTP case, so that adding a case adds a file.
 
-A case sets something up, asks once, and says what comes back. `$name` in any text is what a step of
+A case has a set-up, one request, and the expected answer. `$name` in any text is what a step of
 the set-up has kept. Of the expected body only what is written is compared; `<uuid>`, `<time>` and
 `<text>` stand for any value of that kind.
 """
@@ -34,7 +34,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What comes back."""
+    """The expected answer."""
 
     status: int
     headers: dict[str, str] = {}

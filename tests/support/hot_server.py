@@ -1,4 +1,4 @@
-"""Hot routes on a real socket, with a client for them."""
+"""Fast routes on a real socket, with a client for them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence

@@ -48,7 +48,7 @@ class Wire:
         return self
 
     def send_some(self, data: bytes) -> int:
-        """Send what the kernel takes within a moment, and tell how much that was."""
+        """Send what the kernel accepts within a moment, and return how much that was."""
         self._socket.settimeout(0.2)
         sent = 0
         try:

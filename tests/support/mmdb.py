@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Mapping
 
 MARKER = b"\xab\xcd\xefMaxMind.com"
-Value = str | int | bytes | list[str] | Mapping[str, "Value"]  # Bytes are encoded already.
+Value = str | int | bytes | list[str] | Mapping[str, "Value"]  # Bytes are already encoded.
 
 
 def database(records: Mapping[str, Value], *, ip_version: int = 6) -> bytes:

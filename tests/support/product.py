@@ -23,7 +23,7 @@ START_SECONDS_MAX = 60.0
 ANSWER_SECONDS_MAX = 5.0
 POLL_SECONDS = 0.02
 MARK = "ADLOOM_TEST_MARK"
-# What would send the product to somebody's servers, or change what is tested.
+# Variables that would connect the product to other servers, or change what is tested.
 OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
 ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
 
@@ -59,7 +59,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def wait_until(is_so: Callable[[], bool], *, seconds: float, what: str) -> float:
-    """Wait for something in another process, and tell how long it took."""
+    """Wait for a condition in another process, and return how long it took."""
     started_at = time.monotonic()
     while not is_so():
         assert time.monotonic() - started_at < seconds, f"not within {seconds} s: {what}"
@@ -69,7 +69,7 @@ def wait_until(is_so: Callable[[], bool], *, seconds: float, what: str) -> float
 
 @contextlib.contextmanager
 def an_open_folder() -> Generator[Path]:
-    """Give a folder that every user can reach; those of pytest are its user's alone."""
+    """Return a folder that every user can reach; only the user of pytest can reach its folders."""
     with tempfile.TemporaryDirectory(prefix="adloom-tests-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -77,7 +77,7 @@ def an_open_folder() -> Generator[Path]:
 
 
 def status_of(address: str) -> int | None:
-    """Ask for an address, and tell the status of the answer; None where there is none."""
+    """Request an address, and return the status of the answer, or None without an answer."""
     try:
         with urllib.request.urlopen(address, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - our own
             status: int = answer.status
@@ -174,7 +174,7 @@ class Product:
         return self
 
     def is_well(self) -> bool:
-        """Tell whether all planes are ready."""
+        """Return whether all planes are ready."""
         addresses = (
             f"{self.delivery_url}/health/ready",
             f"{self.control_url}/health/ready",
@@ -193,17 +193,17 @@ class Product:
         return httpx.Client(base_url=self.control_url, headers=headers, timeout=30)
 
     def children(self, kind: str) -> list[int]:
-        """Tell the processes of a kind: delivery, control, worker, postgres or valkey."""
+        """Return the processes of a kind: delivery, control, worker, postgres or valkey."""
         return [child.pid for child in psutil.Process(self.process.pid).children() if _kind(child) == kind]
 
     def kill(self, kind: str) -> int:
-        """End one child without a chance to clean up, and tell which it was."""
+        """Kill one child without a chance to clean up, and return its pid."""
         pid = self.children(kind)[0]
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
-        """Ask it to stop, wait until it has, and tell how long that took."""
+        """Stop it, wait until it has stopped, and return how long that took."""
         started_at = time.monotonic()
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -211,7 +211,7 @@ class Product:
         return time.monotonic() - started_at
 
     def left_over(self) -> list[str]:
-        """Tell what still runs of it."""
+        """Return the processes of it that still run."""
         return [
             f"{process.pid} {' '.join(process.info['cmdline'] or [])}"
             for process in psutil.process_iter(["cmdline"])

@@ -1,4 +1,4 @@
-"""A publisher's site on an origin of its own, and somebody who sells ads on it."""
+"""A publisher's site on its own origin, and a client that places ads on it."""
 
 import contextlib
 import http.server
@@ -21,13 +21,13 @@ COLOURS = ("#c2613a", "#2f6f73", "#7a5c9e", "#b08a2e", "#3d5a98")
 
 
 def tag(product: Product, how: str = "async", **options: str) -> str:
-    """Write the first of the two lines."""
-    said = "".join(f' data-{name}="{value}"' for name, value in options.items())
-    return f'<script {how} src="{product.delivery_url}/tag.js"{said}></script>'
+    """Return the first of the two lines of the tag."""
+    attributes = "".join(f' data-{name}="{value}"' for name, value in options.items())
+    return f'<script {how} src="{product.delivery_url}/tag.js"{attributes}></script>'
 
 
 def place(slug: str, more: str = "") -> str:
-    """Write the second."""
+    """Return the second line of the tag."""
     return f'<div data-adloom="{slug}" {more}></div>'
 
 
@@ -42,7 +42,7 @@ class Site:
             self.pages[f"/picture-{number}.svg"] = ("image/svg+xml", SVG.format(colour))
 
     def page(self, path: str, body: str, *, head: str = "") -> str:
-        """Put up a page, and give its address."""
+        """Add a page, and return its address."""
         text = f'<!doctype html><html lang="en"><head><meta charset="utf-8">{head}<title>A page</title></head><body>{body}</body></html>'
         self.pages[path] = ("text/html; charset=utf-8", text)
         return f"{self.url}{path}"
@@ -97,7 +97,7 @@ class Seller:
         return answer.json()
 
     def ads(self, slug: str, layout: str, count: int = 1, **banner: object) -> list[str]:
-        """Make a placement with some ads on it, wait until it is served, and give the ids of its banners."""
+        """Create a placement with some ads, wait until it is served, and return the ids of its banners."""
         placement = self.made(
             "placements", slug=slug, label=slug, layoutType=layout, maxBanners=max(count, 1)
         )
@@ -121,7 +121,7 @@ class Seller:
         wait_until(is_served, seconds=SERVED_SECONDS_MAX, what=f"{slug} is served")
 
     def counted(self, banner_id: str) -> tuple[int, int]:
-        """Tell the impressions and clicks of a banner."""
+        """Return the impressions and clicks of a banner."""
         asked = {**these_days(), "bannerId": banner_id}
         totals = self._admin.get("/admin/stats/banners", params=asked).json()["totals"]
         return totals["impressions"], totals["clicks"]
@@ -141,7 +141,7 @@ class Seller:
 
 @contextlib.contextmanager
 def a_seller(product: Product, site: Site) -> Generator[Seller]:
-    """Give somebody with an admin's token."""
+    """Return a seller with an admin's token."""
     headers = {"Authorization": f"Bearer {product.token('admin')}"}
     with httpx.Client(base_url=product.control_url, headers=headers) as admin:
         yield Seller(product, admin, site)

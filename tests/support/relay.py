@@ -1,4 +1,4 @@
-"""A relay before a server, whose connections can fall silent: open at both ends, and nothing comes through."""
+"""A relay before a server, whose connections can be silenced: open at both ends, and no data passes."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 
 class Relay:
-    """Passes bytes on, both ways, over the connections that are not silenced."""
+    """Passes bytes both ways over the connections that are not silenced."""
 
     def __init__(self, target_port: int) -> None:
         self.port = 0
@@ -15,7 +15,7 @@ class Relay:
         self._silent_up_to = 0
 
     def silence(self) -> None:
-        """Let nothing more through the connections that are there; later ones work."""
+        """Block all existing connections; later ones work."""
         self._silent_up_to = self.connections
 
     async def _pass_on(self, number: int, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Real PostgreSQL and Valkey from the wheels, started once a run and shared by its processes."""
+"""Real PostgreSQL and Valkey from the wheels, started once per run and shared by its processes."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ PASSWORD = "a-password-of-the-tests"
 STOP_SECONDS_MAX = 10
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder itself gets a name of its own
 MEMORY_BYTES_MIN = 2_000_000_000
-# Tests do not care for what a crash of the machine would lose.
+# Tests need no durability through a crash of the machine.
 FAST = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -35,13 +35,13 @@ FAST = {
 
 
 class Services(msgspec.Struct, frozen=True):
-    """Where the shared servers are; the database is the template that each test copies."""
+    """The addresses of the shared servers; the database is the template that each test copies."""
 
     template_url: str
 
 
 def memory_folder() -> str | None:
-    """Give a folder in memory where there is room for a database a test; containers may have very little."""
+    """Return a folder in memory if it has room for one database per test; containers may have very little."""
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
         return str(MEMORY)
     return None
@@ -63,7 +63,7 @@ def running_services() -> Generator[Services]:
 
 
 class ServiceStarter:
-    """Starts the services when the first test asks, in whichever process of the run it is, and stops them."""
+    """Starts the services when the first test of any process needs them, and stops them."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
@@ -84,7 +84,7 @@ class ServiceStarter:
         self._stack.close()
 
     def _answer_workers(self) -> None:
-        # The thread stays: the kernel ends the children of a thread that does not.
+        # The thread must live: the kernel ends the children of a thread that ends.
         while True:
             try:
                 connection = self._listener.accept()
