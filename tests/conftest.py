@@ -46,12 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[STARTER] = ServiceStarter()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Start one worker more than there are cores: tests with processes and browsers wait half of their time."""
-    return (os.cpu_count() or 1) + (not config.getoption("quick"))
-
-
 def pytest_unconfigure(config: pytest.Config) -> None:
     if STARTER in config.stash:
         config.stash[STARTER].stop()
