@@ -131,9 +131,10 @@ class SimulatedCampaigns:
     def put_payer(self, payer: AdvertiserRow) -> None:
         """Its campaigns change with it."""
         self.version += 1
-        self.payers[payer.id] = payer
+        payer_id = AdvertiserId(payer.id)
+        self.payers[payer_id] = payer
         self._bounds["payer", payer.id].append((self.version, _bound(payer.daily_budget_paisa)))
-        self.changes.append((self.version, advertiser_address(payer.id)))
+        self.changes.append((self.version, advertiser_address(payer_id)))
         self.changes += [
             (self.version, one.address) for one in self.campaigns.values() if one.payer_id == payer.id
         ]
