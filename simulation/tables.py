@@ -110,7 +110,7 @@ class TablesServer:
         )
 
     def reported(self, kind: str, offers: Set[Offer]) -> OfferSet:
-        """Return the offers of which an event of a kind is known, and those of which a valid one is."""
+        """Return the offers that have an event of a kind, and those that have a valid one."""
         known = {offer: self._of_offer.get((kind, offer), ()) for offer in offers}
         is_good = {
             key for keys in known.values() for key in keys if GOOD.issuperset(self.rows[key].marks or ())

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from adloom.budgets.charges.offers import (
     AHEAD_SECONDS_MAX,
     CACHE_LIFE,
-    ERROR_RATE,
     FILTERS_MAX,
     OFFERS_MAX,
     Offer,
@@ -126,7 +125,3 @@ def test_an_offer_that_counts_as_new_was_never_confirmed(data: st.DataObject) ->
             assert number not in confirmed
         confirmed.add(number)
         offers.note([an_offer(number)], now=now)
-
-
-def test_the_sizes_are_as_specified() -> None:
-    assert (50_000, 0.0001, timedelta(minutes=5)) == (OFFERS_MAX, ERROR_RATE, CACHE_LIFE)

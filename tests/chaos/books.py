@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -53,14 +54,24 @@ FOLLOWERS = (CURSOR, cursor_key("0"))
 TOPICS = {"impression": "ads.impression.tracked.v1", "click": "ads.click.tracked.v1"}
 
 
-async def settled(product: Product, witness: Witness) -> None:
-    """Wait until everything that was accepted has gone through: spools drained, projections caught up."""
+async def settled(product: Product, witness: Witness, *, quiet_seconds: float = 0.0) -> None:
+    """Wait until everything that was accepted has gone through: spools drained, projections caught up.
+
+    A client that gave up has no answer, but its event may still be on its way: after that, wait until nothing
+    has come for some seconds.
+    """
+    newest, since = BEGINNING, time.monotonic()
     async with asyncio.timeout(SETTLED_SECONDS_MAX):
         while True:
             # Delivery is well without its servers, so they may still be on their way back.
             with contextlib.suppress(*POSTGRES_AWAY, *VALKEY_AWAY):
                 if await asyncio.to_thread(product.is_well) and await _is_settled(product, witness):
-                    return
+                    async with open_valkey(product.redis_url) as valkey:
+                        before, newest = newest, await _newest(valkey)
+                    if newest != before:
+                        since = time.monotonic()
+                    if time.monotonic() - since >= quiet_seconds:
+                        return
             await asyncio.sleep(LOOK_SECONDS)
 
 

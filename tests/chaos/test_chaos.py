@@ -36,7 +36,7 @@ async def test_every_202_is_counted_exactly_once_whatever_is_killed(
         group.create_task(traffic.run(clients=CLIENTS, ending=ending))
         await attack.run(kills=KILLS)
         ending.set()
-    await settled(product, traffic.witness)
+    await settled(product, traffic.witness, quiet_seconds=5)
     books = await books_of(product, admin, {ids["bannerId"] for ids in ads.ids})
 
     witness = traffic.witness

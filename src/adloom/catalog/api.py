@@ -45,7 +45,7 @@ CAMPAIGN_MOVES: Final = (
     ("cancel", CampaignStatus.CANCELLED, "Cancel a campaign for good."),
     ("unschedule", CampaignStatus.DRAFT, "Make a scheduled campaign a draft again."),
 )
-# A bare list has an end too; whoever has more asks banner by banner.
+# A list without pages needs a bound; a client with more asks banner by banner.
 CAPS_LISTED_MAX: Final = 10_000
 
 advertisers_router = build_router(advertisers)

@@ -45,6 +45,11 @@ class AuctionTally(msgspec.Struct, frozen=True, kw_only=True):
     ecpm: float | None = None  # The campaign's own on average where it lost,
     winning_ecpm: float | None = None  # and the winners'.
 
+    @property
+    def absent(self) -> int:
+        """Auctions in which it was no candidate; the answer reads it by name."""
+        return self.held - self.won - self.lost - sum(self.removed.values())
+
     def count_removed(self, *steps: str) -> int:
         """Count removals by some steps; `targeting` includes `targeting:country` and the like."""
         return sum(count for step, count in self.removed.items() if {step, step.partition(":")[0]} & {*steps})
