@@ -2,6 +2,7 @@
 
 import base64
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,10 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import (
     SLOT_MAX,
+    TERMS_KEPT_MAX,
     TOKEN_CHARACTERS,
     OfferToken,
+    TermsCipher,
     TokenKeys,
     TokenRejection,
     pack_charge,
@@ -24,6 +27,8 @@ from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, REQUEST, SEC
 KEYS = TokenKeys(SECRET)
 # Made by the version before this one, with the secret of the tests.
 TOKEN_OF_VERSION_1 = b"AWBq-Z7AAYkAAAAAcACAAAAAAAAA4QMBiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEvvNGMWOjnBb_cMHKAixZT"
+# Of version 2: lease 7, 0.25 for a click, in clear.
+TOKEN_OF_VERSION_2 = b"AmBq-Z7AAYkAAAAAcACAAAAAAAAA4QMAAAAHgAAAAAAD0JABiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEY7ngqDxINoriOvG98x--2"
 URL_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -67,6 +72,38 @@ def test_a_token_of_version_1_is_accepted_and_costs_nothing() -> None:
     assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
     assert (offer.request_id, offer.slot, offer.issued_at) == (REQUEST, 3, NOW)
     assert (offer.lease, offer.charge) == (0, 0)
+
+
+def test_a_token_of_version_2_is_accepted_at_its_price() -> None:
+    offer = KEYS.verify(TOKEN_OF_VERSION_2, now=NOW)
+
+    assert isinstance(offer, OfferToken)
+    assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
+    assert (offer.lease, offer.charge, offer.charged_by) == (7, 250_000, ChargedBy.CLICK)
+
+
+@given(charge=st.integers(1, 2**40), charged_by=st.sampled_from(ChargedBy))
+def test_a_token_does_not_show_its_price(charge: int, charged_by: ChargedBy) -> None:
+    token, free = a_token(charge=charge, charged_by=charged_by), a_token()
+    body = raw(token)[:-16]
+
+    assert charge.to_bytes(8, "big")[2:] not in body
+    # A price that is known does not open another one of the same ad, nor the same one of another ad.
+    other = BannerId(UUID(int=BANNER.int + 1))
+    of_another = raw(a_token(charge=charge, charged_by=charged_by, banner=other))
+    difference = int.from_bytes(body[27:35], "big") ^ int.from_bytes(raw(free)[27:35], "big")
+    assert difference != charge
+    assert body[27:35] != of_another[27:35]
+
+
+def test_forgotten_terms_are_encrypted_again_the_same_way() -> None:
+    cipher = TermsCipher(SECRET)
+    many = [pack_terms(bytes(32), bytes(16), n.to_bytes(8, "big")) for n in range(TERMS_KEPT_MAX + 1)]
+    first = [cipher.encrypt(one) for one in many]
+
+    assert [cipher.encrypt(one) for one in many[:10]] == first[:10]
+    assert [cipher.decrypt(one) for one in first] == many
+    assert len(set(first)) == len(first)
 
 
 @given(place=st.integers(0, 115), character=st.sampled_from(URL_CHARACTERS))

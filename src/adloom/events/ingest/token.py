@@ -6,18 +6,23 @@ has exactly one spelling, so a changed character is always another token.
     version 1 · key id 1 · issued at 4 (seconds) · request id 16 · slot 1 · lease 4 · charge 8 ·
     banner, placement, campaign 48 · tag 16 (BLAKE2b, keyed, over all before it)
 
-The charge is in micros; its highest bit says that a click is charged. Tokens of version 1 have neither lease
-nor charge (87 bytes, 116 characters); they are accepted as long as their offers may last.
+The charge is in micros; its highest bit says that a click is charged. It is encrypted: everybody sees tokens, and
+what a rival pays is not theirs to read. Encryption is a keyed permutation of the 8 bytes (a Feistel network of four
+rounds of BLAKE2b) that is another one for each banner, placement and campaign. So the same ad at the same price has the
+same 8 bytes: they show that a price has changed, and nothing else about it.
 
-Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once,
-when it is first chosen (`pack_terms`), and the keyed hash is started once and copied.
+Older tokens are accepted as long as their offers may last: version 2 has the charge in clear, version 1 has neither
+lease nor charge (87 bytes, 116 characters).
+
+Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once, when it is
+first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied.
 """
 
 # pure
 
 import binascii
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -31,7 +36,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 
-TOKEN_VERSION: Final = 2
+TOKEN_VERSION: Final = 3
 TOKEN_LIFETIME: Final = timedelta(minutes=30)
 TOKEN_CHARACTERS: Final = 132
 SLOT_MAX: Final = 255
@@ -48,8 +53,12 @@ _FREE: Final = bytes(_CHARGE.size)
 # MessagePack of four ids. Its decoder makes them in a sixth of the time that `UUID` takes.
 _IDS: Final = b"\x94\xc4\x10%b\xc4\x10%b\xc4\x10%b\xc4\x10%b"
 _ids: Final = msgspec.msgpack.Decoder(tuple[RequestId, BannerId, PlacementId, CampaignId]).decode
-# By the length of the token: each version has its own.
-_BODY_BYTES: Final = {TOKEN_CHARACTERS: (2, _FIELDS.size), 116: (1, _FIELDS_1.size)}
+# By the length of the token: the versions that have it, and the length of what is signed.
+_BODY_BYTES: Final = {TOKEN_CHARACTERS: ((TOKEN_VERSION, 2), _FIELDS.size), 116: ((1,), _FIELDS_1.size)}
+_ROUNDS: Final = 4
+_HALF_BYTES: Final = _CHARGE.size // 2
+# Terms whose encrypted form is kept, each way: about 4 MB. Beyond, all are forgotten and made again (5 µs each).
+TERMS_KEPT_MAX: Final = 16_384
 _pack = _FIELDS.pack
 _to_base64 = binascii.b2a_base64
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
@@ -100,8 +109,51 @@ def drop_charge(terms: bytes) -> bytes:
     return _FREE + terms[len(_FREE) :]
 
 
+class TermsCipher:
+    """Encrypts the charge of terms, and remembers what it did: offers of one candidate have the same terms."""
+
+    def __init__(self, secret: str) -> None:
+        key = blake2b(secret.encode(), digest_size=_KEY_BYTES, person=b"adloom-offer-pri").digest()
+        self._starts = [
+            blake2b(key=key, digest_size=_HALF_BYTES, person=b"round %d" % number)
+            for number in range(_ROUNDS)
+        ]
+        self._encrypted: dict[bytes, bytes] = {}
+        self._decrypted: dict[bytes, bytes] = {}
+
+    def encrypt(self, terms: bytes) -> bytes:
+        known = self._encrypted.get(terms)
+        if known is None:
+            known = _keep(self._encrypted, terms, _permute(self._starts, terms))
+        return known
+
+    def decrypt(self, encrypted: bytes) -> bytes:
+        known = self._decrypted.get(encrypted)
+        if known is None:
+            known = _keep(self._decrypted, encrypted, _permute(self._starts[::-1], encrypted))
+        return known
+
+
+def _permute(rounds: Sequence[blake2b], terms: bytes) -> bytes:
+    """Run the rounds over the 8 bytes of the charge; in reverse order they undo themselves."""
+    ids = terms[_CHARGE.size :]
+    left, right = terms[:_HALF_BYTES], terms[_HALF_BYTES : _CHARGE.size]
+    for start in rounds:
+        mixed = start.copy()
+        mixed.update(right + ids)
+        left, right = right, bytes(a ^ b for a, b in zip(left, mixed.digest(), strict=True))
+    return right + left + ids
+
+
+def _keep(kept: dict[bytes, bytes], key: bytes, value: bytes) -> bytes:
+    if len(kept) >= TERMS_KEPT_MAX:
+        kept.clear()
+    kept[key] = value
+    return value
+
+
 class TokenSigner:
-    """Signs offers with one secret."""
+    """Signs offers with one secret, their prices encrypted."""
 
     def __init__(self, secret: str) -> None:
         # The key has the length that the hash wants, whatever the secret's. Its id is derived too, so rotating
@@ -109,9 +161,12 @@ class TokenSigner:
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
         self._start = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
+        cipher = TermsCipher(secret)
+        self._encrypt = cipher.encrypt
+        self.decrypt = cipher.decrypt
 
     def sign(self, terms: bytes, *, request_id: bytes, issued_at: int, slot: int, lease: int = 0) -> bytes:
-        body = _pack(TOKEN_VERSION, self.key_id, issued_at, request_id, slot, lease, terms)
+        body = _pack(TOKEN_VERSION, self.key_id, issued_at, request_id, slot, lease, self._encrypt(terms))
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
@@ -138,8 +193,8 @@ class TokenKeys:
 
     def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
         raw = _decode(token)
-        version, body_bytes = _BODY_BYTES.get(len(token), (0, 0))
-        if raw is None or raw[0] != version:
+        versions, body_bytes = _BODY_BYTES.get(len(token), ((), 0))
+        if raw is None or raw[0] not in versions:
             return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
         signers = self._accepted.get(raw[1])
@@ -147,7 +202,7 @@ class TokenKeys:
             return TokenRejection.UNKNOWN_KEY
         for signer in signers:
             if signer.has_signed(body, tag):
-                return _parse(body, now=now, lifetime=self._lifetime)
+                return _parse(body, signer, now=now, lifetime=self._lifetime)
         return TokenRejection.FORGED
 
 
@@ -160,12 +215,14 @@ def _decode(token: bytes) -> bytes | None:
         return None
 
 
-def _parse(body: bytes, *, now: datetime, lifetime: timedelta) -> OfferToken:
-    if body[0] == TOKEN_VERSION:
-        _, _, seconds, request, slot, lease, terms = _FIELDS.unpack(body)
-    else:
+def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedelta) -> OfferToken:
+    version = body[0]
+    if version == 1:
         _, _, seconds, request, slot, ids = _FIELDS_1.unpack(body)
         lease, terms = 0, _FREE + ids
+    else:
+        _, _, seconds, request, slot, lease, terms = _FIELDS.unpack(body)
+        terms = signer.decrypt(terms) if version == TOKEN_VERSION else terms
     charge, banner, placement, campaign = _TERMS.unpack(terms)
     request_id, banner_id, placement_id, campaign_id = _ids(_IDS % (request, banner, placement, campaign))
     issued_at = datetime.fromtimestamp(seconds, UTC)
