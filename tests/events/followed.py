@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, RequestId
+from adloom.core.ids import BannerId, RequestId, digest_user
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
 from adloom.events.log.stream import ValkeyEventLog
@@ -77,7 +77,9 @@ class Followed:
     async def erase(self, user_id: UUID, *, at: datetime | None = None) -> None:
         """Remove a user from the tables, as the control plane does."""
         await self.pool.execute(
-            "INSERT INTO erased_users (user_id, erased_at) VALUES ($1, $2)", user_id, at or NEXT_HOUR
+            "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)",
+            digest_user(user_id),
+            at or NEXT_HOUR,
         )
         for table in ("banner_impressions", "banner_clicks"):
             await self.pool.execute(f"UPDATE events.{table} SET user_id = NULL WHERE user_id = $1", user_id)  # noqa: S608 - one of two

@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.ids import BannerId, CampaignId, PlacementId, digest_user
 from adloom.events.log.event import BEGINNING, Click, Event, Impression, Mark, parse_entry_id
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.tables.dedup import DedupFilter
@@ -124,7 +124,7 @@ def expected_row(entry_id: str, event: Impression | Click, keys: dict[UUID, int]
     }
     if isinstance(event, Impression):
         return row | {"referrer_url": None if is_erased else event.referrer_url}
-    return row | {"destination_url": event.destination_url}
+    return row | {"destination_url": None if is_erased else event.destination_url}
 
 
 def mark_offers(tables: dict[str, list[dict[str, Any]]]) -> None:
@@ -212,7 +212,11 @@ async def tables(pool: Pool) -> Tables:
         for row in await pool.fetch(f"SELECT public_id, id FROM {noun}")  # noqa: S608 - our own names
     }
     await pool.execute("DELETE FROM placements WHERE public_id = $1", DELETED_PLACEMENT)
-    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", ERASED_USER, ERASED_AT)
+    await pool.execute(
+        "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)",
+        digest_user(ERASED_USER),
+        ERASED_AT,
+    )
     return Tables(pool, keys)
 
 

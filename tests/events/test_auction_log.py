@@ -9,7 +9,7 @@ import pytest
 
 from adloom.core.clock import ManualClock, SystemClock
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import NO_USER
+from adloom.core.ids import NO_USER, digest_user
 from adloom.core.money import Micros
 from adloom.events.auction_log.row import build_rows
 from adloom.events.auction_log.store import AuctionTables
@@ -205,7 +205,9 @@ async def test_an_auction_past_its_retention_is_skipped(system: AuctionLogSystem
 async def test_events_before_an_erasure_are_applied_without_the_user(
     system: AuctionLogSystem, pool: Pool
 ) -> None:
-    await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", USER, NOW)
+    await pool.execute(
+        "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)", digest_user(USER), NOW
+    )
 
     await system.apply(an_auction(), an_auction(uuid4(), held_at=NOW + timedelta(seconds=1)))
 

@@ -10,6 +10,7 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
+from adloom.core.ids import digest_user
 from adloom.events.log.event import BEGINNING, LogEntry
 from adloom.events.ports import DecodedEntry
 from adloom.events.tables.partition_store import EVENT_PARTITIONS, PartitionStore, ensure_days
@@ -200,13 +201,15 @@ async def test_two_workers_that_create_the_same_partition_wait_for_each_other(po
 async def test_an_erasure_is_remembered_while_the_log_may_hold_earlier_events(pool: Pool) -> None:
     ages = {UUID(int=days): timedelta(days=days, minutes=1) for days in (6, 7, 9, 11)}
     for user, age in ages.items():
-        await pool.execute("INSERT INTO erased_users VALUES ($1, $2)", user, NOW - age)
+        await pool.execute(
+            "INSERT INTO erased_users (user_digest, erased_at) VALUES ($1, $2)", digest_user(user), NOW - age
+        )
 
     await an_upkeep(pool, ledger=FakeLedger(NOW - timedelta(days=10))).check()
-    assert await erased(pool) == {UUID(int=days) for days in (6, 7, 9)}
+    assert await erased(pool) == {digest_user(UUID(int=days)) for days in (6, 7, 9)}
     await an_upkeep(pool).check()
 
-    assert await erased(pool) == {UUID(int=6)}
+    assert await erased(pool) == {digest_user(UUID(int=6))}
 
 
 class Broken:
@@ -258,5 +261,5 @@ async def ensure(pool: Pool, *days: date) -> None:
         await ensure_days(connection, EVENT_PARTITIONS, days)
 
 
-async def erased(pool: Pool) -> set[UUID]:
-    return {row["user_id"] for row in await pool.fetch("SELECT user_id FROM erased_users")}
+async def erased(pool: Pool) -> set[bytes]:
+    return {row["user_digest"] for row in await pool.fetch("SELECT user_digest FROM erased_users")}

@@ -187,3 +187,23 @@ def test_a_secret_of_any_length_makes_a_key() -> None:
     keys = TokenKeys("ü" * 500)
 
     assert isinstance(keys.verify(a_token(keys=keys), now=NOW), OfferToken)
+
+
+@given(user=st.uuids(), request_id=st.uuids(), other=st.uuids())
+def test_the_user_of_an_offer_is_sealed_for_its_request(user: UUID, request_id: UUID, other: UUID) -> None:
+    sealed = KEYS.signer.seal_user(request_id.bytes, user.bytes)
+
+    assert KEYS.open_user(sealed, request_id.bytes) == user
+    assert (
+        TokenKeys("another secret of the tests, long", older=[SECRET]).open_user(sealed, request_id.bytes)
+        == user
+    )
+    assert user.bytes not in raw(sealed)
+    assert other == request_id or KEYS.open_user(sealed, other.bytes) != user
+
+
+@given(st.binary(max_size=40))
+def test_a_text_that_is_no_sealed_user_is_nobody(text: bytes) -> None:
+    user = KEYS.open_user(text, REQUEST.bytes)
+
+    assert user is None or KEYS.signer.seal_user(REQUEST.bytes, user.bytes) == text

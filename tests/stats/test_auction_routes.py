@@ -300,6 +300,21 @@ async def test_an_advertiser_without_campaigns_sees_no_auctions_and_no_users(
     problem(await advertiser.get(PATH, params={"userId": str(USER)}), 403, "FORBIDDEN")
 
 
+async def test_only_an_admin_sees_for_whom_an_auction_was_held(
+    control: ControlPlane, admin: Client, pool: Pool
+) -> None:
+    await apply_auctions(pool, an_auction())
+
+    async with control.acting_as(Role.VIEWER) as viewer:
+        [listed] = (await read(viewer))["items"]
+        whole = await read(viewer, f"{PATH}/{REQUEST}")
+        problem(await viewer.get(PATH, params={"userId": str(USER)}), 403, "FORBIDDEN")
+
+    assert (listed["userId"], whole["userId"], whole["context"]) == (None, None, None)
+    assert whole["bids"] == (await read(admin, f"{PATH}/{REQUEST}"))["bids"]
+    assert (await read(admin))["items"][0]["userId"] == str(USER)
+
+
 async def test_a_viewer_sees_all_and_a_publisher_nothing(
     control: ControlPlane, publisher: Client, pool: Pool
 ) -> None:

@@ -30,6 +30,7 @@ from adloom.core.ids import SystemIds
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
+from adloom.events.erasure.entries import ErasedEntries
 from adloom.events.log.stream import Lag, ValkeyEventLog
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
@@ -144,6 +145,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         lambda: read_cursors(listed, pool),
         clock=clock,
         retention=timedelta(days=settings.ledger_retention_days),
+        sweep=ErasedEntries(pool, valkey).sweep,
     )
     retention = RetentionPeriods(
         event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days

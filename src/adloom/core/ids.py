@@ -1,5 +1,6 @@
 """Identifiers: a type for each, UUIDv7 outside, and the one place that makes them."""
 
+from hashlib import sha256
 from typing import Final, NewType, Protocol
 from uuid import UUID
 
@@ -18,6 +19,14 @@ TargetingRuleId = NewType("TargetingRuleId", UUID)
 UserId = NewType("UserId", UUID)
 
 NO_USER: Final = UUID(int=0)  # What some programs send where they know no user.
+
+
+_DIGEST_BYTES: Final = 16
+
+
+def digest_user(user_id: UUID) -> bytes:
+    """Hash a visitor's id: the hash is found by the id, but the id cannot be read from it."""
+    return sha256(user_id.bytes).digest()[:_DIGEST_BYTES]
 
 
 class OpaqueId(Protocol):

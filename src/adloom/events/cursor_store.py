@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from adloom.core.errors import UnavailableError
+from adloom.core.ids import digest_user
 from adloom.events.log.event import BEGINNING
 from adloom.events.ports import CursorMovedError, PoisonEntryError
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
@@ -31,7 +32,7 @@ MOVE_CURSOR: Final = """
     UPDATE projection_cursors SET entry_id = $3, moved_at = now() WHERE projection = $1 AND entry_id = $2
     RETURNING 1
 """
-ERASED_USERS: Final = "SELECT user_id, erased_at FROM erased_users WHERE user_id = ANY ($1::uuid[])"
+ERASED_USERS: Final = "SELECT user_digest, erased_at FROM erased_users WHERE user_digest = ANY ($1::bytea[])"
 # The server's refusal of a value, and the driver's.
 VALUE_ERRORS: Final = (asyncpg.DataError, ValueError, OverflowError)
 ROW_ERRORS: Final = (*VALUE_ERRORS, asyncpg.IntegrityConstraintViolationError)
@@ -75,8 +76,9 @@ async def move_cursor(connection: "Pool | Connection", projection: str, *, after
 
 async def find_erased_users(connection: Connection, users: Collection[UUID]) -> dict[UUID, datetime]:
     """Return those of some users who were erased, and when."""
-    rows = await connection.fetch(ERASED_USERS, users) if users else ()
-    return {row["user_id"]: row["erased_at"] for row in rows}
+    by_digest = {digest_user(user): user for user in users}
+    rows = await connection.fetch(ERASED_USERS, list(by_digest)) if users else ()
+    return {by_digest[row["user_digest"]]: row["erased_at"] for row in rows}
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.index.rows import Caps, Delivery
 from adloom.targeting.rules import parse_rule
 from tests.auction.bids import units
-from tests.serving.auction.auction_server import SECOND, USER, AuctionServer, token_of
+from tests.serving.auction.auction_server import KEYS, SECOND, USER, AuctionServer, token_of
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
 
 CPC = BidType.CPC
@@ -52,9 +52,12 @@ def test_the_answer_has_the_published_shape() -> None:
         "servedAt": "2026-11-15T12:00:00.000Z",
         "auctionId": ad["auctionId"],
         "trackingToken": token,
-        "impressionUrl": f"https://ads.example/i/{token}?userId={USER}",
+        "impressionUrl": ad["impressionUrl"],
         "clickUrl": f"https://ads.example/c/{token}",
     }
+    pixel, _, sealed = ad["impressionUrl"].partition("?u=")
+    assert pixel == f"https://ads.example/i/{token}"
+    assert KEYS.open_user(sealed.encode(), UUID(ad["auctionId"]).bytes) == USER
 
 
 def test_the_token_carries_what_one_impression_costs() -> None:

@@ -8,7 +8,9 @@ nothing; the next one cleans up. Rows past their retention are gone: a lifetime 
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, cast
+from uuid import UUID
 
+from adloom.core.ids import digest_user
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.followers.fence import ERASURES, ExpectedValue, FencedScript, read_text
 from adloom.events.frequency import rebuild_store
@@ -22,7 +24,7 @@ from adloom.events.frequency.counts import (
     rebuilt_key,
 )
 from adloom.events.frequency.projection import BATCH_MAX, COUNT, FrequencyProjection, Generation, pack_counts
-from adloom.events.frequency.windows import find_live_start, list_live_buckets
+from adloom.events.frequency.windows import find_live_start
 from adloom.events.log.event import LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.events.rebuild.log_scanner import LogScanner
@@ -32,6 +34,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 KEYS_A_LOOK: Final = 1_000
+_ID_CHARACTERS: Final = 36
 CLOCKS_DIFFER: Final = timedelta(minutes=1)  # Between the processes of one installation.
 OVERTAKEN: Final = "Another replay of `frequency` was begun: this one has ended, and changed nothing."
 
@@ -129,12 +132,15 @@ class FrequencyRebuild:
 
     async def _erase_users(self, generation: Generation, began_at: datetime) -> None:
         async with rebuild_store.snapshot(self._pool) as connection:
-            users = await rebuild_store.find_erased(connection, began_at - CLOCKS_DIFFER)
-        prefix = generation_prefix(generation.name)
-        keys = [f"{prefix}{user}{bucket.suffix}" for user in users for bucket in list_live_buckets(began_at)]
+            digests = await rebuild_store.find_erased(connection, began_at - CLOCKS_DIFFER)
+        if not digests:
+            return
+        # Only the keys have ids: of erased users nothing but digests is kept.
+        place = len(generation_prefix(generation.name))
         with unavailable_when_away():
-            for start in range(0, len(keys), KEYS_A_LOOK):
-                await self._valkey.unlink(*keys[start : start + KEYS_A_LOOK])
+            async for keys in self._generation_keys(generation.name):
+                if gone := [key for key in keys if _digest_key(key[place:]) in digests]:
+                    await self._valkey.unlink(*gone)
 
     async def _delete_generations(self, *, keep: set[str]) -> None:
         """Delete all generations but some: those replaced, and those never finished."""
@@ -144,13 +150,13 @@ class FrequencyRebuild:
                 if gone:
                     await self._valkey.unlink(*gone)
 
-    async def _generation_keys(self) -> AsyncGenerator[list[bytes]]:
+    async def _generation_keys(self, generation: str = "[0-9]*") -> AsyncGenerator[list[bytes]]:
         place = 0
         while True:
             # The stubs know every protocol version and decoding; ours answers bytes.
             place, keys = cast(
                 "tuple[int, list[bytes]]",
-                await self._valkey.scan(place, match=f"{generation_prefix('[0-9]*')}*", count=KEYS_A_LOOK),
+                await self._valkey.scan(place, match=f"{generation_prefix(generation)}*", count=KEYS_A_LOOK),
             )
             yield keys
             if place == 0:
@@ -165,6 +171,14 @@ def _check(refused_by: str | None) -> None:
 def _get_replaced(generation: Generation) -> str:
     [pointer, *_] = generation.expected
     return pointer.value or FIRST_GENERATION
+
+
+def _digest_key(rest: bytes) -> bytes | None:
+    """Return the digest of the user of a key, which its rest begins with; some keys have none."""
+    try:
+        return digest_user(UUID(rest[:_ID_CHARACTERS].decode()))
+    except ValueError:
+        return None
 
 
 def _decode(entry: LogEntry) -> DecodedEntry | None:

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 from adloom.events.cursor_store import CURSOR
 from adloom.events.frequency.projection import SECONDS_AN_HOUR, ShownCount
@@ -25,7 +24,7 @@ SHOWN: Final = """
       ) AS shown
       JOIN banners AS banner ON banner.id = shown.banner_id
 """
-ERASED_SINCE: Final = "SELECT user_id FROM erased_users WHERE erased_at >= $1"
+ERASED_SINCE: Final = "SELECT user_digest FROM erased_users WHERE erased_at >= $1"
 
 
 @asynccontextmanager
@@ -56,5 +55,6 @@ async def sum_all_shown(connection: Connection, *, live_since: datetime) -> Asyn
         ]
 
 
-async def find_erased(connection: Connection, moment: datetime) -> list[UUID]:
-    return [row["user_id"] for row in await connection.fetch(ERASED_SINCE, moment)]
+async def find_erased(connection: Connection, moment: datetime) -> set[bytes]:
+    """Return the digests of the users who were erased since a time."""
+    return {row["user_digest"] for row in await connection.fetch(ERASED_SINCE, moment)}

@@ -14,6 +14,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.ingest.ivt.flags import TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys, TokenRejection, TrackingTokenInvalidError
 from adloom.events.log.event import Click, Event, Impression, Mark, resolve_occurred_at
+from adloom.events.log.names import hide_user
 
 # The bounds are those of the columns; the address of a page has none there, so it gets one here.
 CorrelationId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -137,7 +138,9 @@ def build_event(
     else:
         kind, more["destination_url"] = Click, report.destination_url
     return kind(
-        correlation_id=report.correlation_id,
+        correlation_id=report.correlation_id
+        if report.user_id is None
+        else hide_user(report.correlation_id, report.user_id),
         banner_id=report.banner_id,
         placement_id=report.placement_id,
         campaign_id=report.campaign_id if offer is None else offer.campaign_id,

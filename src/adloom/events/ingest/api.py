@@ -40,7 +40,8 @@ REDIRECT_PREFIX: Final = b"/c/"
 REDIRECT_SECONDS_MAX: Final = 1.0  # A visitor who clicked does not wait longer for our count.
 
 _GIF: Final = base64.b64decode(b"R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==")
-_USER: Final = b"userId="
+_USER: Final = b"userId="  # As callers write it themselves.
+SEALED_USER: Final = b"u="  # As our own answers have it.
 _NO_STORE: Final = (b"cache-control", b"no-store")
 ACCEPTED: Final = FastAnswer(encode_head(HTTPStatus.ACCEPTED, b"application/json"), b'{"accepted":true}')
 PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _GIF)
@@ -122,7 +123,7 @@ class EventRoutes:
         offer = verify_token(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":
             return answer  # The client looks at the address; nobody looks at the banner.
-        report = build_impression_report(offer, _parse_user(request.query))
+        report = build_impression_report(offer, self._find_user(request.query, offer))
         return self._append(self._encode_offered(report, offer, request, now), answer)
 
     def redirect(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
@@ -171,6 +172,17 @@ class EventRoutes:
         self.batch_rejected += len(batch.rejected)
         return appended
 
+    def _find_user(self, query: bytes, offer: OfferToken) -> UUID | None:
+        """Return the user of a pixel's address, sealed or not; None where it makes no sense: a pixel has no errors."""
+        if query.startswith(SEALED_USER):
+            return self._tokens.open_user(query[len(SEALED_USER) :], offer.request_id.bytes)
+        if not query.startswith(_USER):
+            return None
+        try:
+            return UUID(query[len(_USER) :].decode("ascii"))
+        except ValueError:
+            return None
+
     def _find_destination(self, offer: OfferToken) -> str:
         destination = self._index().destination(offer.campaign_id, offer.placement_id, offer.banner_id)
         if destination is None:
@@ -198,16 +210,6 @@ class EventRoutes:
         timer = loop.call_later(REDIRECT_SECONDS_MAX, redirect)
         appended.add_done_callback(settle)
         return redirected
-
-
-def _parse_user(query: bytes) -> UUID | None:
-    """Return the user that a pixel's address names; None where it makes no sense, since a pixel has no errors."""
-    if not query.startswith(_USER):
-        return None
-    try:
-        return UUID(query[len(_USER) :].decode("ascii"))
-    except ValueError:
-        return None
 
 
 def build_redirect(destination: str) -> FastAnswer:

@@ -28,6 +28,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -43,6 +44,8 @@ SLOT_MAX: Final = 255
 
 _TAG_BYTES: Final = 16
 _ID_BYTES: Final = 16
+_SEALED_VERSION: Final = 1
+_SEALED_CHARACTERS: Final = 24
 _KEY_BYTES: Final = 32
 _FIELDS: Final = struct.Struct(">BBI16sBI56s")
 _TERMS: Final = struct.Struct(">Q16s16s16s")
@@ -61,6 +64,7 @@ _HALF_BYTES: Final = _CHARGE.size // 2
 TERMS_KEPT_MAX: Final = 16_384
 _pack = _FIELDS.pack
 _to_base64 = binascii.b2a_base64
+_to_number = int.from_bytes
 _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 # `+` and `/` become characters that base64 does not have, else a token would have a second spelling.
 _FROM_URL: Final = bytes.maketrans(b"-_+/", b"+/!!")
@@ -161,6 +165,8 @@ class TokenSigner:
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES + 1, person=b"adloom-offer-key").digest()
         self.key_id = key[_KEY_BYTES]
         self._start = blake2b(key=key[:_KEY_BYTES], digest_size=_TAG_BYTES)
+        self._of_users = blake2b(key=key[:_KEY_BYTES], digest_size=_ID_BYTES, person=b"adloom-user")
+        self._sealed_prefix = bytes((_SEALED_VERSION, self.key_id))
         cipher = TermsCipher(secret)
         self._encrypt = cipher.encrypt
         self.decrypt = cipher.decrypt
@@ -170,6 +176,19 @@ class TokenSigner:
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
+
+    def hash_user(self, user_id: bytes, salt: bytes = b"") -> bytes:
+        """Hash a user's id so that only we can tell whose it is."""
+        mac = self._of_users.copy()
+        mac.update(salt + user_id)
+        return mac.digest()
+
+    def seal_user(self, request_id: bytes, user_id: bytes) -> bytes:
+        """Encrypt the user of an offer for an address, which others may log; `TokenKeys.open_user` reads it."""
+        mac = self._of_users.copy()
+        mac.update(request_id)
+        sealed = (_to_number(mac.digest(), "big") ^ _to_number(user_id, "big")).to_bytes(_ID_BYTES, "big")
+        return _to_base64(self._sealed_prefix + sealed, newline=False).translate(_TO_URL)
 
     def has_signed(self, body: bytes, tag: bytes) -> bool:
         """Compare in constant time."""
@@ -204,6 +223,17 @@ class TokenKeys:
             if signer.has_signed(body, tag):
                 return _parse(body, signer, now=now, lifetime=self._lifetime)
         return TokenRejection.FORGED
+
+    def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
+        """Return the user of an offer; None where there is none, or the text is none of ours."""
+        try:
+            raw = binascii.a2b_base64(sealed.translate(_FROM_URL), strict_mode=True)
+        except binascii.Error:
+            return None
+        if len(sealed) != _SEALED_CHARACTERS or raw[0] != _SEALED_VERSION or raw[1] not in self._accepted:
+            return None
+        mask = self._accepted[raw[1]][0].hash_user(request_id)
+        return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
 
 
 def _decode(token: bytes) -> bytes | None:

@@ -16,6 +16,7 @@ import msgspec
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import BID_BYTES, BIDS_MAX, REASONS_MAX
+from adloom.events.log.names import hide_user
 
 BEGINNING: Final = "0-0"
 
@@ -258,9 +259,15 @@ def encode_event(event: LogEvent) -> bytes:
 
 def decode_event(entry: bytes) -> LogEvent:
     try:
-        return _decoder.decode(entry)
+        event = _decoder.decode(entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableEntryError(str(error)) from error
+    # Earlier versions kept names with a user in them; names of offers never have one.
+    if isinstance(event, Impression | Click) and event.request_id is None:
+        name = hide_user(event.correlation_id, event.user_id)
+        if name != event.correlation_id:
+            return msgspec.structs.replace(event, correlation_id=name)
+    return event
 
 
 def get_event_time(happening: LogEvent) -> datetime:

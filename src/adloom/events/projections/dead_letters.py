@@ -149,7 +149,7 @@ class Redelivery(msgspec.Struct, frozen=True, array_like=True, tag_field="k", ta
     data: bytes
 
 
-_encode: Final = msgspec.msgpack.Encoder().encode
+encode_redelivery: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Redelivery).decode
 
 
@@ -157,7 +157,7 @@ def wrap_redelivery(entry: LogEntry, projection: str) -> bytes:
     """Wrap an entry for one projection; what is wrapped already stays as it is."""
     if unwrap_redelivery(entry.data) is not None:
         return entry.data
-    return _encode(Redelivery(projection=projection, entry_id=entry.id, data=entry.data))
+    return encode_redelivery(Redelivery(projection=projection, entry_id=entry.id, data=entry.data))
 
 
 def unwrap_redelivery(data: bytes) -> Redelivery | None:

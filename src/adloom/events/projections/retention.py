@@ -39,21 +39,26 @@ def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) 
 
 
 class LogRetention:
-    """Checks the log now and then; its figures are those of the last check."""
+    """Checks the log now and then; its figures are those of the last check.
 
-    def __init__(
+    `sweep` removes what the log must not keep, up to an entry that all projections have applied.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings, each with its default
         self,
         event_log: RetainedLog,
         cursors: Callable[[], Awaitable[Mapping[str, str]]],
         *,
         clock: Clock,
         retention: timedelta = RETENTION,
+        sweep: Callable[[str], Awaitable[None]] | None = None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._event_log = event_log
         self._cursors = cursors
         self._clock = clock
         self._retention = retention
+        self._sweep = sweep
         self._look_seconds = look_seconds
         self.lags: Mapping[str, Lag] = {}
         self.size = EventLogSize()
@@ -77,4 +82,6 @@ class LogRetention:
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
         if before is not None:
             self.trimmed += await self._event_log.trim(before)
+        if self._sweep is not None and cursors:
+            await self._sweep(min(cursors.values(), key=parse_entry_id))
         self.size = await self._event_log.measure_size()

@@ -16,7 +16,17 @@ from uuid import UUID
 import msgspec
 
 from adloom.events.followers.counted import CountedEntry
-from adloom.events.log.event import HARMLESS_MARKS, Click, Event, Impression, Mark, parse_entry_id
+from adloom.events.log.event import (
+    HARMLESS_MARKS,
+    Auctioned,
+    Click,
+    Event,
+    Impression,
+    Mark,
+    Served,
+    get_event_time,
+    parse_entry_id,
+)
 from adloom.events.ports import DecodedEntry
 
 IMPRESSIONS: Final = "banner_impressions"
@@ -41,6 +51,14 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     impressions: list[tuple[str, Impression]]
     clicks: list[tuple[str, Click]]
+    # What was only served to a user becomes no row; its entry must go when the user is erased.
+    served: list[tuple[str, Served | Auctioned]] = []
+
+    @property
+    def users(self) -> list[UUID]:
+        """The users of all entries, some of them several times."""
+        every = (*self.impressions, *self.clicks, *self.served)
+        return [event.user_id for _, event in every if event.user_id is not None]
 
     @property
     def events(self) -> list[Event]:
@@ -147,6 +165,8 @@ class Additions(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int = 0
     # Clicks that were marked for a missing impression, which has come.
     clicks_now_seen: list[str] = []
+    # Entries of the log that name erased users.
+    erased_entries: list[str] = []
     # The entries that the rows of the impressions were made from.
     impression_entries: list[tuple[str, Impression]] = []
 
@@ -166,12 +186,15 @@ def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
     """Split a batch by kind; offers that were only served become no rows."""
     impressions: list[tuple[str, Impression]] = []
     clicks: list[tuple[str, Click]] = []
+    served: list[tuple[str, Served | Auctioned]] = []
     for entry_id, event in records:
         if isinstance(event, Impression):
             impressions.append((entry_id, event))
         elif isinstance(event, Click):
             clicks.append((entry_id, event))
-    return EventBatch(impressions=impressions, clicks=clicks)
+        elif isinstance(event, Served | Auctioned) and event.user_id is not None:
+            served.append((entry_id, event))
+    return EventBatch(impressions=impressions, clicks=clicks, served=served)
 
 
 def get_offer(event: Event) -> Offer | None:
@@ -205,6 +228,7 @@ def apply_batch(batch: EventBatch, state: TableState) -> Additions:
         repeated=impressions.repeated + clicks.repeated,
         dropped=impressions.dropped + clicks.dropped,
         impression_entries=[(entry_id, event) for entry_id, event, _, _ in impressions.kept],
+        erased_entries=find_erased_entries(batch, state),
         clicks_now_seen=[
             click
             for offer, lone_clicks in state.offers.clicks_alone.items()
@@ -212,6 +236,17 @@ def apply_batch(batch: EventBatch, state: TableState) -> Additions:
             for click in lone_clicks
         ],
     )
+
+
+def find_erased_entries(batch: EventBatch, state: TableState) -> list[str]:
+    """Return the entries of users who were erased after them."""
+    if not state.erased_at:
+        return []
+    return [
+        entry_id
+        for entry_id, event in (*batch.impressions, *batch.clicks, *batch.served)
+        if event.user_id and get_event_time(event) <= state.erased_at.get(event.user_id, NEVER)
+    ]
 
 
 class _SecondEvents:
@@ -262,10 +297,9 @@ def _build_row(
     entry_id, event, banner_id, placement_id = kept
     entry_ms, entry_seq = parse_entry_id(entry_id)
     session_id, user_id, page_url = event.session_id, event.user_id, event.page_url
+    network = event.client_network
     if state.erased_at and user_id and event.received_at <= state.erased_at.get(user_id, NEVER):
-        session_id = user_id = page_url = None
-        if isinstance(event, Impression):
-            address = None
+        session_id = user_id = page_url = address = network = None
     return EventRow(
         event.correlation_id,
         banner_id,
@@ -281,7 +315,7 @@ def _build_row(
         event.received_at,
         event.request_id,
         event.slot,
-        event.client_network,
+        network,
         marks or None,
         not marks or HARMLESS_MARKS.issuperset(marks),
         entry_ms,

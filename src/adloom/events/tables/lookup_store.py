@@ -111,7 +111,7 @@ class StateLookup:
             banners=keys["banner"],
             placements=keys["placement"],
             campaigns=keys["campaign"],
-            erased_at=await _find_erased(connection, batch.events),
+            erased_at=await find_erased(connection, batch),
             impressions=await self._find_known(connection, IMPRESSIONS, batch.impressions, since, days),
             clicks=await self._find_known(connection, CLICKS, batch.clicks, since, days),
             offers=await self._find_offers(connection, batch, since),
@@ -194,8 +194,9 @@ async def _find_keys(connection: Connection, events: Sequence[Event]) -> dict[st
     return keys
 
 
-async def _find_erased(connection: Connection, events: Sequence[Event]) -> dict[UUID, datetime]:
-    users = _distinct(one for event in events if (one := event.user_id) is not None)
+async def find_erased(connection: Connection, batch: EventBatch) -> dict[UUID, datetime]:
+    """Return the users of a batch who were erased, and when."""
+    users = _distinct(batch.users)
     if not users or not await connection.fetchval(ANYBODY_ERASED):
         return {}
     return await find_erased_users(connection, users)

@@ -24,11 +24,13 @@ from adloom.events.tables.apply_batch import (
     apply_batch,
     count_by_day,
     count_by_key,
+    find_erased_entries,
     split_by_kind,
 )
 from adloom.events.tables.dedup import DedupFilter
+from adloom.events.tables.erasure_store import note_entries
 from adloom.events.tables.event_store import EventRows
-from adloom.events.tables.lookup_store import StateLookup
+from adloom.events.tables.lookup_store import StateLookup, find_erased
 from adloom.events.tables.partition_store import ensure_days, event_tables
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
@@ -96,6 +98,9 @@ class EventTables:
         self, connection: Connection, batch: EventBatch, cursor: str
     ) -> tuple[TableState, Additions]:
         if not batch.events:
+            if batch.served:
+                state = TableState(erased_at=await find_erased(connection, batch))
+                await note_entries(connection, find_erased_entries(batch, state))
             return TableState(), Additions()
         since = await self._lookup.find_start(connection, batch)
         state = await self._lookup.look_up(connection, batch, since, cursor=cursor)
@@ -107,6 +112,7 @@ class EventTables:
         await self._rows.add_counts(connection, count_by_key(added))
         await self._rows.add_days(connection, days)
         await self._rows.unmark_clicks(connection, added.clicks_now_seen, since)
+        await note_entries(connection, added.erased_entries)
         return state, added
 
 

@@ -174,8 +174,9 @@ class AuctionRoutes:
         if rendered is None:
             placement = auction.market.placements_by_key[win.bidder.placement_key]
             rendered = auction.rendered = self._encoder.render(win, auction.cost, placement)
-        user, now, second = request.query.user, request.now, request.second
-        served = rendered.entry.encode(auction_id.bytes, now, second, bytes.fromhex(user.replace("-", "")))
+        now, second = request.now, request.second
+        user = bytes.fromhex(request.query.user.replace("-", ""))
+        served = rendered.entry.encode(auction_id.bytes, now, second, user)
         if is_recorded:
             self._record(request, auction_id, rendered.placement, served)
         else:

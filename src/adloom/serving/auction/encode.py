@@ -5,12 +5,11 @@ from typing import Final
 
 import msgspec
 
-from adloom.core.ids import OpaqueId
+from adloom.core.ids import NO_USER, OpaqueId
 from adloom.core.money import Micros
 from adloom.events.ingest.token import TokenSigner, pack_charge, pack_terms
 from adloom.events.log.served_encoder import ServedEventEncoder
 from adloom.serving.auction.decide import WinningBid
-from adloom.serving.auction.request import NO_USER_TEXT
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import IndexedPlacement
@@ -36,6 +35,7 @@ class AdEncoder:
 
     def __init__(self, signer: TokenSigner, *, public_url: str) -> None:
         self._sign = signer.sign
+        self._seal_user = signer.seal_user
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
@@ -74,10 +74,11 @@ class AdEncoder:
         )
 
     def encode(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self, rendered: RenderedWin, auction_id: OpaqueId, user: str, now: datetime, second: int, lease: int
+        self, rendered: RenderedWin, auction_id: OpaqueId, user: bytes, now: datetime, second: int, lease: int
     ) -> bytes:
-        """Encode an offer; its pixel names the user, for frequency caps."""
-        token = self._sign(rendered.terms, request_id=auction_id.bytes, issued_at=second, slot=0, lease=lease)
+        """Encode an offer; its pixel has the user, for frequency caps, so that only we can read who it is."""
+        request_id = auction_id.bytes
+        token = self._sign(rendered.terms, request_id=request_id, issued_at=second, slot=0, lease=lease)
         return b"".join(
             (
                 rendered.ad,
@@ -88,7 +89,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user == NO_USER_TEXT else b"?userId=" + user.encode(),
+                b"" if user == NO_USER.bytes else b"?u=" + self._seal_user(request_id, user),
                 self._click,
                 token,
                 b'"}',

@@ -80,7 +80,7 @@ class AdEventRoutes:
         now = self._now()
         if event.tracking_token is None:
             placement_id, campaign_id = self._auctioned_ads.find_placement(event.ad_id, self._index())
-            correlation_id = _derive_correlation(event, now)
+            correlation_id = self._derive_correlation(event, now)
         else:
             offer = verify_token(event.tracking_token.encode(), tokens=self._tokens, now=now)
             placement_id, campaign_id = offer.placement_id, offer.campaign_id
@@ -94,6 +94,15 @@ class AdEventRoutes:
             occurred_at=event.timestamp,
             tracking_token=event.tracking_token,
         )
+
+    def _derive_correlation(self, event: AdEvent, now: datetime) -> str:
+        """Give a report without an id the same id when it is repeated, so that it counts once.
+
+        Names are kept when a user is erased: this one has only a hash of the user, which others cannot compute.
+        """
+        moment = event.timestamp or now.replace(microsecond=0)
+        user = self._tokens.signer.hash_user(event.user_id.bytes, event.ad_id.bytes).hex()
+        return f"ad:{event.ad_id}:{user}:{moment.isoformat()}"
 
 
 class AuctionedAds:
@@ -138,9 +147,3 @@ class AuctionedAds:
                 assigned[banner] = None if banner in assigned else CampaignId(UUID(bytes=campaign))
             known = self._known[placement.key] = placement, assigned
         return known[1]
-
-
-def _derive_correlation(event: AdEvent, now: datetime) -> str:
-    """Give a report without an id the same id when it is repeated, so that it counts once."""
-    moment = event.timestamp or now.replace(microsecond=0)
-    return f"ad:{event.ad_id}:{event.user_id}:{moment.isoformat()}"

@@ -5,14 +5,16 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
+import msgspec
 from fastapi import Query
 from pydantic import Field
 
+from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
-from adloom.runtime.http.api.dependencies import Database, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text100, Text255
 from adloom.runtime.listing import Listed
@@ -28,6 +30,7 @@ from adloom.stats.auctions.model import (
     hidden,
     whole_hidden,
     with_bids_to_win,
+    without_user,
 )
 
 
@@ -99,11 +102,14 @@ router = guarded_router("/api/v1/admin/auctions", "auctions", 400, 401, 403, 404
 
 @router.get("", response_model=Page[AuctionAnswer])
 async def list_auctions(
-    query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, pool: Database
+    query: Annotated[AuctionListQuery, Query()], scope: AdvertiserReads, actor: CurrentActor, pool: Database
 ) -> Page[Any]:
-    """List auctions, newest first; an account sees those that one of its campaigns took part in."""
-    if scope.account_id is not None and query.user_id is not None:
-        raise ForbiddenError("Whose auctions were held is not for an account to know. Leave userId out.")
+    """List auctions, newest first; an account sees those that one of its campaigns took part in.
+
+    Only an admin sees for which user they were.
+    """
+    if actor.role is not Role.ADMIN and query.user_id is not None:
+        raise ForbiddenError("Whose auctions were held is for admins alone to know. Leave userId out.")
     async with pool.acquire() as connection:
         own = await store.own_campaigns(connection, scope)
         question = _question(query, own, user_id=query.user_id)
@@ -111,6 +117,8 @@ async def list_auctions(
     if own is not None:
         mine = frozenset(own)
         listed = Listed(items=[hidden(one, mine) for one in listed.items], total_count=listed.total_count)
+    elif actor.role is not Role.ADMIN:
+        listed = Listed(items=[without_user(one) for one in listed.items], total_count=listed.total_count)
     return page_of(AuctionAnswer, listed, query)
 
 
@@ -136,14 +144,18 @@ async def auction_breakdown(
 
 
 @router.get("/{auction_id}", response_model=WholeAuctionAnswer)
-async def read_auction(auction_id: UUID, scope: AdvertiserReads, pool: Database) -> Answer:
+async def read_auction(
+    auction_id: UUID, scope: AdvertiserReads, actor: CurrentActor, pool: Database
+) -> Answer:
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
         own = await store.own_campaigns(connection, scope)
         auction = with_bids_to_win(await store.find(connection, auction_id, own))
-    return WholeAuctionAnswer.model_validate(
-        auction if own is None else whole_hidden(auction, frozenset(own))
-    )
+    if own is not None:
+        auction = whole_hidden(auction, frozenset(own))
+    elif actor.role is not Role.ADMIN:
+        auction = msgspec.structs.replace(without_user(auction), context=None)
+    return WholeAuctionAnswer.model_validate(auction)
 
 
 def _question(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -76,7 +76,8 @@ class Auction(msgspec.Struct, frozen=True, kw_only=True):
 
     id: UUID
     user_id: Annotated[
-        UUID | None, Field(description="Null where the visitor was unknown or is erased, and for accounts.")
+        UUID | None,
+        Field(description="Null where the visitor was unknown or is erased, and for all but admins."),
     ]
     placement_type: str
     placement_id: Annotated[UUID | None, Field(description="Where it was won, or what the request named.")]
@@ -104,6 +105,9 @@ class WholeAuction(Auction, frozen=True, kw_only=True):
     removed: Annotated[
         Mapping[str, int], Field(description="How many were removed, by the step that did it.")
     ]
+
+
+A = TypeVar("A", bound=Auction)
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +180,11 @@ def _floor_of(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
     # In an auction without a winner the only placement is the one that was asked for.
     is_named = auction.winning_ecpm is None and auction.placement_id is not None
     return Micros(int(auction.floor_cpm * MICROS)) if is_named else None
+
+
+def without_user(auction: A) -> A:
+    """Leave out for which visitor an auction was held."""
+    return msgspec.structs.replace(auction, user_id=None)
 
 
 def hidden(auction: Auction, own: Set[UUID]) -> Auction:

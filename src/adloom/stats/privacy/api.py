@@ -11,9 +11,10 @@ from pydantic import Field
 from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError
 from adloom.events.auction_log.store import AUCTIONS
+from adloom.events.erasure.streams import StreamSearch
 from adloom.events.frequency.counts import Counts, FrequencyCounters
 from adloom.events.frequency.windows import Window
-from adloom.events.tables.erasure_store import erase_user
+from adloom.events.tables.erasure_store import erase_user, note_entries
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.forms import build_answer
@@ -85,6 +86,11 @@ def _frequency(request: Request) -> FrequencyCounters:
     return FrequencyCounters(request.app.state.valkey)
 
 
+def _streams(request: Request) -> StreamSearch:
+    return StreamSearch(request.app.state.valkey)
+
+
+Streams = Annotated[StreamSearch, Depends(_streams)]
 Frequency = Annotated[FrequencyCounters, Depends(_frequency)]
 
 router = guarded_router("/admin/privacy/users", "privacy", 400, 401, 403, 503, check=_admin_alone)
@@ -119,14 +125,21 @@ async def export_reader(
 
 @router.delete("/{user_id}")
 async def erase_reader(
-    user_id: UUID, catalog: CurrentCatalog, frequency: Frequency, now: Now
+    user_id: UUID, catalog: CurrentCatalog, frequency: Frequency, streams: Streams, now: Now
 ) -> ErasedAnswer:
-    """Remove the visitor from all events and auctions, those still in the log included; counts stay."""
+    """Remove the visitor from events, auctions, frequency counts and topics; counts stay.
+
+    What is still in the log or in a spool is counted without the visitor, and removed there within seconds of that.
+    """
     async with catalog.write() as write:
         erased = await erase_user(write.connection, user_id, projections=[EVENT_TABLES, AUCTIONS], now=now)
         write.entries.append(erasure_entry(user_id, erased))
     # Only now: a projection that counts asks the tables, and could still find the visitor there before.
     await frequency.erase_user(user_id, now)
+    await streams.clean_topics(user_id)
+    await streams.clean_letters(user_id)
+    async with catalog.read() as connection:
+        await note_entries(connection, await streams.find_in_log(user_id))
     return ErasedAnswer.model_validate(erased)
 
 

@@ -1,6 +1,5 @@
 """What is stored about one visitor."""
 
-import hashlib
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, Final
@@ -8,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.ids import digest_user
 from adloom.events.log.event import Mark
 from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
@@ -18,7 +18,6 @@ from adloom.stats.rejected.store import EventKind
 # Per answer. A visitor of many pages a day may have some thousand events.
 EVENTS_A_PAGE: Final = 5_000
 NOUN: Final = "reader"
-_DIGEST_BYTES: Final = 16
 
 
 class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,18 +64,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     erased_at: datetime | None
 
 
-def digest_of(user_id: UUID) -> str:
-    """Hash a visitor's id for the audit record: it can be found by the id, but the id cannot be read from it."""
-    return hashlib.sha256(user_id.bytes).digest()[:_DIGEST_BYTES].hex()
-
-
 def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},
         "auctions": {"from": erased.auctions, "to": 0},
     }
-    return NewAuditEntry(AuditSubject(NOUN, digest_of(user_id), None), "erase", changes)
+    return NewAuditEntry(AuditSubject(NOUN, digest_user(user_id).hex(), None), "erase", changes)
 
 
 _OF_A_KIND: Final = """
@@ -117,7 +111,7 @@ AUCTIONS: Final = RowSource(
     tables="auction.auctions AS it",
     tiebreak="it.id",
 )
-ERASED_AT: Final = "SELECT erased_at FROM erased_users WHERE user_id = $1"
+ERASED_AT: Final = "SELECT erased_at FROM erased_users WHERE user_digest = $1"
 # Days are whole partitions, named by their day.
 KEPT_SINCE: Final = """
     SELECT min(to_date(right(partition.relname, 8), 'YYYYMMDD'))
@@ -140,5 +134,5 @@ async def kept_of(connection: Connection, user_id: UUID, *, page: int) -> Kept:
         auctions=[msgspec.convert(dict(row), KeptAuction) for row in auctions.items],
         auction_count=auctions.total_count,
         kept_since=await connection.fetchval(KEPT_SINCE),
-        erased_at=await connection.fetchval(ERASED_AT, user_id),
+        erased_at=await connection.fetchval(ERASED_AT, digest_user(user_id)),
     )

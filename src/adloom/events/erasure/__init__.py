@@ -1,0 +1,1 @@
+"""Erasing a user from the streams: the log, dead letters and topics."""
