@@ -116,15 +116,15 @@ class Readers:
             url = offer.impression_url if kind == "impression" else offer.click_url
             key = EventKey(kind, f"offer:{served.request_id}:{slot}")
             return Report(FastRequest(b"GET", url.encode()), [key], is_promise=kind == "impression")
-        key, event = self._an_event(kind, offer, served)
+        key, event = self._an_event(kind, offer, served, slot)
         path = f"/banners/events/{kind}".encode()
         return Report(FastRequest(b"POST", path, body=msgspec.json.encode(event)), [key])
 
     def _a_batch(self, served: Served) -> Report:
         """Report everything on a page together, some of it twice."""
         events = [
-            self._an_event(kind, offer, served)
-            for offer in served.banners
+            self._an_event(kind, offer, served, slot)
+            for slot, offer in enumerate(served.banners)
             for kind in ("impression", self._a_kind())
         ]
         events += self._chance.choices(events, k=2)
@@ -132,14 +132,18 @@ class Readers:
         request = FastRequest(b"POST", b"/banners/events/batch", body=msgspec.json.encode(body))
         return Report(request, [key for key, _ in events])
 
-    def _an_event(self, kind: str, offer: Offer, served: Served) -> tuple[EventKey, dict[str, Any]]:
-        key = EventKey(kind, str(self._ids.new()))
+    def _an_event(
+        self, kind: str, offer: Offer, served: Served, slot: int
+    ) -> tuple[EventKey, dict[str, Any]]:
+        name, has_token = str(self._ids.new()), self._happens(0.5)
+        # With a token the event has the name of its offer, whatever the browser says.
+        key = EventKey(kind, f"offer:{served.request_id}:{slot}" if has_token else name)
         event = {
-            "correlationId": key.correlation_id,
+            "correlationId": name,
             "bannerId": offer.id,
             "placementId": served.placement.id,
             "campaignId": offer.campaign_id if self._happens(0.5) else None,
-            "trackingToken": offer.tracking_token if self._happens(0.5) else None,
+            "trackingToken": offer.tracking_token if has_token else None,
         }
         now = self._clock.now()
         if self._happens(WRONG_CLOCK):
@@ -147,7 +151,7 @@ class Readers:
         elif self._happens(RIGHT_CLOCK):
             moment = now - timedelta(seconds=self._chance.uniform(0, LATE_SECONDS_MAX))
             event["occurredAt"] = moment.astimezone(self._chance.choice(ZONES)).isoformat()
-            if self._are_clocks_right:
+            if self._are_clocks_right and not has_token:
                 self.witness.days[key] = moment.astimezone(UTC).date()
         return key, event
 

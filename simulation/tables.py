@@ -134,10 +134,10 @@ class TablesServer:
                     self._of_offer[kind, (row.request_id.int, row.slot)].append(key)
         for key, count in count_by_key(added).items():
             day = key.hour.date()
-            self.counts[day, "impression"] += count.impressions
-            self.counts[day, "click"] += count.clicks
-            self.invalid_counts[day, "impression"] += count.invalid_impressions
-            self.invalid_counts[day, "click"] += count.invalid_clicks
+            self.counts[day, "impression"] += count.impressions + count.unbound_impressions
+            self.counts[day, "click"] += count.clicks + count.unbound_clicks
+            self.invalid_counts[day, "impression"] += count.invalid_impressions + count.unbound_impressions
+            self.invalid_counts[day, "click"] += count.invalid_clicks + count.unbound_clicks
         for day, count in count_by_day(added).items():
             self.day_events[day] += count.events
         self.take_back(added.clicks_now_seen)

@@ -127,6 +127,7 @@ class FakeIndex:
 
     def __init__(self, destination: str | None = "https://shop.example/?utm_source=a") -> None:
         self._destination = destination
+        self.assigned = True
 
     def has_banner(self, banner_id: BannerId) -> bool:
         return banner_id == BANNER
@@ -136,6 +137,12 @@ class FakeIndex:
 
     def has_campaign(self, campaign_id: CampaignId) -> bool:
         return campaign_id == CAMPAIGN
+
+    def is_assigned(
+        self, campaign_id: CampaignId | None, placement_id: PlacementId, banner_id: BannerId
+    ) -> bool:
+        del campaign_id, placement_id, banner_id
+        return self.assigned
 
     def destination(
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId

@@ -46,6 +46,7 @@ class Edge:
         *,
         detector: Detector | None = None,
         read_request_info: Callable[[FastRequest], RequestInfo] = lambda _: UNKNOWN_REQUEST,
+        **options: Any,
     ) -> None:
         self.store = store
         self.clock = ManualClock(NOW)
@@ -57,6 +58,7 @@ class Edge:
             self.clock,
             detector=detector,
             read_request_info=read_request_info,
+            **options,
         )
         self._table = FastRoutes(self.routes.routes())
 

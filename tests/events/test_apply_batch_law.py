@@ -65,7 +65,14 @@ def events(draw: st.DrawFn) -> Event:
         "device_type": draw(mostly("mobile", None, "a toaster")),
         "country_code": draw(mostly("DE", None)),
         "page_url": "https://pub.example/ü",
-        "marks": draw(mostly((), (Mark.OCCURRED_AT_REPLACED,), (Mark.CRAWLER,))),
+        "marks": draw(
+            mostly(
+                (),
+                (Mark.OCCURRED_AT_REPLACED,),
+                (Mark.CRAWLER,),
+                *([(Mark.UNBOUND,), (Mark.UNBOUND, Mark.NOT_ASSIGNED)] if request_id is None else []),
+            )
+        ),
     }
     if draw(st.booleans()):
         return Impression(**attributes, referrer_url="https://r.example")
@@ -159,7 +166,12 @@ def expected_counts(tables: dict[str, list[dict[str, Any]]]) -> dict[Key, list[i
                 row["country_code"],
                 device,
             )
-            count = counts.setdefault(key, [0, 0, 0, 0])
+            if Mark.NOT_ASSIGNED in row["marks"]:
+                continue
+            count = counts.setdefault(key, [0] * 6)
+            if Mark.UNBOUND in row["marks"]:
+                count[place + 4] += 1
+                continue
             count[place] += 1
             count[place + 2] += not row["is_valid"]
     return counts
@@ -193,7 +205,8 @@ class Tables:
     async def counts(self) -> dict[Key, list[int]]:
         rows = await self.pool.fetch(
             "SELECT hour, banner_id, placement_id, campaign_id, country_code, device_type,"
-            " impressions, clicks, invalid_impressions, invalid_clicks FROM events.event_counts"
+            " impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks"
+            " FROM events.event_counts"
         )
         return {tuple(row)[:6]: list(row)[6:] for row in rows}
 

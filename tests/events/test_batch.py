@@ -240,7 +240,7 @@ async def test_the_request_is_examined_once_for_all_events() -> None:
 
     assert [event.device_type for event in edge.store.events] == ["tablet", "tv"]
     assert [event.country_code for event in edge.store.events] == ["FR", "FR"]
-    assert [event.marks for event in edge.store.events] == [(Mark.CRAWLER,)] * 2
+    assert [event.marks for event in edge.store.events] == [(Mark.UNBOUND, Mark.CRAWLER)] * 2
     assert len(asked) == 1
 
 

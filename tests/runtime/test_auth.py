@@ -18,12 +18,12 @@ from adloom.runtime.auth import (
     PASSWORDS_WAITING_MAX,
     Passwords,
     api_key_hint,
-    hash_secret,
     issue_access_token,
     new_api_key,
     new_opaque_token,
     verify_access_token,
 )
+from adloom.runtime.secret_hash import hash_secret
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET
 

@@ -15,24 +15,30 @@ _numbers = itertools.count()
 INSERT = """
     INSERT INTO events.banner_{kind} (
         correlation_id, banner_id, placement_id, campaign_id, country_code, device_type,
-        occurred_at, received_at, is_valid, entry_ms, entry_seq
+        occurred_at, received_at, is_valid, marks, entry_ms, entry_seq
     )
     SELECT correlation_id, banner_id, placement_id, campaign_id, country_code, device_type,
-           occurred_at, occurred_at, is_valid, 0, 0
-      FROM unnest($1::text[], $2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::timestamptz[], $8::bool[])
-        AS it (correlation_id, banner_id, placement_id, campaign_id, country_code, device_type, occurred_at, is_valid)
+           occurred_at, occurred_at, is_valid AND mark IS NULL, CASE WHEN mark IS NOT NULL THEN ARRAY[mark] END, 0, 0
+      FROM unnest(
+          $1::text[], $2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::timestamptz[], $8::bool[], $9::text[]
+      ) AS it (
+          correlation_id, banner_id, placement_id, campaign_id, country_code, device_type, occurred_at, is_valid, mark
+      )
 """
 COUNT = """
     INSERT INTO events.event_counts AS it (
-        hour, banner_id, placement_id, campaign_id, country_code, device_type, {kind}, invalid_{kind}
+        hour, banner_id, placement_id, campaign_id, country_code, device_type, {kind}, invalid_{kind}, unbound_{kind}
     )
     SELECT date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code, device_type,
-           count(*), count(*) FILTER (WHERE NOT is_valid)
-      FROM unnest($1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::timestamptz[], $7::bool[])
-        AS it (banner_id, placement_id, campaign_id, country_code, device_type, occurred_at, is_valid)
+           count(*) FILTER (WHERE mark IS NULL), count(*) FILTER (WHERE mark IS NULL AND NOT is_valid), count(mark)
+      FROM unnest(
+          $1::int[], $2::int[], $3::int[], $4::text[], $5::text[], $6::timestamptz[], $7::bool[], $8::text[]
+      ) AS it (banner_id, placement_id, campaign_id, country_code, device_type, occurred_at, is_valid, mark)
+     WHERE mark IS DISTINCT FROM 'not_assigned'
      GROUP BY 1, 2, 3, 4, 5, 6
     ON CONFLICT (hour, banner_id, placement_id, campaign_id, country_code, device_type) DO UPDATE
-       SET {kind} = it.{kind} + EXCLUDED.{kind}, invalid_{kind} = it.invalid_{kind} + EXCLUDED.invalid_{kind}
+       SET {kind} = it.{kind} + EXCLUDED.{kind}, invalid_{kind} = it.invalid_{kind} + EXCLUDED.invalid_{kind},
+           unbound_{kind} = it.unbound_{kind} + EXCLUDED.unbound_{kind}
 """
 ADD_DAYS = """
     INSERT INTO events.event_days AS it (day, events)
@@ -56,6 +62,7 @@ class EventRow(NamedTuple):
     device: str | None
     at: datetime
     is_valid: bool
+    mark: str | None = None  # `unbound` or `not_assigned`.
 
 
 def an_event(**fields: Any) -> EventRow:

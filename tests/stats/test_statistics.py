@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -12,7 +12,14 @@ from adloom.stats.api import StatsAnswer
 from adloom.stats.model import Grouping
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.control import (
+    Client,
+    ControlPlane,
+    control_settings,
+    error_fields,
+    problem,
+    running_control,
+)
 
 TODAY = NOON.date()
 YESTERDAY = TODAY - timedelta(days=1)
@@ -23,6 +30,8 @@ NOTHING = {
     "spendPaisa": 0,
     "invalidImpressions": 0,
     "invalidClicks": 0,
+    "unboundImpressions": 0,
+    "unboundClicks": 0,
 }
 
 
@@ -358,3 +367,36 @@ async def test_a_query_with_too_many_rows_is_refused(admin: Client, pool: Pool) 
 async def test_statistics_need_a_token(control: ControlPlane) -> None:
     async with control.client() as anonymous:
         problem(await anonymous.get("/admin/stats/banners"), 401, "UNAUTHENTICATED")
+
+
+async def test_only_those_who_see_all_accounts_have_unbound_events_among_the_others(
+    control: ControlPlane, admin: Client, writer: EventWriter
+) -> None:
+    advertiser = await admin.make_advertiser()
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"])
+    banner, placement = await admin.make_banner(advertiserId=advertiser["id"]), await admin.make_placement()
+    await writer.write(
+        seen(banner, placement, campaign),
+        seen(banner, placement, campaign, mark="unbound"),
+        clicked(banner, placement, campaign, mark="unbound"),
+        clicked(banner, placement, campaign, mark="not_assigned"),
+    )
+
+    async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as account:
+        own = (await stats(account))["totals"]
+    everything = (await stats(admin))["totals"]
+
+    unbound = {"unboundImpressions": 1, "unboundClicks": 1}
+    assert own == figures(impressions=1, **unbound)
+    assert everything == figures(impressions=2, clicks=1, ctr=0.5, **unbound)
+
+
+async def test_an_installation_that_refuses_unbound_events_does_not_count_old_ones(
+    database_url: str, redis_url: str, writer: EventWriter
+) -> None:
+    settings = control_settings(database_url, redis_url, unbound_events="refuse")
+    async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+        banner, placement, campaign = await make_three(admin)
+        await writer.write(seen(banner, placement, campaign, mark="unbound"))
+
+        assert (await stats(admin))["totals"] == figures(unboundImpressions=1)

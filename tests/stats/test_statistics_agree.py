@@ -63,6 +63,7 @@ events = st.builds(
     device=st.sampled_from([None, "mobile", "desktop"]),
     at=moments,
     is_valid=st.booleans(),
+    mark=st.sampled_from([None, None, "unbound", "not_assigned"]),
 )
 spends = st.builds(
     Spend,
@@ -253,7 +254,7 @@ def expected(
     """Count by hand; spend per country or device is unknown."""
     is_per_visitor = not OF_READERS.isdisjoint(chosen)
     by_key: dict[tuple[Key, ...], tuple[list[EventRow], list[Spend]]] = {}
-    for event in inserted:
+    for event in (one for one in inserted if one.mark != "not_assigned"):
         by_key.setdefault(key_of(event, chosen, names), ([], []))[0].append(event)
     for spend in () if is_per_visitor else spent:
         by_key.setdefault(key_of(spend, chosen, names), ([], []))[1].append(spend)
@@ -262,12 +263,15 @@ def expected(
 
 
 def counts_of(inserted: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
-    counted = Counter((event.kind, event.is_valid) for event in inserted)
+    counted = Counter((event.kind, event.is_valid) for event in inserted if event.mark is None)
+    unbound = Counter(event.kind for event in inserted if event.mark == "unbound")
     return Counts(
         impressions=counted["impressions", True] + counted["impressions", False],
         clicks=counted["clicks", True] + counted["clicks", False],
         invalid_impressions=counted["impressions", False],
         invalid_clicks=counted["clicks", False],
+        unbound_impressions=unbound["impressions"],
+        unbound_clicks=unbound["clicks"],
         spend=Micros(sum(one.micros for one in spent)),
     )
 

@@ -241,6 +241,7 @@ def build_control(
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.auctions = settings.auctions
+    app.state.counts_unbound = settings.unbound_events == "count"
     if has_console:
         _add_console(app, settings, clock)
     answered: dict[str, int] = {}

@@ -54,6 +54,7 @@ from adloom.sample.pages.routes import sample_routes
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
+from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.eligibility.placement_state import PlacementStates
@@ -73,7 +74,7 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader)
+Part = TypeVar("Part", LeaseClient, ModelLoader, ReporterKeys)
 
 
 def main() -> None:
@@ -90,6 +91,7 @@ class Running(NamedTuple):
     recording: RecordingParts
     leases: LeaseClient
     models: ModelLoader
+    reporters: ReporterKeys
     refresher: IndexRefresher
 
 
@@ -108,6 +110,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
         _run_beside(LeaseClient(valkey, states, clock, process=process)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
+        _run_beside(ReporterKeys(pool)) as reporters,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -121,7 +124,15 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     ):
         health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
-            clock, line, spool, appender, RecordingParts(beside, recording), leases, models, refresher
+            clock,
+            line,
+            spool,
+            appender,
+            RecordingParts(beside, recording),
+            leases,
+            models,
+            reporters,
+            refresher,
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
         heartbeat = HeartbeatPublisher(
@@ -169,7 +180,14 @@ def _build_public_routes(
     )
     read = contexts.read_request_info
     events = EventRoutes(
-        lambda: refresher.current, appender, keys, clock, detector=detector, read_request_info=read
+        lambda: refresher.current,
+        appender,
+        keys,
+        clock,
+        detector=detector,
+        read_request_info=read,
+        reporters=running.reporters,
+        refuses_unbound=settings.unbound_events == "refuse",
     )
     auctions = build_auctions(
         settings,

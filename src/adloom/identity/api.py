@@ -13,7 +13,7 @@ from adloom.identity import store
 from adloom.identity.model import ApiKey, check_account
 from adloom.identity.sessions import UserSessions
 from adloom.resource.forms import build_answer
-from adloom.runtime.auth import api_key_hint, hash_secret, new_api_key
+from adloom.runtime.auth import api_key_hint, new_api_key
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
     Database,
@@ -26,6 +26,7 @@ from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
 from adloom.runtime.http.client_address import find_client_address, rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.secret_hash import hash_secret
 
 
 class LogInBody(Body):

@@ -5,8 +5,9 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
 from adloom.resource.accounts import AccountRegistry
-from adloom.runtime.auth import API_KEY_PREFIX, hash_secret, verify_access_token
+from adloom.runtime.auth import verify_access_token
 from adloom.runtime.postgres import Pool
+from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
 
 
 class HeaderAuthenticator:

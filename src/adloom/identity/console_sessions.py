@@ -10,8 +10,9 @@ from adloom.core.ids import UserId
 from adloom.identity.model import User
 from adloom.identity.sessions import UserSessions
 from adloom.identity.store import read_user
-from adloom.runtime.auth import hash_secret, new_opaque_token
+from adloom.runtime.auth import new_opaque_token
 from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.secret_hash import hash_secret
 
 IDLE_MAX: Final = timedelta(hours=12)
 LIFETIME_MAX: Final = timedelta(days=7)

@@ -17,8 +17,9 @@ from adloom.identity.model import (
     User,
     judge_refresh,
 )
-from adloom.runtime.auth import Passwords, hash_secret, issue_access_token, new_opaque_token
+from adloom.runtime.auth import Passwords, issue_access_token, new_opaque_token
 from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.secret_hash import hash_secret
 
 INSERT_REFRESH = """
     INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at)

@@ -4,7 +4,6 @@ None of these functions logs anything, and no error repeats what was shown.
 """
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ import msgspec
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
+from adloom.runtime.secret_hash import API_KEY_PREFIX
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +24,6 @@ R = TypeVar("R")
 ALGORITHM: Final = "HS256"
 ISSUER: Final = "adloom"
 REQUIRED_CLAIMS: Final = ("sub", "role", "iat", "exp", "iss")
-API_KEY_PREFIX: Final = "adk_"
 API_KEY_HINT_LENGTH: Final = 12
 RANDOM_BYTES: Final = 32
 # A hash takes 64 MiB and a core for a while: more at once would starve everything else.
@@ -93,11 +92,6 @@ def new_api_key() -> str:
 def api_key_hint(key: str) -> str:
     """Return the beginning of a key, by which its owner recognises it."""
     return key[:API_KEY_HINT_LENGTH]
-
-
-def hash_secret(secret: str) -> bytes:
-    """Hash a random secret for storage; it has 256 bits, so a fast hash without salt is enough."""
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
 
 
 class Passwords:

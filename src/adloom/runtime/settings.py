@@ -176,6 +176,7 @@ _DELIVERY_URL: Final = Variable(
 _CONTROL_URL: Final = Variable(
     "ADLOOM_CONTROL_URL", _parse_web_url, _local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
 )
+_UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", _one_of("count", "refuse"))
 _A_DAY: Final = _whole(1, 86_400)
 _CAPPED: Final = _one_of("offer", "withhold")
 
@@ -233,6 +234,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     events_per_address_per_minute: Annotated[
         int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", _whole(0, 1_000_000_000))
     ] = 600
+    unbound_events: Annotated[str, _UNBOUND] = "count"
     serve_cache_seconds: Annotated[int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", _whole(0, 86_400))] = 60
     spool_directory: Annotated[
         Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _default_spool)
@@ -256,6 +258,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     auctions: AuctionSettings = AuctionSettings()
+    unbound_events: Annotated[str, _UNBOUND] = "count"
     delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
 
 

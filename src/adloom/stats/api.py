@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Annotated, Final, cast
 from uuid import UUID
 
-from fastapi import Query, Response
+import msgspec
+from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from adloom.core.actor import Actor
@@ -93,7 +94,11 @@ class StatsQuery(Body):
 
 
 class StatsTotals(Answer):
-    """Counts and the ratios of them. Invalid events are included, and are not billed."""
+    """Counts and the ratios of them. Invalid events are included, and are not billed.
+
+    Events without a token are counted apart. Those who see all accounts have them in `impressions` and `clicks` too,
+    unless the installation refuses them.
+    """
 
     impressions: int
     clicks: int
@@ -104,6 +109,8 @@ class StatsTotals(Answer):
     ]
     invalid_impressions: int
     invalid_clicks: int
+    unbound_impressions: Annotated[int, Field(description="Reported without a token or an API key.")]
+    unbound_clicks: int
 
 
 class StatsItem(StatsTotals):
@@ -125,19 +132,27 @@ class StatsAnswer(Answer):
     totals: StatsTotals
 
 
+def _counts_unbound(request: Request, actor: CurrentActor) -> bool:
+    return actor.sees_all and request.app.state.counts_unbound
+
+
+# Accounts see what is believed; an installation may count more for those who see all accounts.
+CountsUnbound = Annotated[bool, Depends(_counts_unbound)]
+
 router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
 
 
 @router.get("/banners", response_model=StatsAnswer, responses=ALSO_CSV)
-async def banner_statistics(
+async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depends on
     query: Annotated[StatsQuery, Query()],
     actor: CurrentActor,
     pool: Database,
     now: Now,
+    counts_unbound: CountsUnbound,
     accept: AcceptHeader = "",
 ) -> Response:
     """Count impressions and clicks, today's included; an account sees its own."""
-    question = _question(query, actor)
+    question = msgspec.structs.replace(_question(query, actor), counts_unbound=counts_unbound)
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")

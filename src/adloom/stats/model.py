@@ -51,6 +51,7 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     # The account whose counts may be seen, or None for all.
     advertiser_id: UUID | None = None
     publisher_id: UUID | None = None
+    counts_unbound: bool = False  # Whether events without a token are among the others.
 
     @property
     def needs_live_counts(self) -> bool:
@@ -65,14 +66,24 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Impressions and clicks, invalid ones included, and what was charged; None is unknown."""
+class Counts(msgspec.Struct, frozen=True):
+    """Impressions and clicks, invalid ones included, those without a token apart, and what was charged; None is unknown."""
 
     impressions: int = 0
     clicks: int = 0
     invalid_impressions: int = 0
     invalid_clicks: int = 0
+    unbound_impressions: int = 0
+    unbound_clicks: int = 0
     spend: Micros | None = Micros(0)
+
+    def with_unbound(self) -> "Counts":
+        """Return the same counts, with events without a token among the others."""
+        return msgspec.structs.replace(
+            self,
+            impressions=self.impressions + self.unbound_impressions,
+            clicks=self.clicks + self.unbound_clicks,
+        )
 
     @property
     def ctr(self) -> float:
@@ -95,6 +106,8 @@ def total(rows: Sequence[StatsRow]) -> Counts:
         clicks=sum(row.counts.clicks for row in rows),
         invalid_impressions=sum(row.counts.invalid_impressions for row in rows),
         invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
+        unbound_impressions=sum(row.counts.unbound_impressions for row in rows),
+        unbound_clicks=sum(row.counts.unbound_clicks for row in rows),
         spend=None if None in spends else Micros(sum(spend for spend in spends if spend is not None)),
     )
 
@@ -143,6 +156,8 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "spendPaisa": None if counts.spend is None else paisa_from_micros(counts.spend),
         "invalidImpressions": counts.invalid_impressions,
         "invalidClicks": counts.invalid_clicks,
+        "unboundImpressions": counts.unbound_impressions,
+        "unboundClicks": counts.unbound_clicks,
     }
 
 

@@ -56,15 +56,25 @@ MAKE_STAGE = """
         clicks              bigint NOT NULL DEFAULT 0,
         invalid_impressions bigint NOT NULL DEFAULT 0,
         invalid_clicks      bigint NOT NULL DEFAULT 0,
+        unbound_impressions bigint NOT NULL DEFAULT 0,
+        unbound_clicks      bigint NOT NULL DEFAULT 0,
+        events              bigint NOT NULL DEFAULT 0,
         spend_micros        bigint NOT NULL DEFAULT 0
     ) ON COMMIT DROP
 """
-# By physical block and not by hour: every block is read once, and no index is needed.
+# By physical block and not by hour: every block is read once, and no index is needed. Events that are not assigned
+# are read and not counted.
 STAGE: Final = {
     kind: f"""
-        INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, {kind}, invalid_{kind})
-        SELECT banner_id, placement_id, campaign_id, count(*), count(*) FILTER (WHERE NOT is_valid)
-          FROM events.banner_{kind}
+        INSERT INTO pg_temp.rollup_stage
+            (banner_id, placement_id, campaign_id, {kind}, invalid_{kind}, unbound_{kind}, events)
+        SELECT banner_id, placement_id, campaign_id,
+               count(*) FILTER (WHERE is_bound),
+               count(*) FILTER (WHERE is_bound AND NOT is_valid),
+               count(*) FILTER (WHERE NOT is_bound AND NOT marks @> '{{not_assigned}}'),
+               count(*)
+          FROM events.banner_{kind},
+               LATERAL (SELECT (marks && '{{unbound,not_assigned}}') IS NOT TRUE) AS it (is_bound)
          WHERE occurred_at >= $1 AND occurred_at < $2 AND ctid >= $3 AND ctid < $4
          GROUP BY banner_id, placement_id, campaign_id
     """  # noqa: S608 - our own names
@@ -77,7 +87,12 @@ STAGE_SPEND = """
       FROM spend_hours WHERE hour >= $1 AND hour < $2
      GROUP BY banner_id, placement_id, campaign_id
 """
-STAGED_EVENTS = "SELECT coalesce(sum(impressions + clicks), 0)::bigint FROM pg_temp.rollup_stage"
+STAGED_EVENTS = "SELECT coalesce(sum(events), 0)::bigint FROM pg_temp.rollup_stage"
+# What has only events that are not counted has no statistics.
+DROP_UNCOUNTED = """
+    DELETE FROM pg_temp.rollup_stage
+     WHERE impressions + clicks + unbound_impressions + unbound_clicks + spend_micros = 0
+"""
 # The planner has no statistics of a table that was just filled.
 LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
 FORGET_UNTRUE = """
@@ -92,22 +107,26 @@ FORGET_UNTRUE = """
 OVERWRITE = """
     INSERT INTO banner_stats AS it (
         banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
-        invalid_impressions, invalid_clicks, spend_micros, spend_paisa, created_at, updated_at
+        invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
+        spend_micros, spend_paisa, created_at, updated_at
     )
     SELECT banner_id, placement_id, campaign_id, $1, sum(impressions), sum(clicks),
-           sum(invalid_impressions), sum(invalid_clicks), sum(spend_micros),
+           sum(invalid_impressions), sum(invalid_clicks), sum(unbound_impressions), sum(unbound_clicks),
+           sum(spend_micros),
            div(sum(spend_micros), $3), $2, $2
       FROM pg_temp.rollup_stage
      GROUP BY banner_id, placement_id, campaign_id
     ON CONFLICT (banner_id, placement_id, campaign_id, stat_date) DO UPDATE
        SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks,
            invalid_impressions = EXCLUDED.invalid_impressions, invalid_clicks = EXCLUDED.invalid_clicks,
+           unbound_impressions = EXCLUDED.unbound_impressions, unbound_clicks = EXCLUDED.unbound_clicks,
            spend_micros = EXCLUDED.spend_micros, spend_paisa = EXCLUDED.spend_paisa,
            updated_at = EXCLUDED.updated_at
-     WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks, it.spend_micros, it.spend_paisa)
+     WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks,
+            it.unbound_impressions, it.unbound_clicks, it.spend_micros, it.spend_paisa)
            IS DISTINCT FROM
            (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks,
-            EXCLUDED.spend_micros, EXCLUDED.spend_paisa)
+            EXCLUDED.unbound_impressions, EXCLUDED.unbound_clicks, EXCLUDED.spend_micros, EXCLUDED.spend_paisa)
 """
 ROWS = "SELECT count(*) FROM banner_stats WHERE stat_date = $1"
 NOTE = """
@@ -200,6 +219,7 @@ async def stage_events(connection: Connection) -> int:
 async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
     """Replace the day's statistics by what was staged; return the number of rows."""
     await connection.execute(STAGE_SPEND, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(DROP_UNCOUNTED)
     await connection.execute(LOOK_AT_STAGE)
     await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(OVERWRITE, day, now, MICROS_PER_PAISA, timeout=STATEMENT_SECONDS_MAX)

@@ -56,30 +56,35 @@ ROLLED_UP_DAYS: Final = """
 ROLLED_UP: Final = """
     SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
            NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
-           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint, spend_micros
+           impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint,
+           unbound_impressions::bigint, unbound_clicks::bigint, spend_micros
       FROM banner_stats
      WHERE {spans}
 """
 LIVE: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
-           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks, 0 AS spend_micros
+           country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks,
+           unbound_impressions, unbound_clicks, 0 AS spend_micros
       FROM events.event_counts
      WHERE {spans}
 """
 # A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
-           NULL, NULL, 0, 0, 0, 0, spent_micros
+           NULL, NULL, 0, 0, 0, 0, 0, 0, spent_micros
       FROM spend_hours
      WHERE {spans}
 """
 # Public ids are looked up for the few sums, not for the many counts.
 STATISTICS: Final = """
-    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, spend_micros
+    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
+           spend_micros
       FROM (
           SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
                  sum(invalid_impressions)::bigint AS invalid_impressions,
                  sum(invalid_clicks)::bigint AS invalid_clicks,
+                 sum(unbound_impressions)::bigint AS unbound_impressions,
+                 sum(unbound_clicks)::bigint AS unbound_clicks,
                  sum(spend_micros)::bigint AS spend_micros
             FROM ({sources}) AS it
            WHERE {filters}
@@ -146,7 +151,7 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
             rows_max=filters.bind(rows_max),
         )
         rows = await connection.fetch(statement, *filters.values)
-    return [_row(row, len(chosen), has_spend=not question.is_of_readers) for row in rows]
+    return [_row(row, len(chosen), question) for row in rows]
 
 
 async def _sources(connection: Connection, question: StatsQuestion, today: date) -> Sources:
@@ -204,17 +209,11 @@ async def _narrow_to_account(connection: Connection, filters: Filters, question:
         filters.add(OF_PUBLISHER, await owned("placements", owner_id))
 
 
-def _row(row: Record, key_length: int, *, has_spend: bool) -> StatsRow:
-    *_, impressions, clicks, invalid_impressions, invalid_clicks, spend = row
+def _row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:
+    *figures, spend = tuple(row)[key_length:]
+    counts = Counts(*figures, spend=None if question.is_of_readers else Micros(spend))
     return StatsRow(
-        key=tuple(row)[:key_length],
-        counts=Counts(
-            impressions=impressions,
-            clicks=clicks,
-            invalid_impressions=invalid_impressions,
-            invalid_clicks=invalid_clicks,
-            spend=Micros(spend) if has_spend else None,
-        ),
+        key=tuple(row)[:key_length], counts=counts.with_unbound() if question.counts_unbound else counts
     )
 
 

@@ -1,15 +1,26 @@
-"""Whether a report of a browser is accepted, and as which event: its ids exist, and its token is ours and fits."""
+"""Whether a report of a browser is accepted, and as which event: its ids exist, and its token is ours and fits.
+
+An event with a token has the name of its offer. Names that clients choose cannot be those of offers, so an event
+without a token never takes the place of one that is billed.
+"""
 
 # pure
 
+import hashlib
 from datetime import datetime
+from enum import Enum, auto
 from typing import Annotated, Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from adloom.core.errors import BannerNotFoundError, CampaignNotFoundError, PlacementNotFoundError
+from adloom.core.errors import (
+    BannerNotFoundError,
+    CampaignNotFoundError,
+    ForbiddenError,
+    PlacementNotFoundError,
+)
 from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.events.ingest.ivt.flags import TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys, TokenRejection, TrackingTokenInvalidError
@@ -17,13 +28,20 @@ from adloom.events.log.event import Click, Event, Impression, Mark, resolve_occu
 from adloom.events.log.names import hide_user
 
 # The bounds are those of the columns; the address of a page has none there, so it gets one here.
-CorrelationId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
+NAME_MAX: Final = 128
+CorrelationId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=NAME_MAX)]
 SessionId: TypeAlias = Annotated[str, Meta(max_length=128)]
 DeviceType: TypeAlias = Annotated[str, Meta(max_length=20)]
 # Letters of ISO 3166, and codes such as `T1` that proxies send.
 CountryCode: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9]{2}$", max_length=2)]
 Address: TypeAlias = Annotated[str, Meta(max_length=8192, extra_json_schema={"format": "uri"})]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
+
+# How names begin: of offers, of what servers with a key report, and of clients that chose one of these.
+OFFER_NAMES: Final = "offer:"
+KEY_NAMES: Final = "k:"
+CLIENT_NAMES: Final = "c:"
+_RESERVED: Final = (OFFER_NAMES, KEY_NAMES, CLIENT_NAMES)
 
 
 class TrackedRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -79,9 +97,23 @@ class CatalogIds(Protocol):
 
     def has_campaign(self, campaign_id: CampaignId, /) -> bool: ...
 
+    def is_assigned(
+        self, campaign_id: CampaignId | None, placement_id: PlacementId, banner_id: BannerId, /
+    ) -> bool:
+        """Whether the banner was ever to be shown there, in that campaign or, with None, in any."""
+        ...
+
     def destination(
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId, /
     ) -> str | None: ...
+
+
+class Trust(Enum):
+    """Why an event is believed, or that it is not."""
+
+    TOKEN = auto()
+    API_KEY = auto()
+    NONE = auto()
 
 
 def validate_report(
@@ -117,11 +149,23 @@ def build_click_report(offer: OfferToken, destination: str) -> ClickRequest:
     )
 
 
-def build_event(
-    report: Report, offer: OfferToken | None, info: RequestInfo, flags: TrafficFlags, *, now: datetime
+def build_event(  # noqa: PLR0913 - all that an event is made from
+    report: Report,
+    offer: OfferToken | None,
+    info: RequestInfo,
+    flags: TrafficFlags,
+    *,
+    now: datetime,
+    trust: Trust = Trust.TOKEN,
+    is_assigned: bool = True,
 ) -> Event:
     """Build the event of an accepted report; the request adds what the report leaves out."""
     occurred_at, marks = resolve_occurred_at(report.occurred_at, now=now)
+    if trust is Trust.NONE:
+        marks = (*marks, Mark.UNBOUND)
+    if not is_assigned:
+        marks = (*marks, Mark.NOT_ASSIGNED)
+    marks += flags.marks
     more: dict[str, Any] = {}
     if offer is not None:
         marks = (*marks, Mark.TOKEN_EXPIRED) if offer.is_expired else marks
@@ -138,9 +182,7 @@ def build_event(
     else:
         kind, more["destination_url"] = Click, report.destination_url
     return kind(
-        correlation_id=report.correlation_id
-        if report.user_id is None
-        else hide_user(report.correlation_id, report.user_id),
+        correlation_id=_name_event(report, offer, trust, is_flagged=bool(flags.marks)),
         banner_id=report.banner_id,
         placement_id=report.placement_id,
         campaign_id=report.campaign_id if offer is None else offer.campaign_id,
@@ -152,7 +194,7 @@ def build_event(
         country_code=report.country_code.upper() if report.country_code else info.country_code,
         page_url=report.page_url,
         client_network=flags.client_network,
-        marks=marks + flags.marks,
+        marks=marks,
         **more,
     )
 
@@ -165,9 +207,33 @@ def verify_token(token: bytes, *, tokens: TokenKeys, now: datetime) -> OfferToke
     return offer
 
 
+def require_token() -> ForbiddenError:
+    return ForbiddenError(
+        "This installation takes no events without a token: send the trackingToken of the offer, or an API key.",
+        code="TRACKING_TOKEN_REQUIRED",
+    )
+
+
 def build_correlation_id(offer: OfferToken) -> str:
     """Name the event by its offer, so that fetching an address again counts once."""
-    return f"offer:{offer.request_id}:{offer.slot}"
+    return f"{OFFER_NAMES}{offer.request_id}:{offer.slot}"
+
+
+def _name_event(report: Report, offer: OfferToken | None, trust: Trust, *, is_flagged: bool) -> str:
+    if offer is not None:
+        name = build_correlation_id(offer)
+        # A crawler or a browser that prefetches must not take the name of the visitor who comes after it.
+        return f"{name}:flagged" if is_flagged else name
+    name = report.correlation_id
+    if report.user_id is not None:
+        name = hide_user(name, report.user_id)
+    if trust is Trust.API_KEY:
+        return KEY_NAMES + (name if len(name) <= NAME_MAX - len(KEY_NAMES) else _hash_name(name))
+    return CLIENT_NAMES + _hash_name(name) if name.startswith(_RESERVED) else name
+
+
+def _hash_name(name: str) -> str:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _check_ids(report: Report, known: CatalogIds) -> None:

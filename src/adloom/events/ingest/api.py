@@ -5,12 +5,13 @@ import base64
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
+from adloom.core.ids import PlacementId
 from adloom.events.ingest.accept import (
     UNKNOWN_REQUEST,
     CatalogIds,
@@ -18,9 +19,11 @@ from adloom.events.ingest.accept import (
     ImpressionRequest,
     Report,
     RequestInfo,
+    Trust,
     build_click_report,
     build_event,
     build_impression_report,
+    require_token,
     validate_report,
     verify_token,
 )
@@ -55,6 +58,22 @@ def _ignore_request(request: FastRequest) -> RequestInfo:
     return UNKNOWN_REQUEST
 
 
+class Reporters(Protocol):
+    """Knows the servers that report for their visitors, by the API keys that they send."""
+
+    def is_reporter(self, request: FastRequest, placement_id: PlacementId, /) -> bool:
+        """Return whether a request has a key for a placement; UnauthenticatedError or ForbiddenError for a wrong one."""
+        ...
+
+
+class NoReporters:
+    """Nobody has a key."""
+
+    def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
+        del request, placement_id
+        return False
+
+
 class EventRoutes:
     """Handlers of events; `index` returns the current one, and a request calls it once."""
 
@@ -67,6 +86,8 @@ class EventRoutes:
         *,
         detector: Detector | None = None,
         read_request_info: Callable[[FastRequest], RequestInfo] = _ignore_request,
+        reporters: Reporters | None = None,
+        refuses_unbound: bool = False,
     ) -> None:
         detector = detector or NullDetector()
         self._index = index
@@ -77,6 +98,8 @@ class EventRoutes:
         self._identify_sender = detector.identify_sender
         self._flag_event = detector.flag_event
         self._read_request_info = read_request_info
+        self._is_reporter = (reporters or NoReporters()).is_reporter
+        self._refuses_unbound = refuses_unbound
         self._slicer = BatchSlicer()
         # Plain counters, read by the metrics: clicks that were redirected without being stored, and the events of
         # batches.
@@ -154,8 +177,17 @@ class EventRoutes:
 
         def accept(report: Report) -> bytes:
             offer = validate_report(report, known=known, tokens=self._tokens, now=now)
-            # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-            return encode_event(build_event(report, offer, info, self._flag_event(sender, now), now=now))
+            if offer is not None:
+                # Afterwards, because it counts: a report that is not accepted does not count as a flood.
+                return encode_event(build_event(report, offer, info, self._flag_event(sender, now), now=now))
+            trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
+            if trust is Trust.NONE and self._refuses_unbound:
+                raise require_token()
+            is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
+            flags = self._flag_event(sender, now)
+            return encode_event(
+                build_event(report, None, info, flags, now=now, trust=trust, is_assigned=is_assigned)
+            )
 
         return accept
 

@@ -87,6 +87,9 @@ class Mark(StrEnum):
 
     OCCURRED_AT_REPLACED = "occurred_at_replaced"
     TOKEN_EXPIRED = "token_expired"  # noqa: S105 - a mark, no secret
+    # Without a token nobody knows whether there was an offer; without an assignment there was none.
+    UNBOUND = "unbound"
+    NOT_ASSIGNED = "not_assigned"
     # Found in the request.
     CRAWLER = "crawler"
     PREFETCH = "prefetch"

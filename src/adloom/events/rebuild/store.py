@@ -110,20 +110,24 @@ COPY_FORGOTTEN: Final = """
 COUNT_ROWS: Final = """
     INSERT INTO events_rebuild.event_counts (
         hour, banner_id, placement_id, campaign_id, country_code, device_type,
-        impressions, clicks, invalid_impressions, invalid_clicks
+        impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks
     )
     SELECT date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code,
            CASE WHEN device_type = ANY ($1::text[]) THEN device_type END,
-           count(*) FILTER (WHERE is_impression), count(*) FILTER (WHERE NOT is_impression),
-           count(*) FILTER (WHERE is_impression AND NOT is_valid),
-           count(*) FILTER (WHERE NOT is_impression AND NOT is_valid)
+           count(*) FILTER (WHERE is_impression AND NOT is_unbound),
+           count(*) FILTER (WHERE NOT is_impression AND NOT is_unbound),
+           count(*) FILTER (WHERE is_impression AND NOT is_unbound AND NOT is_valid),
+           count(*) FILTER (WHERE NOT is_impression AND NOT is_unbound AND NOT is_valid),
+           count(*) FILTER (WHERE is_impression AND is_unbound),
+           count(*) FILTER (WHERE NOT is_impression AND is_unbound)
       FROM (
-          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid,
+          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid, marks,
                  true AS is_impression FROM events_rebuild.banner_impressions
           UNION ALL
-          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid,
+          SELECT occurred_at, banner_id, placement_id, campaign_id, country_code, device_type, is_valid, marks,
                  false FROM events_rebuild.banner_clicks
-      ) AS event
+      ) AS event, LATERAL (SELECT coalesce(marks @> '{unbound}', false)) AS it (is_unbound)
+     WHERE (marks @> '{not_assigned}') IS NOT TRUE
      GROUP BY 1, 2, 3, 4, 5, 6
 """
 COUNT_DAYS: Final = """

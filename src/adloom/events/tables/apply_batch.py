@@ -41,7 +41,7 @@ GOOD: Final = HARMLESS_MARKS | {Mark.CLICK_WITHOUT_IMPRESSION}
 
 E = TypeVar("E", bound=Event)
 # Hours are numbers here, because datetimes are slow to compare.
-_Dimensions: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, bool]
+_Dimensions: TypeAlias = tuple[int, int, int, int | None, str | None, str | None, bool, bool]
 # The number of the request's id, and the slot: numbers are much faster to compare than ids.
 Offer: TypeAlias = tuple[int, int]
 
@@ -135,12 +135,14 @@ class CountKey(NamedTuple):
 
 
 class Count(msgspec.Struct, gc=False):
-    """What is added to the counts of a key; `invalid_…` are part of the others."""
+    """What is added to the counts of a key; `invalid_…` are part of the first two, `unbound_…` are not."""
 
     impressions: int = 0
     clicks: int = 0
     invalid_impressions: int = 0
     invalid_clicks: int = 0
+    unbound_impressions: int = 0
+    unbound_clicks: int = 0
 
 
 class DayCount(msgspec.Struct, gc=False):
@@ -325,26 +327,45 @@ def _build_row(
 
 def count_by_key(added: Additions) -> dict[CountKey, Count]:
     counted: dict[CountKey, Count] = {}
-    for key, rows in Counter(map(_get_dimensions, added.impressions)).items():
+    for key, rows in Counter(map(_get_dimensions, filter(_is_assigned, added.impressions))).items():
         count = counted.setdefault(_build_key(key), Count())
-        count.impressions += rows
-        count.invalid_impressions += 0 if key[-1] else rows
-    for key, rows in Counter(map(_get_dimensions, added.clicks)).items():
+        *_, is_valid, is_unbound = key
+        count.unbound_impressions += rows if is_unbound else 0
+        count.impressions += 0 if is_unbound else rows
+        count.invalid_impressions += 0 if is_unbound or is_valid else rows
+    for key, rows in Counter(map(_get_dimensions, filter(_is_assigned, added.clicks))).items():
         count = counted.setdefault(_build_key(key), Count())
-        count.clicks += rows
-        count.invalid_clicks += 0 if key[-1] else rows
+        *_, is_valid, is_unbound = key
+        count.unbound_clicks += rows if is_unbound else 0
+        count.clicks += 0 if is_unbound else rows
+        count.invalid_clicks += 0 if is_unbound or is_valid else rows
     return counted
 
 
+def _is_assigned(row: EventRow) -> bool:
+    """Return whether a row is counted at all: an event of what was never offered is not."""
+    return row.marks is None or Mark.NOT_ASSIGNED not in row.marks
+
+
 def _get_dimensions(row: EventRow) -> _Dimensions:
-    """Return the dimensions of a row, and whether it is valid."""
+    """Return the dimensions of a row, whether it is valid, and whether it is unbound."""
     device = row.device_type if row.device_type in COUNTED_DEVICES else None
     hour = row.occurred_at.toordinal() * 24 + row.occurred_at.hour
-    return hour, row.banner_id, row.placement_id, row.campaign_id, row.country_code, device, row.is_valid
+    is_unbound = row.marks is not None and Mark.UNBOUND in row.marks
+    return (
+        hour,
+        row.banner_id,
+        row.placement_id,
+        row.campaign_id,
+        row.country_code,
+        device,
+        row.is_valid,
+        is_unbound,
+    )
 
 
 def _build_key(key: _Dimensions) -> CountKey:
-    hour, banner_id, placement_id, campaign_id, country_code, device_type, _ = key
+    hour, banner_id, placement_id, campaign_id, country_code, device_type, _, _ = key
     day = datetime.fromordinal(hour // 24).replace(hour=hour % 24, tzinfo=UTC)
     return CountKey(day, banner_id, placement_id, campaign_id, country_code, device_type)
 

@@ -24,17 +24,19 @@ _ADDRESSES: Final = {IMPRESSIONS: "referrer_url", CLICKS: "destination_url"}
 _ADD_COUNTS: Final = """
     INSERT INTO {schema}.event_counts AS it (
         hour, banner_id, placement_id, campaign_id, country_code, device_type,
-        impressions, clicks, invalid_impressions, invalid_clicks
+        impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks
     )
     SELECT * FROM unnest(
         $1::timestamptz[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[],
-        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[]
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]
     )
     ON CONFLICT (hour, banner_id, placement_id, campaign_id, country_code, device_type) DO UPDATE
        SET impressions = it.impressions + EXCLUDED.impressions,
            clicks = it.clicks + EXCLUDED.clicks,
            invalid_impressions = it.invalid_impressions + EXCLUDED.invalid_impressions,
-           invalid_clicks = it.invalid_clicks + EXCLUDED.invalid_clicks
+           invalid_clicks = it.invalid_clicks + EXCLUDED.invalid_clicks,
+           unbound_impressions = it.unbound_impressions + EXCLUDED.unbound_impressions,
+           unbound_clicks = it.unbound_clicks + EXCLUDED.unbound_clicks
 """
 _MAKE_VALID: Final = """
     UPDATE {schema}.event_counts AS it
@@ -91,14 +93,10 @@ class EventRows:
     async def add_counts(self, connection: Connection, counts: Mapping[CountKey, Count]) -> None:
         if not counts:
             return
-        added = counts.values()
         await connection.execute(
             _ADD_COUNTS.format(schema=self._schema),
             *zip(*counts, strict=True),
-            [count.impressions for count in added],
-            [count.clicks for count in added],
-            [count.invalid_impressions for count in added],
-            [count.invalid_clicks for count in added],
+            *zip(*map(astuple, counts.values()), strict=True),
         )
 
     async def unmark_clicks(self, connection: Connection, clicks: Collection[str], since: datetime) -> None:

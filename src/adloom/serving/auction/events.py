@@ -1,10 +1,11 @@
 """Impressions and clicks of auctioned ads, in the format of the auction's API.
 
-A report with a token belongs to the token's offer: its placement, campaign and price. Without a token it
-counts and is not billed, and its placement is the one on which its ad takes part in auctions.
+A report with a token belongs to the token's offer: its placement, campaign and price. Without a token it is unbound:
+counted apart, and not billed; its placement is the first on which its ad takes part in auctions.
 """
 
 import asyncio
+import operator
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
@@ -113,25 +114,25 @@ class AuctionedAds:
         self._known: dict[int, tuple[IndexedPlacement, dict[bytes, CampaignId | None]]] = {}
 
     def find_placement(self, ad_id: BannerId, index: Index) -> tuple[PlacementId, CampaignId | None]:
-        """Return the only placement of an ad, and its campaign if it has only one.
+        """Return the oldest placement of an ad, and its campaign if it has only one there.
 
-        BannerNotFoundError for an unknown ad; ValidationFailedError if it has no placement or several.
+        BannerNotFoundError for an unknown ad; ValidationFailedError if it has no placement.
         """
         if not index.has_banner(ad_id):
             raise BannerNotFoundError(f"There is no ad {ad_id}.")
         if index is not self._index:
             self._drop_stale(index)
         banner = ad_id.bytes
-        places = [
-            (placement.id, assigned[banner])
+        auctioned = [
+            placement
             for placement in index.by_key.values()
-            if placement.delivery is Delivery.AUCTION and banner in (assigned := self._list_ads(placement))
+            if placement.delivery is Delivery.AUCTION and banner in self._list_ads(placement)
         ]
-        if len(places) != 1:
-            where = "several placements" if places else "no placement"
-            message = f"This ad takes part in auctions on {where}: give the trackingToken of its offer."
+        if not auctioned:
+            message = "This ad takes part in auctions on no placement: give the trackingToken of its offer."
             raise wrong_field("trackingToken", message, message)
-        return places[0]
+        first = min(auctioned, key=operator.attrgetter("key"))
+        return first.id, self._list_ads(first)[banner]
 
     def _drop_stale(self, index: Index) -> None:
         self._index = index

@@ -149,6 +149,16 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         """Whether such a campaign exists, running or not, deleted or not."""
         return campaign_id in self.campaign_ids
 
+    def is_assigned(self, campaign_id: UUID | None, placement_id: UUID, banner_id: UUID) -> bool:
+        """Whether a banner is assigned to a placement, live or not; with None, in any campaign."""
+        placement = self.by_id.get(placement_id)
+        if placement is None:
+            return False
+        if campaign_id is not None:
+            return pack_ids(banner_id, campaign_id) in placement.creatives
+        banner = banner_id.bytes
+        return any(pair.startswith(banner) for pair in placement.creatives)
+
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
         placement = self.by_id.get(placement_id)

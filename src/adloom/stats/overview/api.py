@@ -20,6 +20,7 @@ from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import Valkey
+from adloom.stats.api import CountsUnbound
 from adloom.stats.model import Counts, Grouping, StatsQuestion
 from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, key_of, sum_points
 from adloom.stats.store import revenue, statistics
@@ -74,16 +75,17 @@ router = guarded_router("/admin/overview", "statistics", 400, 401, 503)
 
 
 @router.get("")
-async def read_overview(
+async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends on
     query: Annotated[OverviewQuery, Query()],
     actor: CurrentActor,
     pool: Database,
     valkey: CurrentValkey,
     now: Now,
+    counts_unbound: CountsUnbound,
 ) -> OverviewAnswer:
     """Return the figures of a span; an account sees its own."""
     span = query.span
-    counts = await _counts(pool, actor, span, now)
+    counts = await _counts(pool, actor, span, now, counts_unbound=counts_unbound)
     paid: dict[datetime, Micros] = {}
     asked: dict[datetime, TrafficCounts] = {}
     if actor.sees_all:
@@ -102,13 +104,16 @@ async def read_overview(
     )
 
 
-async def _counts(pool: Pool, actor: Actor, span: OverviewSpan, now: datetime) -> dict[datetime, Counts]:
+async def _counts(
+    pool: Pool, actor: Actor, span: OverviewSpan, now: datetime, *, counts_unbound: bool
+) -> dict[datetime, Counts]:
     question = StatsQuestion(
         first=begins(span, now=now)[0].date(),
         last=now.date(),
         groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
         advertiser_id=actor.advertiser_id,
         publisher_id=actor.publisher_id,
+        counts_unbound=counts_unbound,
     )
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     found: dict[datetime, Counts] = {}

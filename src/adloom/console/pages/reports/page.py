@@ -125,9 +125,11 @@ async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]
 
 def _totals(totals: Json, question: ReportFilters) -> None:
     with div("grid-of tiles"):
-        for name, clicks in (("impressions", "invalidImpressions"), ("clicks", "invalidClicks")):
-            invalid = totals[clicks]
-            note = f"{invalid:,} are not valid, and not billed" if invalid else ""
+        for name in ("impressions", "clicks"):
+            invalid, unbound = totals[f"invalid{name.title()}"], totals[f"unbound{name.title()}"]
+            notes = [f"{invalid:,} are not valid, and not billed"] if invalid else []
+            notes += [f"{unbound:,} were reported without a token"] if unbound else []
+            note = "; ".join(notes)
             Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
         note = "" if question.has_spend else "Not known by country or device"
@@ -191,8 +193,9 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
         columns.append(
             Column(strings.METRICS["spendPaisa"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
         )  # fmt: skip
-    columns.append(
-        Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True)
-    )  # fmt: skip
+    columns += [
+        Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
+        Column("Without token", lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
+    ]  # fmt: skip
     table = DataTable(visit.query, columns, read)
     await table.show()

@@ -1,0 +1,94 @@
+"""Knows the API keys of servers that report events for their visitors.
+
+An admin's key may report for every placement, a publisher's for its own. The keys are read again every few seconds:
+requests never use the database.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from adloom.core.actor import Role
+from adloom.core.errors import ForbiddenError, UnauthenticatedError
+from adloom.core.ids import PlacementId
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
+from adloom.runtime.loops import pause
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
+
+REFRESH_SECONDS: Final = 2.0
+KEY_BYTES_MAX: Final = 256
+
+KEYS: Final = """
+    SELECT it.key_hash, it.role, ARRAY(
+               SELECT placement.public_id FROM placements AS placement
+                 JOIN publishers AS publisher ON publisher.id = placement.publisher_id
+                WHERE publisher.public_id = it.account_id AND publisher.deleted_at IS NULL
+           ) AS placement_ids
+      FROM api_keys AS it
+     WHERE it.revoked_at IS NULL
+"""
+_PREFIX: Final = API_KEY_PREFIX.encode()
+_BEARER: Final = b"bearer "
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Reporter(msgspec.Struct, frozen=True, gc=False):
+    """For which placements a key may report; None for all."""
+
+    placement_ids: frozenset[UUID] | None
+
+
+class ReporterKeys:
+    """The keys as of a few seconds ago, by their hashes."""
+
+    def __init__(self, pool: Pool, keys: Mapping[bytes, Reporter] | None = None) -> None:
+        self._pool = pool
+        self._keys = keys or {}
+
+    def is_reporter(self, request: FastRequest, placement_id: PlacementId) -> bool:
+        """Return whether a request has a key, which must be for the placement; raise where it is not."""
+        key = find_key(request)
+        if key is None:
+            return False
+        reporter = self._keys.get(hash_secret(key)) if len(key) <= KEY_BYTES_MAX else None
+        if reporter is None:
+            raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
+        if reporter.placement_ids is not None and placement_id not in reporter.placement_ids:
+            raise ForbiddenError(
+                f"This API key may not report for the placement {placement_id}: use one of its publisher or an admin's."
+            )
+        return True
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                await self.refresh()
+            except POSTGRES_AWAY as error:
+                log.warning("reporter_keys_not_read", error=repr(error))
+            await pause(REFRESH_SECONDS, stop)
+
+    async def refresh(self) -> None:
+        rows = await self._pool.fetch(KEYS)
+        self._keys = {
+            row["key_hash"]: Reporter(None if row["role"] == Role.ADMIN else frozenset(row["placement_ids"]))
+            for row in rows
+        }
+
+
+def find_key(request: FastRequest) -> str | None:
+    """Return the API key of a request; other credentials are not for us."""
+    if request.first_values is None:
+        request.first_values = index_headers(request.headers)
+    key = request.first_values.get(b"x-api-key")
+    if key is None:
+        authorization = request.first_values.get(b"authorization", b"")
+        if authorization[: len(_BEARER)].lower() != _BEARER:
+            return None
+        key = authorization[len(_BEARER) :].strip()
+    return key.decode("latin-1") if key.startswith(_PREFIX) else None

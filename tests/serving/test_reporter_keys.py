@@ -1,0 +1,76 @@
+"""API keys of servers that report for their visitors, as delivery knows them."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.errors import ForbiddenError, UnauthenticatedError
+from adloom.core.ids import PlacementId
+from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.postgres import Pool
+from adloom.serving.background.reporter_keys import ReporterKeys
+from tests.support.builders import Json
+from tests.support.control import Client
+
+
+def ask(keys: ReporterKeys, headers: dict[str, str], placement: Json) -> bool:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    request = FastRequest(b"POST", b"/banners/events/impression", headers=pairs)
+    return keys.is_reporter(request, PlacementId(UUID(placement["id"])))
+
+
+async def make_key(admin: Client, role: Role, account: Json | None = None) -> tuple[str, str]:
+    body = {"name": "A server", "role": role, "accountId": account and account["id"]}
+    made = await admin.made("/admin/api-keys", {name: value for name, value in body.items() if value})
+    return made["id"], made["key"]
+
+
+async def test_a_key_reports_for_the_placements_of_its_owner(admin: Client, pool: Pool) -> None:
+    publisher = await admin.make_publisher()
+    own, foreign = await admin.make_placement(publisherId=publisher["id"]), await admin.make_placement()
+    _, of_admin = await make_key(admin, Role.ADMIN)
+    _, of_publisher = await make_key(admin, Role.PUBLISHER, publisher)
+    _, of_advertiser = await make_key(admin, Role.ADVERTISER, await admin.make_advertiser())
+    _, of_viewer = await make_key(admin, Role.VIEWER)
+    keys = ReporterKeys(pool)
+    await keys.refresh()
+
+    assert ask(keys, {"x-api-key": of_admin}, foreign)
+    assert ask(keys, {"authorization": f"Bearer {of_admin}"}, foreign)
+    assert ask(keys, {"x-api-key": of_publisher}, own)
+    for key, placement in ((of_publisher, foreign), (of_advertiser, own), (of_viewer, own)):
+        with pytest.raises(ForbiddenError):
+            ask(keys, {"x-api-key": key}, placement)
+
+
+async def test_a_revoked_key_reports_nothing(admin: Client, pool: Pool) -> None:
+    placement = await admin.make_placement()
+    key_id, key = await make_key(admin, Role.ADMIN)
+    keys = ReporterKeys(pool)
+    await keys.refresh()
+    assert ask(keys, {"x-api-key": key}, placement)
+
+    await admin.delete(f"/admin/api-keys/{key_id}")
+    await keys.refresh()
+
+    with pytest.raises(UnauthenticatedError):
+        ask(keys, {"x-api-key": key}, placement)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer eyJ.x.y"},
+        {"authorization": "Basic abc"},
+        {"x-api-key": "not one of ours"},
+    ],
+)
+async def test_other_credentials_are_no_key(headers: dict[str, str], pool: Pool) -> None:
+    assert not ask(ReporterKeys(pool), headers, {"id": str(uuid4())})
+
+
+async def test_a_key_that_is_much_too_long_is_refused(pool: Pool) -> None:
+    with pytest.raises(UnauthenticatedError):
+        ask(ReporterKeys(pool), {"x-api-key": "adk_" + "x" * 10_000}, {"id": str(uuid4())})
