@@ -12,8 +12,8 @@ from tests.support.control import ControlPlane
 LISTS = ("campaigns", "banners", "placements", "sites", "advertisers", "publishers")
 PARTS = {
     "campaigns": ("overview", "banners", "targeting", "schedule", "settings", "history"),
-    "banners": ("look", "where", "schedule", "history"),
-    "placements": ("overview", "settings", "history"),
+    "banners": ("look", "where", "schedule", "caps", "history"),
+    "placements": ("overview", "ads", "settings", "history"),
     "sites": ("placements", "settings", "history"),
     "advertisers": ("campaigns", "settings", "history"),
     "publishers": ("placements", "sites", "settings", "history"),

@@ -60,6 +60,8 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/campaigns/{campaign_id}/placements/{placement_id}": {"isActive": False},
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners": {"bannerId": "{banner_id}"},
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners/{banner_id}": {"weight": 1},
+    "/admin/placements/{placement_id}/links/{campaign_id}": {"decision": "accept"},
+    "/admin/placements/{placement_id}/links/{campaign_id}/banners/{banner_id}": {"decision": "refuse"},
 }
 
 PATHS: dict[str, Any] = openapi_document()["paths"]

@@ -91,7 +91,7 @@ async def test_a_site_that_an_advertiser_blocks_does_not_get_its_ads(admin: Clie
     payer = (await admin.post("/admin/advertisers", json=blocked)).json()
     site = (await admin.post("/admin/sites", json={"domain": domain, "name": "Rival"})).json()
     placement = await admin.make_placement(siteId=site["id"])
-    elsewhere = await admin.make_placement()
+    elsewhere = await admin.make_placement(siteId=(await admin.make_site())["id"])
     _, banner = await an_ad(admin, placement, advertiserId=payer["id"])
     _, other = await an_ad(admin, elsewhere, advertiserId=payer["id"])
     path = f"/banners/explain/{placement['slug']}"

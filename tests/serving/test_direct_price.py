@@ -1,12 +1,23 @@
 """The price of an offer in direct delivery."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adloom.auction.bid import BidType
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 from adloom.serving.index.compile import compile_index
-from adloom.serving.index.rows import FREE, LeaseTerms, OfferPrice, compute_price
-from tests.support.rows import a_snapshot, an_assignment_row
+from adloom.serving.index.rows import (
+    FREE,
+    AssignmentStatus,
+    DirectTerms,
+    LeaseTerms,
+    OfferPrice,
+    compute_price,
+    find_price_problem,
+)
+from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 
 @pytest.mark.parametrize(
@@ -38,3 +49,35 @@ def test_only_a_priced_campaign_with_a_budget_needs_a_lease(
 
     assert placement.blocks[0].candidates[0].is_leased is is_leased
     assert placement.terms == ({7: LeaseTerms(row.campaign_id, None, Micros(cost))} if is_leased else {})
+
+
+accounts = st.none() | st.sampled_from([an_id(1), an_id(2)])
+
+
+@given(
+    st.builds(
+        DirectTerms,
+        advertiser_id=accounts,
+        publisher_id=accounts,
+        is_asked_for=st.booleans(),
+        placement_type=st.sampled_from(["banner", "story", "feed"]),
+        floor=st.integers(0, 5_000_000).map(Micros),
+    ),
+    st.sampled_from(BidType),
+    st.none() | st.integers(0, 5_000_000).map(Micros),
+)
+def test_an_account_pays_at_least_the_floor_for_what_is_not_its_own(
+    terms: DirectTerms, bid_type: BidType, bid: Micros | None
+) -> None:
+    problem = find_price_problem(terms, bid_type, bid)
+
+    is_own = terms.advertiser_id in {None, terms.publisher_id}
+    is_gift = terms.publisher_id is None and not terms.is_asked_for and terms.floor == 0
+    if is_own:
+        assert problem is None
+    elif problem is None:
+        assert bid or is_gift
+        assert bid_type is BidType.CPC or (bid or 0) >= terms.floor
+    else:
+        assert not bid or terms.floor > 0
+        assert problem in {AssignmentStatus.NO_BID, AssignmentStatus.FLOOR}

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 import adloom.catalog.api
 import adloom.catalog.assignment.api
+import adloom.catalog.consent.api
 import adloom.catalog.reference.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
@@ -26,6 +27,7 @@ import adloom.stats.api
 import adloom.stats.auctions.api
 import adloom.stats.budget.api
 import adloom.stats.overview.api
+import adloom.stats.placed.api
 import adloom.stats.privacy.api
 import adloom.stats.rejected.api
 import adloom.stats.spend.api
@@ -83,6 +85,9 @@ ROUTERS = (
     adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
     adloom.catalog.api.assigned_router,
+    adloom.catalog.consent.api.router,
+    adloom.catalog.consent.api.inbox_router,
+    adloom.stats.placed.api.router,
     adloom.resource.history.api.router,
     adloom.catalog.api.transfer_router,
     adloom.catalog.api.targeting_rules_router,

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId
+from adloom.resource.account_bounds import Bounds
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Domain, Paisa, TimeZone
@@ -15,6 +16,8 @@ from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Name
 
 BLOCKED_SITES_MAX: Final = 1_000
+# What an advertiser may give its campaigns and banners; the house may go beyond.
+ACCOUNT_PRIORITY: Final = Bounds(most=100)
 
 
 class Advertiser(SoftDeletable, frozen=True, kw_only=True):

@@ -39,7 +39,11 @@ SCHEDULE_FIELDS: Final = (
     *("recurrence_rule", "recurrence_window_start", "recurrence_window_end", "schedule_status"),
 )
 CAMPAIGN_MOVES: Final = (
-    ("activate", CampaignStatus.ACTIVE, "Let a campaign run from now on."),
+    (
+        "activate",
+        CampaignStatus.ACTIVE,
+        "Let a campaign run: at once, or from its startsAt if that is in the future.",
+    ),
     ("pause", CampaignStatus.PAUSED, "Stop a campaign for a while."),
     ("end", CampaignStatus.ENDED, "End a campaign for good."),
     ("cancel", CampaignStatus.CANCELLED, "Cancel a campaign for good."),
@@ -55,8 +59,8 @@ placements_router = build_router(placements)
 banners_router = build_router(banners)
 campaigns_router = build_router(campaigns)
 targeting_rules_router = build_router(targeting_rules)
-# What the catalog calls a banner is an ad here. Caps are replaced, not changed.
-frequency_caps_router = build_router(frequency_caps, but=("list", "change"))
+# What the catalog calls a banner is an ad here.
+frequency_caps_router = build_router(frequency_caps, but=("list",))
 assigned_router = catalog_router("/admin/assignments", tag="assignments")
 transfer_router = build_transfer_router(CATALOG)
 

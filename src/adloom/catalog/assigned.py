@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.catalog.assignment.model import LinkState
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.placement import Delivery, Layout
 from adloom.runtime.listing import Filters, Listed, PageRequest
@@ -27,6 +28,8 @@ class AssignedBanner(msgspec.Struct, frozen=True, kw_only=True):
     placement_delivery: Delivery
     is_placement_active: bool
     is_link_active: bool
+    link_state: LinkState
+    link_reason: str | None
     link_updated_at: datetime
     banner_id: UUID | None
     banner_title: str | None
@@ -37,6 +40,8 @@ class AssignedBanner(msgspec.Struct, frozen=True, kw_only=True):
     is_fallback: bool | None
     fallback_priority: int | None
     is_active: bool | None
+    is_refused: bool | None
+    reason: str | None
     override_cta_label: str | None
     override_cta_url: str | None
     override_headline: str | None
@@ -59,10 +64,11 @@ COLUMNS = """
     placement.public_id AS placement_id, placement.slug AS placement_slug, placement.label AS placement_label,
     placement.layout_type AS placement_layout_type, placement.delivery AS placement_delivery,
     placement.is_active AS is_placement_active, link.is_active AS is_link_active,
+    link.state AS link_state, link.reason AS link_reason,
     link.updated_at AS link_updated_at,
     banner.public_id AS banner_id, banner.title AS banner_title, banner.primary_image_url AS banner_image_url,
     banner.is_active AS is_banner_active, it.display_order, it.weight, it.is_fallback, it.fallback_priority,
-    it.is_active, it.override_cta_label, it.override_cta_url, it.override_headline, it.override_subheadline,
+    it.is_active, it.is_refused, it.reason, it.override_cta_label, it.override_cta_url, it.override_headline, it.override_subheadline,
     it.transition_duration_ms, it.updated_at
 """
 # As delivery fills a placement, but for what depends on the request.

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from pydantic import AfterValidator, Field
 
-from adloom.catalog.advertiser import advertisers
+from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
 from adloom.catalog.reference.resource import RECORDS, ReferenceKind, is_there
 from adloom.catalog.source import Source
 from adloom.core.errors import (
@@ -39,11 +39,13 @@ from adloom.runtime.http.api.shapes import (
 )
 from adloom.schedule.schedule import ScheduleStatus, check_window, derive_status
 
-COLOR_PATTERN: Final = r"^#[0-9a-fA-F]{6}$"
+COLOR_PATTERN: Final = r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"
 TAGS_MAX: Final = 50
 MEDIA_VARIANTS_MAX: Final = 50
 
-Color = Annotated[str, AfterValidator(make_pattern_check(COLOR_PATTERN, "must be a colour like #ff8800"))]
+Color = Annotated[
+    str, AfterValidator(make_pattern_check(COLOR_PATTERN, "must be a colour like #ff8800 or #f80"))
+]
 
 
 class Banner(SoftDeletable, frozen=True, kw_only=True):
@@ -112,7 +114,13 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
     def scheduled(self, given: Collection[str], now: datetime) -> "Banner":
         """Return the banner with the status that a client gave, or with that of the dates it gave."""
         is_by_dates = "schedule_status" not in given and {"publish_at", "expires_at"} & {*given}
-        return (self.with_status_of_dates(now) if is_by_dates else self).with_schedule_checked()
+        banner = (self.with_status_of_dates(now) if is_by_dates else self).with_schedule_checked()
+        if banner.schedule_status is ScheduleStatus.SCHEDULED and banner.publish_at is None:
+            raise BadRequestError(
+                "A scheduled banner needs a publishAt: give one, or leave scheduleStatus out.",
+                code="BANNER_SCHEDULE_INVALID",
+            )
+        return banner
 
     def switched(self, *, is_active: bool, now: datetime) -> "Banner":
         return msgspec.structs.replace(self.present(), is_active=is_active, updated_at=now)
@@ -158,6 +166,7 @@ banners = Resource(
     search=("title", "headline", "description"),
     sort=("title", "priority", "source", "is_active", "schedule_status", "publish_at", "expires_at"),
     check=_check_records,
+    account_bounds={"priority": ACCOUNT_PRIORITY},
     finish=lambda banner, given, now: banner.scheduled(given, now),
     list_name="banners",
 )

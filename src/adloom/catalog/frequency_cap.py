@@ -53,6 +53,7 @@ frequency_caps = Resource(
         "answer": "A cap.",
         "create": "Add a cap to an ad; it may have several, one for each window.",
         "read": "Read a cap.",
+        "change": "Change a cap; counts that are there already count.",
         "delete": "Remove a cap.",
     },
     taken=lambda cap: ConflictError(

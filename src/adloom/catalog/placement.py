@@ -89,7 +89,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     allow_partial_render: Flag = False
     delivery: Delivery = Delivery.DIRECT
     placement_type: PlacementType = PLACEMENT_TYPE_DEFAULT
-    floor_cpm_micros: Annotated[Price, Field(alias="floorCpm")] = Micros(0)
+    floor_cpm_micros: Annotated[
+        Price, Field(alias="floorCpm", description="The least that a thousand impressions must be worth.")
+    ] = Micros(0)
+    is_open: Annotated[
+        Flag, Field(description="Whether advertisers use it without being accepted first.")
+    ] = False
     auction_scoring: AuctionScoring = AuctionScoring.HEURISTIC
     timezone: TimeZone = "UTC"
     site_id: SiteId | None = None

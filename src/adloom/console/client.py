@@ -61,6 +61,10 @@ class ApiClient:
     async def get_items(self, path: str, **query: object) -> list[Json]:
         return (await self.get(path, **query))["items"]
 
+    async def get_list(self, path: str, **query: object) -> list[Json]:
+        """Send a GET to a route that answers with a bare list."""
+        return msgspec.json.decode((await self._request("GET", path, query=query)).content)
+
     async def get_text(self, path: str, **query: object) -> str:
         return (await self._request("GET", path, query=query)).text
 

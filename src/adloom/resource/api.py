@@ -124,11 +124,16 @@ def _writes_as_advertiser(actor: CurrentActor) -> Scope:
     return require_write(actor, Role.ADVERTISER)
 
 
+def _writes_as_publisher(actor: CurrentActor) -> Scope:
+    return require_write(actor, Role.PUBLISHER)
+
+
 CurrentCatalog = Annotated[Catalog, Depends(_catalog)]
 AdminWrites = Annotated[Scope, Depends(_writes_as_admin)]
 AdvertiserReads = Annotated[Scope, Depends(access_by_role(ADVERTISER).reads)]
 AdvertiserWrites = Annotated[Scope, Depends(_writes_as_advertiser)]
 PublisherReads = Annotated[Scope, Depends(access_by_role(PUBLISHER).reads)]
+PublisherWrites = Annotated[Scope, Depends(_writes_as_publisher)]
 
 
 def catalog_router(prefix: str, *, tag: str) -> APIRouter:

@@ -13,6 +13,7 @@ import msgspec
 
 from adloom.core.actor import Role
 from adloom.resource.access import Scope
+from adloom.resource.account_bounds import Bounds
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 
 Identity = tuple[Any, ...]
@@ -33,7 +34,7 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     `references` are the fields that name items of other lists, `parent` the one whose owner is the item's where
     it has no owner field. `has_own_ids`: ids are given by clients, not by us. `status` are the statuses that a
-    document may set, by the moves of the struct.
+    document may set, by the moves of the struct. `decisions` are the fields that only an admin's document changes.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     body: type[Body]
     patch: type[Patch]
     answer: type[Answer]
+    decisions: type[Body]
     identity: tuple[str, ...]
     id_type: str
     has_own_ids: bool
@@ -60,11 +62,13 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     status: type[StrEnum] | None
     finish: Callable[[Item, Collection[str], datetime], Item]
     refuse_reference: Callable[[str, Item, Item, Scope], str | None]
+    account_bounds: Mapping[str, Bounds]
+    begin: Callable[[Item, Mapping[str, Any], Scope], Item]
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
         """How clients call each field that a document may have, in the order of the API's answers."""
-        known = {*self.body.model_fields, *self.identity, *self.references}
+        known = {*self.body.model_fields, *self.decisions.model_fields, *self.identity, *self.references}
         known |= {"status"} if self.status else set()
         names = {name: field.alias or name for name, field in self.answer.model_fields.items()}
         return {name: alias for name, alias in names.items() if name in known}

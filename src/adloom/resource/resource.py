@@ -25,6 +25,7 @@ from pydantic.alias_generators import to_camel
 from adloom.core.errors import AdloomError
 from adloom.core.ids import IdSource
 from adloom.resource.access import Scope
+from adloom.resource.account_bounds import Bounds, keep_bounds
 from adloom.resource.audit.entry import OWNED_NOUNS
 from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
 from adloom.resource.forms import (
@@ -52,6 +53,7 @@ Key = UUID | int
 # The thing, the names of the fields that a client gave, and the time.
 Finish = Callable[[Any, Collection[str], datetime], Any]
 Check = Callable[[CatalogWrite, Scope, Any, Any], Awaitable[None]]
+Begin = Callable[[Any, Mapping[str, Any], Scope], Any]
 AfterUpdate = Callable[[CatalogWrite, Any, Any], Awaitable[None]]
 BeforeDelete = Callable[[CatalogWrite, Any, datetime], Awaitable[None]]
 
@@ -79,19 +81,21 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     Storage: see `ResourceTable`.
 
     Forms. `set_by_server` are fields that clients do not send. `form` replaces or adds fields of the body and
-    the patch, `create_form` of the body only; each is an annotation with its default.
+    the patch, `create_form` of the body only; each is an annotation with its default. `decided` are fields that
+    others than the owner decide, by routes of their own; in a document an account can only repeat them.
 
     Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in;
     `sort` the columns to sort by, beside the moments.
 
     Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
-    rows before it is written. `after_update` and `before_delete` do what else a write has to do. `taken` makes
+    rows before it is written. `account_bounds` are for numbers that accounts set. `after_update` and `before_delete` do what else a write has to do. `taken` makes
     the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
 
     Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the
     id, in the form that `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
     `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
-    `refuse_reference` says what is wrong with naming a row (field, named, thing, scope).
+    `refuse_reference` says what is wrong with naming a row (field, named, thing, scope). `begin` returns a new thing as
+    it begins, by the rows that it names and the scope.
     """
 
     struct: type[T]
@@ -117,6 +121,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     hides_deleted: bool = False
 
     set_by_server: frozenset[str] = frozenset()
+    decided: tuple[str, ...] = ()
     form: Mapping[str, tuple[Any, Any]] = {}
     create_form: Mapping[str, tuple[Any, Any]] = {}
     query_base: type[ListQuery] = ListQuery
@@ -127,6 +132,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     finish: Finish = lambda thing, _given, _now: thing
     check: Check = _pass
+    account_bounds: Mapping[str, Bounds] = {}
     after_update: AfterUpdate = _pass
     before_delete: BeforeDelete = _pass
     outlives_parent: bool = False
@@ -141,6 +147,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     unique_in_parent: str | None = None
     needs: Need | None = None
     refuse_reference: Callable[[str, Any, Any, Scope], str | None] = _refuse_nothing
+    begin: Begin = lambda thing, _named, _scope: thing
 
     def __post_init__(self) -> None:
         if self.owner is not None:
@@ -179,7 +186,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     @cached_property
     def form_fields(self) -> Mapping[str, tuple[Any, Any]]:
         """The fields of the patch, and of the body too."""
-        server: set[str] = {*SET_BY_SERVER, *self.set_by_server, *self.identity}
+        server: set[str] = {*SET_BY_SERVER, *self.set_by_server, *self.decided, *self.identity}
         if self.owner is not None:
             server.add(self.owner.field)
         if not self.table.has_own_owner:
@@ -203,6 +210,14 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         if self.owner is not None and self.owner.is_in_patch:
             fields[self.owner.field] = owner_field(self.owner)
         return build_patch(f"{self.struct.__name__}Patch", f"Changes of {self.article} {self.words}.", fields)
+
+    @cached_property
+    def decisions(self) -> type[Body]:
+        """The fields of a document that others than the owner decide."""
+        others = [field for field in self.struct.__struct_fields__ if field not in self.decided]
+        return build_body(
+            f"{self.struct.__name__}Decisions", "What was decided.", list_fields(self.struct, but=others)
+        )
 
     @cached_property
     def answer(self) -> type[Answer]:
@@ -238,6 +253,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             body=self.body,
             patch=self.patch,
             answer=self.answer,
+            decisions=self.decisions,
             identity=self.identity,
             id_type=self.identity_type,
             has_own_ids=self.identity_column == "id",
@@ -255,6 +271,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             status=strip_rules(read_annotations(self.struct)["status"]) if has_moves else None,
             finish=self.finish,
             refuse_reference=self.refuse_reference,
+            account_bounds=self.account_bounds,
+            begin=self.begin,
         )
 
     def build_filters(self, query: ListQuery) -> Filters:
@@ -299,6 +317,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
         moments = {"created_at": now, "updated_at": now, "deleted_at": None}
         thing = self.build(body, id=ids.new(), created_by=creator, **moments, **set_by_server)
         thing = self.finish(thing, body.model_fields_set, now)
+        thing = keep_bounds(self.account_bounds, None, thing, scope, given=body.model_fields_set)
         await self._lock_parents(write, scope, None, thing)
         await self.check(write, scope, None, thing)
         await self.insert(write, thing)
@@ -316,6 +335,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     async def update(self, write: CatalogWrite, scope: Scope, before: T, after: T) -> T:
         """Write a changed thing that was locked before, and return it as it is now."""
+        after = keep_bounds(self.account_bounds, before, after, scope)
         await self._lock_parents(write, scope, before, after)
         await self.check(write, scope, before, after)
         with self._unique(after):

@@ -25,7 +25,10 @@ async def test_items_of_a_document_refer_to_each_other_by_key(importer: Importer
     campaign, placement, banner = (exported[name][0]["id"] for name in ("campaigns", "placements", "banners"))
     assert report["created"] == 6
     assert exported["campaigns"][0]["status"] == "active"
-    assert exported["links"] == [{"campaignId": campaign, "placementId": placement, "isActive": True}]
+    decided = {"state": "accepted", "reason": None, "isAskedFor": False}
+    assert exported["links"] == [
+        {"campaignId": campaign, "placementId": placement, "isActive": True, **decided}
+    ]
     assert (exported["assignments"][0]["bannerId"], exported["assignments"][0]["weight"]) == (banner, 5)
     assert exported["targetingRules"][0]["value"] == ["IN"]
     assert {change["key"]: change["id"] for change in report["changes"] if change["key"]} == {

@@ -14,6 +14,7 @@ from adloom.catalog.assignment.resource import (
     lock_link,
 )
 from adloom.catalog.campaign.resource import campaigns
+from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.api import (
     AdvertiserReads,
     AdvertiserWrites,
@@ -57,11 +58,11 @@ router = catalog_router("/admin/campaigns/{campaign_id}/placements", tag="assign
 async def create_link(
     campaign_id: UUID, body: Body, scope: AdvertiserWrites, catalog: CurrentCatalog, now: Now
 ) -> Answer:
-    """Let a campaign use a placement."""
+    """Let a campaign use a placement; an account asks for one that is not its own."""
     async with catalog.write() as write:
         (await campaigns.table.lock(write, scope, campaign_id)).present()
         link = links.build(body, campaign_id=campaign_id, created_at=now, updated_at=now)
-        await insert_link(write, scope, link)
+        link = await insert_link(write, scope, link)
     return links.answer.model_validate(link)
 
 
@@ -87,7 +88,7 @@ async def change_link(
     async with catalog.write() as write:
         before = await lock_link(write, scope, *link_ids)
         write.precondition.check(before)
-        link = await links.table.update(write, before, links.apply(body, before, now))
+        link = await links.update(write, scope, before, links.apply(body, before, now))
     return links.answer.model_validate(link)
 
 
@@ -97,7 +98,7 @@ async def remove_link(link_ids: LinkIds, scope: AdvertiserWrites, catalog: Curre
     async with catalog.write() as write:
         link = await lock_link(write, scope, *link_ids)
         write.precondition.check(link)
-        await delete_link(write, link)
+        await delete_link(write, scope, link)
 
 
 @router.post(
@@ -112,6 +113,9 @@ async def create_assignment(
         link = await lock_link(write, scope, *link_ids)
         assignment = assignments.build(
             body, campaign_id=link.campaign_id, placement_id=link.placement_id, created_at=now, updated_at=now
+        )
+        assignment = keep_bounds(
+            assignments.account_bounds, None, assignment, scope, given=body.model_fields_set
         )
         await insert_assignment(write, scope, assignment)
     return assignments.answer.model_validate(assignment)
@@ -149,7 +153,7 @@ async def change_assignment(  # noqa: PLR0913, PLR0917 - a link, a banner, a bod
     async with catalog.write() as write:
         await lock_link(write, scope, *link_ids)
         before = await assignments.table.find_locked(write, scope, *link_ids, banner_id)
-        after = await assignments.table.update(write, before, assignments.apply(body, before, now))
+        after = await assignments.update(write, scope, before, assignments.apply(body, before, now))
     return assignments.answer.model_validate(after)
 
 
@@ -161,4 +165,5 @@ async def delete_assignment(
     async with catalog.write() as write:
         await lock_link(write, scope, *link_ids)
         assignment = await assignments.table.find_locked(write, scope, *link_ids, banner_id)
+        assignment.check_removal(scope.account_id)
         await assignments.table.delete(write, assignment)

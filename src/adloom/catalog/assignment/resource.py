@@ -4,61 +4,29 @@ Both hang on a campaign, and their change is one of the placement. Their routes 
 scope of the client. Placements and banners that they name are locked against removal until the write ends.
 """
 
-from datetime import datetime
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
-import msgspec
-
+from adloom.catalog.assignment.model import WEIGHT_DEFAULT, Assignment, Link
 from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.placement import Placement, placements
 from adloom.core.errors import BannerNotFoundError, ConflictError, PlacementNotFoundError
-from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.resource.access import Scope
+from adloom.resource.account_bounds import Bounds
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.list_spec import Need
 from adloom.resource.resource import Resource
 from adloom.resource.table import ADVERTISER
-from adloom.runtime.http.api.shapes import Flag, Natural, Text100, Text255, WebAddress
 from adloom.runtime.listing import Filters
 
-WEIGHT_DEFAULT: Final = 100
-
-
-class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign may show its banners on a placement."""
-
-    campaign_id: CampaignId
-    placement_id: PlacementId
-    is_active: Flag = True
-    created_at: datetime
-    updated_at: datetime
-
-
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """This banner, in this campaign, on this placement."""
-
-    campaign_id: CampaignId
-    placement_id: PlacementId
-    banner_id: BannerId
-    display_order: Natural = 0
-    weight: Natural = WEIGHT_DEFAULT
-    is_fallback: Flag = False
-    fallback_priority: Natural | None = None
-    is_active: Flag = True
-    override_cta_label: Text100 | None = None
-    override_cta_url: WebAddress | None = None
-    override_headline: Text255 | None = None
-    override_subheadline: Text255 | None = None
-    transition_duration_ms: Natural | None = None
-    created_at: datetime
-    updated_at: datetime
-
+# Orders below are the house's own; the default weight is the most that an account may give.
+ACCOUNT_ORDER_MIN: Final = 100
 
 LOCKED: Final = "FOR UPDATE OF it FOR SHARE OF placement_id_row"
 PLACEMENT_USABLE: Final = """
-    SELECT true
+    SELECT placement.is_open, owner.public_id AS publisher_id
       FROM placements AS placement LEFT JOIN publishers AS owner ON owner.id = placement.publisher_id
      WHERE placement.public_id = $1 AND (placement.is_active AND owner.deleted_at IS NULL OR NOT $2)
        FOR SHARE OF placement
@@ -69,6 +37,11 @@ BANNER_USABLE: Final = """
        AND ($2::uuid IS NULL OR owner.public_id = $2)
        FOR SHARE OF banner
 """
+
+
+def begin_link(link: Link, named: Mapping[str, Any], scope: Scope) -> Link:
+    placement: Placement = named["placement_id"]
+    return link.begun(scope.account_id, is_open=placement.is_open, publisher_id=placement.publisher_id)
 
 
 def _refuse_placement(field: str, named: object, _link: Link, scope: Scope) -> str | None:
@@ -90,12 +63,14 @@ links = Resource(
     parents=("campaign_id", "placement_id"),
     touches=(IndexedNoun.PLACEMENT, "placement_id"),
     docs={"body": "A placement for a campaign to use.", "answer": "A placement that a campaign uses."},
+    decided=("state", "reason", "is_asked_for"),
     create_form={"placement_id": (UUID, ...)},
     taken=lambda _link: ConflictError(
         "The campaign already uses this placement.", code="CAMPAIGN_PLACEMENT_ALREADY_EXISTS"
     ),
     list_name="links",
     refuse_reference=_refuse_placement,
+    begin=begin_link,
 )
 assignments = Resource(
     struct=Assignment,
@@ -113,6 +88,12 @@ assignments = Resource(
         "body": "A banner for a campaign to show on a placement.",
         "answer": "This banner, in this campaign, on this placement.",
     },
+    decided=("is_refused", "reason"),
+    account_bounds={
+        "display_order": Bounds(least=ACCOUNT_ORDER_MIN),
+        "fallback_priority": Bounds(least=ACCOUNT_ORDER_MIN),
+        "weight": Bounds(most=WEIGHT_DEFAULT),
+    },
     create_form={"banner_id": (UUID, ...)},
     taken=lambda _assignment: ConflictError(
         "The banner is already assigned to this placement.", code="BANNER_ASSIGNMENT_ALREADY_EXISTS"
@@ -126,12 +107,15 @@ assignments = Resource(
 )
 
 
-async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> None:
-    """Let a campaign use a placement; an account may use any that is active."""
+async def insert_link(write: CatalogWrite, scope: Scope, link: Link) -> Link:
+    """Let a campaign use a placement; an account asks for one, which must be active."""
     is_account = scope.account_id is not None
-    if not await write.connection.fetchval(PLACEMENT_USABLE, link.placement_id, is_account):
+    placement = await write.connection.fetchrow(PLACEMENT_USABLE, link.placement_id, is_account)
+    if placement is None:
         raise PlacementNotFoundError("There is no placement with this id that the campaign could use.")
-    await links.insert(write, link)
+    begun = link.begun(scope.account_id, is_open=placement["is_open"], publisher_id=placement["publisher_id"])
+    await links.insert(write, begun)
+    return begun
 
 
 async def lock_link(write: CatalogWrite, scope: Scope, campaign_id: UUID, placement_id: UUID) -> Link:
@@ -140,12 +124,14 @@ async def lock_link(write: CatalogWrite, scope: Scope, campaign_id: UUID, placem
     return await links.table.find(write.connection, scope, campaign_id, placement_id, lock=LOCKED)
 
 
-async def delete_link(write: CatalogWrite, link: Link) -> None:
+async def delete_link(write: CatalogWrite, scope: Scope, link: Link) -> None:
     """Remove a link with its assignments, each of which has its entry in the audit trail."""
+    link.check_removal(scope.account_id)
     filters = Filters()
     filters.add("campaign_id_row.public_id = {}", link.campaign_id)
     filters.add("placement_id_row.public_id = {}", link.placement_id)
     for assignment in await assignments.table.load_where(write.connection, filters):
+        assignment.check_removal(scope.account_id)
         write.record_deletion(await assignments.table.subject_of(write.connection, assignment), assignment)
     await links.table.delete(write, link)
 

@@ -1,6 +1,6 @@
 """Campaigns, declared."""
 
-from adloom.catalog.advertiser import advertisers
+from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
 from adloom.catalog.campaign.model import Campaign
 from adloom.resource.changes import IndexedNoun
 from adloom.resource.resource import Resource
@@ -24,6 +24,7 @@ campaigns = Resource(
     filters=("status", "source", "advertiser_id"),
     search=("name", "description", "advertiser_name"),
     sort=("name", "status", "source", "priority", "starts_at", "ends_at"),
+    account_bounds={"priority": ACCOUNT_PRIORITY},
     finish=lambda campaign, _given, _now: campaign.with_dates_checked(),
     list_name="campaigns",
 )

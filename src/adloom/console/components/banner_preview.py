@@ -24,6 +24,7 @@ BANNERS_ABREAST: Final = {"half_pair": 2, "quarter_grid": 4, "sidebar_stack": 2,
 SHOWN: Final = (
     "title", "headline", "subheadline", "description", "primaryImageUrl", "primaryImageAlt", "mobileImageUrl",
     "videoUrl", "mediaVariants", "ctaLabel", "ctaUrl", "ctaOpenNewTab", "bgColor", "transitionDurationMs",
+    "fallbackPlaceholderUrl",
 )
 # fmt: on
 NEIGHBOUR: Final = {"headline": "Another ad", "subheadline": "", "bgColor": "#eeeeee"}

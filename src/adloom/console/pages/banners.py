@@ -19,6 +19,7 @@ from adloom.console.components.status import banner_badge, campaign_badge, thumb
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import show_results
+from adloom.console.pages.frequency_caps import show_caps
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
@@ -123,7 +124,7 @@ async def _add_other_fields(visit: PageVisit, form: Form) -> None:
             options: dict[Any, str] = {record["id"]: record["label"] for record in records["items"]}
             form.choice(f"{kind}Id", label, options, is_clearable=True)
     form.flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
-    form.url("fallbackPlaceholderUrl", "Picture where it cannot be shown")
+    form.url("fallbackPlaceholderUrl", "Picture where its own cannot be loaded")
 
 
 def parse_variants(text: str) -> dict[str, str]:
@@ -321,6 +322,7 @@ BANNERS: Final = ResourcePages(
         "look": Tab("Look and text"),
         "where": Tab("Where it is shown", _show_uses),
         "schedule": Tab("Schedule", show_schedule),
+        "caps": Tab("Frequency caps", show_caps),
     },
     tab_after_create="where",
 ).register()

@@ -26,6 +26,7 @@ from adloom.console.components.status import campaign_badge, switch_badge, thumb
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
+from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE
 from adloom.core.actor import Role
@@ -44,7 +45,7 @@ TYPE_LENGTH_MAX: Final = 50
 
 
 async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
-    # Publishers may not know what advertisers assign.
+    # A publisher has the ads in a tab of their own, without the pages of campaigns and banners.
     rows = [] if visit.role is Role.PUBLISHER else await _fetch_assignments(visit, placement)
     with div("grid-of side"):
         with div("stack"):
@@ -80,11 +81,8 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Time zone", placement["timezone"]),
                 *([("Site", site)] if site else []),
                 *([("What fits", f"{width} x {height}")] if width and height else []),
-                *(
-                    [(strings.FLOOR_CPM, f"{placement['floorCpm']:,.2f}")]
-                    if placement["delivery"] == "auction"
-                    else []
-                ),
+                (strings.FLOOR_CPM, f"{placement['floorCpm']:,.2f}"),
+                ("Advertisers", "use it at once" if placement["isOpen"] else "ask first"),
                 *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
         )
@@ -175,6 +173,8 @@ def _add_delivery_fields(form: Form) -> None:
     form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
     form.flag("allowPartialRender", "Show fallbacks in slots that stay empty")
     form.time_zone("timezone")
+    form.price("floorCpm", strings.FLOOR_CPM, hint="For campaigns of advertisers, and in auctions.")
+    form.flag("isOpen", "Advertisers may use it without asking")
     auction_fields = [
         form.text(
             "placementType",
@@ -182,7 +182,6 @@ def _add_delivery_fields(form: Form) -> None:
             hint="Apps ask for ads of a type; a page asks for a slug.",
             check=checks.at_most(TYPE_LENGTH_MAX),
         ),
-        form.price("floorCpm", strings.FLOOR_CPM),
         form.choice("auctionScoring", "Predicted clicks", SCORINGS),
     ]
     for field in auction_fields:
@@ -274,5 +273,5 @@ PLACEMENTS: Final = ResourcePages(
         "switch it off instead."
     ),
     is_restorable=False,
-    tabs={"overview": Tab("Overview", show_overview)},
+    tabs={"overview": Tab("Overview", show_overview), "ads": Tab("Ads", show_ads)},
 ).register()

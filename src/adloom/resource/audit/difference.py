@@ -29,6 +29,8 @@ STATUS_ACTIONS: Final = {
     "ended": "end",
     "cancelled": "cancel",
 }
+# What a publisher decides about a link (its state) and about a banner (whether it is refused).
+DECISIONS: Final = {"accepted": "accept", "refused": "refuse", "False": "accept", "True": "refuse"}
 
 Changes = dict[str, Any]
 
@@ -66,6 +68,8 @@ def name_action(before: msgspec.Struct, after: msgspec.Struct) -> str:
         return "restore" if getattr(after, "deleted_at", None) is None else "delete"
     if "status" in names:
         return STATUS_ACTIONS.get(str(getattr(after, "status", "")), "update")
+    if "state" in names or "is_refused" in names:
+        return DECISIONS.get(str(getattr(after, "state", getattr(after, "is_refused", ""))), "update")
     if names == ["is_active"]:
         return "activate" if getattr(after, "is_active", False) else "deactivate"
     return "update"

@@ -18,6 +18,7 @@ from adloom.core.actor import Role
 from adloom.core.errors import AdloomError, FieldProblem
 from adloom.core.ids import IdSource, UserId
 from adloom.resource.access import Scope, choose_owner
+from adloom.resource.account_bounds import keep_bounds
 from adloom.resource.audit.difference import find_changed_fields
 from adloom.resource.etag import moved_forward
 from adloom.resource.list_spec import DocumentLists, Identity, Item, ListSpec
@@ -138,11 +139,13 @@ class Planner:
                 del said[alias]
                 outside[field] = named.get(field)
         status = self._take_status(spec, said)
+        decided = _take_decisions(spec, said)
         after = (
             self._make_item(spec, said, outside, status)
             if before is None
             else self._change_item(spec, before, said, outside, status)
         )
+        after = self._decide(spec, after, decided)
         self._check_neighbours(spec, before, after)
         if before is not None and not find_changed_fields(before, after):
             after = before
@@ -249,7 +252,22 @@ class Planner:
             )
         names = {*spec.struct.__struct_fields__}
         item = spec.struct(**{name: value for name, value in fields.items() if name in names})
-        return spec.finish(item, body.model_fields_set, now)
+        item = spec.finish(item, body.model_fields_set, now)
+        item = keep_bounds(spec.account_bounds, None, item, self._context.scope, given=body.model_fields_set)
+        named = {
+            field: self._get(self._lists.by_name[other], (getattr(item, field),))
+            for field, other in spec.references.items()
+        }
+        return spec.begin(item, named, self._context.scope)
+
+    def _decide(self, spec: ListSpec, item: Item, decided: Mapping[str, Any]) -> Item:
+        """Set what others than the owner decide: a document of an account can only repeat it."""
+        other = {field: value for field, value in decided.items() if getattr(item, field) != value}
+        if other and self._context.scope.account_id is not None:
+            raise ItemProblemError(
+                "is not for you to decide: leave it out, or as it is", spec.aliases[min(other)]
+            )
+        return msgspec.structs.replace(item, **other) if other else item
 
     def _change_item(
         self,
@@ -266,6 +284,7 @@ class Planner:
         patch = spec.patch.model_validate(said)
         besides: dict[str, Any] = {"updated_at": self._context.now} if hasattr(before, "updated_at") else {}
         after = spec.finish(patch.apply_to(before, **besides), patch.model_fields_set, self._context.now)
+        after = keep_bounds(spec.account_bounds, before, after, self._context.scope)
         if status is not None and status is not before.status:
             return after.moved_to(status, now=self._context.now)
         return after
@@ -334,6 +353,12 @@ class Planner:
                 self.problems.append(FieldProblem(f"{change.path}.{KEY}", "is the key of another item"))
             self._keys[spec.name, change.key] = identity
         self.changes.append(change)
+
+
+def _take_decisions(spec: ListSpec, said: dict[str, Any]) -> dict[str, Any]:
+    aliases = [spec.aliases[name] for name in spec.decisions.model_fields]
+    decided = spec.decisions.model_validate({alias: said.pop(alias) for alias in aliases if alias in said})
+    return {name: getattr(decided, name) for name in decided.model_fields_set}
 
 
 def _check_present(item: Item) -> None:

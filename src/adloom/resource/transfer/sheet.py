@@ -89,15 +89,16 @@ def read_cell(cell: str, *, is_text: bool) -> Any:  # noqa: ANN401 - any JSON
 
 @cache
 def read_cell_types(spec: ListSpec) -> CellTypes:
-    """Read off the body of a list how its cells are read."""
-    schema = spec.body.model_json_schema()
+    """Read off the body of a list, and off what others decide, how its cells are read."""
     text = {KEY_COLUMN, *(spec.aliases[name] for name in (*spec.identity, *spec.references))}
     text |= {"status"} if spec.status else set()
     nullable: set[str] = set()
-    for alias, field in schema["properties"].items():
-        types = set(_iterate_types(field, schema))
-        text |= {alias} if "string" in types else set()
-        nullable |= {alias} if "null" in types else set()
+    for model in (spec.body, spec.decisions):
+        schema = model.model_json_schema()
+        for alias, field in schema.get("properties", {}).items():
+            types = set(_iterate_types(field, schema))
+            text |= {alias} if "string" in types else set()
+            nullable |= {alias} if "null" in types else set()
     return CellTypes(frozenset(text), frozenset(nullable))
 
 

@@ -46,6 +46,13 @@ def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
     chosen = {
         kind: {key: kept.get(kind, {}).get(key) or new_id() for key in names} for kind, names in keys.items()
     }
+    # A shop that advertises shows its own ads on its own pages: both are one account.
+    shops = {advertiser.name: chosen["advertisers"][advertiser.key] for advertiser in ADVERTISERS}
+    chosen["publishers"] |= {
+        site.key: shops[site.publisher]
+        for site in SITES
+        if site.publisher in shops and site.key not in kept.get("publishers", {})
+    }
     brands = {brand.key: kept.get("brands", {}).get(brand.key) or _number(new_id()) for brand in BRANDS}
     return {**chosen, "brands": brands}
 

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.auction.bid import BidType
-from adloom.auction.score import HEURISTIC
+from adloom.auction.bid import QUALITY_ONE, BidType, Quality
+from adloom.auction.price import ecpm_of, worth_of
+from adloom.auction.score import HEURISTIC, Heuristic, Signals
 from adloom.core.delivery import Delivery
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, impression_cost
@@ -19,6 +20,7 @@ from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.targeting.rules import Rule
 
 EVERGREEN = Schedule(status=ScheduleStatus.EVERGREEN)
+SCORING = Heuristic()  # How likely a click is, where a bid per click meets a floor.
 
 
 class OfferPrice(msgspec.Struct, frozen=True):
@@ -50,8 +52,14 @@ class AssignmentStatus(StrEnum):
     CAMPAIGN_ENDED = "campaign_ended"
     CAMPAIGN_CANCELLED = "campaign_cancelled"
     CAMPAIGN_UNDATED = "campaign_undated"
+    LINK_REQUESTED = "link_requested"
+    LINK_REFUSED = "link_refused"
     LINK_INACTIVE = "link_inactive"
+    SITE_MISSING = "site_missing"
     SITE_BLOCKED = "site_blocked"
+    BANNER_REFUSED = "banner_refused"
+    NO_BID = "no_bid"
+    FLOOR = "floor"
     RULE_UNREADABLE = "rule_unreadable"
     ASSIGNMENT_INACTIVE = "assignment_inactive"
     BANNER_DELETED = "banner_deleted"
@@ -87,7 +95,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery = Delivery.DIRECT
     placement_type: str = "banner"
     timezone: str = "UTC"
-    floor: Micros = Micros(0)  # The lowest eCPM that takes part in its auctions.
+    floor: Micros = Micros(0)  # The lowest eCPM that takes part.
     scoring: str = HEURISTIC
 
 
@@ -136,6 +144,7 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     utm_campaign: str | None = None
     utm_content: str | None = None
     bg_color: str | None = None
+    fallback_placeholder_url: str | None = None
     transition_duration_ms: int | None = None
 
 
@@ -154,6 +163,32 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     assignments: list[AssignmentRow]
     banner_ids: list[UUID]
     campaign_ids: list[UUID]
+
+
+class DirectTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """Who shows whose campaign on a direct placement, and for how much at least. An account is its public id."""
+
+    advertiser_id: UUID | None
+    publisher_id: UUID | None
+    is_asked_for: bool
+    placement_type: str
+    floor: Micros
+
+
+def find_price_problem(terms: DirectTerms, bid_type: BidType, bid: Micros | None) -> AssignmentStatus | None:
+    """Return why a campaign pays too little for a direct placement, or None.
+
+    The house pays nobody, and an account not itself. Else a bid reaches the floor, as an auction would rate it. It
+    may be none only where an admin gives space of the house away.
+    """
+    if terms.advertiser_id is None or terms.advertiser_id == terms.publisher_id:
+        return None
+    if not bid and (terms.publisher_id is not None or terms.is_asked_for):
+        return AssignmentStatus.NO_BID
+    signals = Signals(placement_type=terms.placement_type)
+    worth = worth_of(bid or Micros(0), Quality(QUALITY_ONE))
+    ecpm = ecpm_of(bid_type, worth, SCORING.build_scorer(signals).ctr_max)
+    return AssignmentStatus.FLOOR if ecpm < terms.floor else None
 
 
 def compute_price(bid_type: str, bid: Micros | None) -> OfferPrice:

@@ -20,10 +20,13 @@ from adloom.serving.index.rows import (
     AssignmentRow,
     AssignmentStatus,
     Caps,
+    Delivery,
+    DirectTerms,
     FrequencyLimit,
     PlacementRow,
     PlacementRows,
     compute_price,
+    find_price_problem,
 )
 from adloom.targeting.rules import Rule, parse_rule
 
@@ -93,17 +96,22 @@ ASSIGNMENTS = _build_query(
                 WHEN campaign.deleted_at IS NOT NULL THEN 'campaign_deleted'
                 WHEN campaign.status = 'scheduled' AND campaign.starts_at IS NULL THEN 'campaign_undated'
                 WHEN campaign.status NOT IN ('active', 'scheduled') THEN 'campaign_' || campaign.status
+                WHEN link.state <> 'accepted' THEN 'link_' || link.state
                 WHEN NOT link.is_active THEN 'link_inactive'
+                WHEN site.domain IS NULL AND cardinality(payer.blocked_sites) > 0 THEN 'site_missing'
                 WHEN site.domain IS NOT NULL AND EXISTS (
                     SELECT FROM unnest(payer.blocked_sites) AS blocked
                      WHERE right('.' || site.domain, length(blocked) + 1) = '.' || blocked
                 ) THEN 'site_blocked'
+                WHEN assignment.is_refused THEN 'banner_refused'
                 WHEN NOT assignment.is_active THEN 'assignment_inactive'
                 WHEN banner.deleted_at IS NOT NULL THEN 'banner_deleted'
                 WHEN NOT banner.is_active THEN 'banner_inactive'
                 ELSE 'live' END AS status,
            campaign.starts_at, campaign.ends_at, campaign.impression_cap, campaign.click_cap,
            payer.id AS advertiser_key, payer.public_id AS advertiser_id,
+           placement.delivery::text AS delivery, publisher.public_id AS publisher_id, link.is_asked_for,
+           placement.placement_type, placement.floor_cpm_micros AS floor,
            campaign.bid_type::text AS bid_type, campaign.bid_amount_micros AS bid,
            campaign.budget_daily_paisa IS NOT NULL OR campaign.budget_total_paisa IS NOT NULL
                OR payer.daily_budget_paisa IS NOT NULL AS is_limited,
@@ -119,6 +127,7 @@ ASSIGNMENTS = _build_query(
            banner.media_variants, coalesce(assignment.override_cta_label, banner.cta_label) AS cta_label,
            coalesce(assignment.override_cta_url, banner.cta_url) AS cta_url, banner.cta_open_new_tab,
            banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content, banner.bg_color,
+           banner.fallback_placeholder_url,
            assignment.transition_duration_ms
       FROM banner_assignments AS assignment
       JOIN campaign_placements AS link USING (campaign_id, placement_id)
@@ -128,6 +137,7 @@ ASSIGNMENTS = _build_query(
       LEFT JOIN advertisers AS maker ON maker.id = banner.advertiser_id
       JOIN placements AS placement ON placement.id = assignment.placement_id
       LEFT JOIN sites AS site ON site.id = placement.site_id
+      LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
      WHERE {among}
      ORDER BY assignment.placement_id, assignment.is_fallback,
            CASE WHEN assignment.is_fallback THEN assignment.fallback_priority END NULLS LAST,
@@ -300,6 +310,16 @@ def _build_rows(
         impressions, clicks = fields.pop("impression_cap"), fields.pop("click_cap")
         bid_type = BidType(fields.pop("bid_type"))
         status = AssignmentStatus(fields.pop("status"))
+        is_direct = fields.pop("delivery") == Delivery.DIRECT
+        terms = DirectTerms(
+            advertiser_id=fields["advertiser_id"],
+            publisher_id=fields.pop("publisher_id"),
+            is_asked_for=fields.pop("is_asked_for"),
+            placement_type=fields.pop("placement_type"),
+            floor=fields.pop("floor"),
+        )
+        if is_direct and status is AssignmentStatus.LIVE:
+            status = find_price_problem(terms, bid_type, fields["bid"]) or status
         own_rules = rules.get(fields["campaign_key"], ())
         if own_rules is None and status is AssignmentStatus.LIVE:
             status = AssignmentStatus.RULE_UNREADABLE

@@ -40,7 +40,7 @@ def slug(value: str) -> str | None:
 
 
 def colour(value: str) -> str | None:
-    return _require(re.fullmatch(COLOR_PATTERN, value) is not None, "must be a colour like #ff8800")
+    return _require(re.fullmatch(COLOR_PATTERN, value) is not None, "must be a colour like #ff8800 or #f80")
 
 
 def domain(value: str) -> str | None:

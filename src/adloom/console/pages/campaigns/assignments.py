@@ -7,6 +7,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.catalog.assignment.resource import ACCOUNT_ORDER_MIN
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.forms.fields import reference_field
@@ -18,6 +19,10 @@ from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload, save_changes
 from adloom.core.actor import Role
 
+LINK_NOTES: Final = {
+    "requested": ("Waiting for the publisher", "The campaign is shown here when it is accepted."),
+    "refused": ("Refused by the publisher", "The campaign is not shown here."),
+}
 LINK_ACTIVE: Final = "This campaign uses the placement"
 ROWS_MAX: Final = 100
 
@@ -64,6 +69,9 @@ class _Assignments:
                 html(_placement_head(first)).classes("grow")
                 if self._may_write:
                     self._placement_actions(first)
+            if first["linkState"] != "accepted":
+                title, text = LINK_NOTES[first["linkState"]]
+                notice(first["linkReason"] or text, kind="warn", title=title)
             if not first["isPlacementActive"]:
                 notice("The placement is switched off.", kind="warn")
             if not shown:
@@ -125,7 +133,8 @@ class _Assignments:
             await self._visit.api.post(f"{self._address}/{row['placementId']}/banners", form.create_body())
             await self._reload()
 
-        with form_dialog("Add a banner", "Create", save, {"displayOrder": 0, "weight": 100}) as form:
+        order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
+        with form_dialog("Add a banner", "Create", save, {"displayOrder": order, "weight": 100}) as form:
             await reference_field(
                 form,
                 "bannerId",
@@ -227,6 +236,7 @@ def _marks(row: Json, *, is_first: bool) -> list[Markup]:
         ),
         "fallback": ("info", row["isFallback"]),
         "own text": ("", any(row[name] is not None for name in overrides)),
+        "refused": ("bad", row["isRefused"]),
         "off": ("warn", not row["isActive"] or not row["isBannerActive"]),
     }
     return [badge(text, kind) for text, (kind, is_so) in said.items() if is_so]

@@ -16,7 +16,7 @@ from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
 from adloom.console.page import PageVisit
 
-DIRECT: Final = ("status", "dates", "targeting", "schedule", "caps", "budget", "slots")
+DIRECT: Final = ("bid", "status", "dates", "targeting", "schedule", "caps", "budget", "floor", "slots")
 REASONS: Final = {
     "not_held": "The budget had nothing to offer at that moment.",
     "budget_pending": "A delivery process waited for a piece of the campaign's budget, which the worker grants.",
@@ -61,10 +61,11 @@ class WhyStep(msgspec.Struct, frozen=True):
 # fmt: off
 STEPS: Final = {
     "bid": WhyStep("Bid something", "The campaign bids nothing.", ("no_bid",), "settings"),
-    "status": WhyStep("Switched on", "Paused, draft, ended or switched off.", (
+    "status": WhyStep("Switched on", "Paused, draft, ended, not accepted or switched off.", (
         "placement_inactive", "placement_not_direct", "advertiser_deleted", "campaign_deleted", "campaign_draft",
-        "campaign_paused", "campaign_ended", "campaign_cancelled", "campaign_undated", "link_inactive",
-        "assignment_inactive", "site_blocked", "rule_unreadable", "banner_deleted", "banner_inactive",
+        "campaign_paused", "campaign_ended", "campaign_cancelled", "campaign_undated", "link_requested",
+        "link_refused", "link_inactive", "site_missing", "site_blocked", "banner_refused", "assignment_inactive",
+        "rule_unreadable", "banner_deleted", "banner_inactive",
     )),
     "dates": WhyStep("Within their dates", "Before the start or after the end of the campaign.",
                      ("campaign_dates",), "settings"),

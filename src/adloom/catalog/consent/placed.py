@@ -1,0 +1,128 @@
+"""What campaigns ask for and show on placements, as the placements' publishers see it.
+
+Deleted campaigns and banners show nothing, so they are left out.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from adloom.catalog.assignment.model import LinkState
+from adloom.catalog.campaign.model import CampaignStatus
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
+from adloom.runtime.postgres import Connection
+
+
+class PlacedCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign that uses a placement, or asks for it; `banners` is how many it shows there."""
+
+    placement_id: UUID
+    placement_slug: str
+    placement_label: str
+    campaign_id: UUID
+    campaign_name: str
+    campaign_status: CampaignStatus
+    advertiser_id: UUID | None
+    advertiser_name: str | None
+    state: LinkState
+    reason: str | None
+    is_asked_for: bool
+    is_active: bool
+    banners: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class PlacedBanner(msgspec.Struct, frozen=True, kw_only=True):
+    """A banner that a campaign shows on a placement, with all that a visitor gets to see of it."""
+
+    campaign_id: UUID
+    campaign_name: str
+    campaign_status: CampaignStatus
+    advertiser_id: UUID | None
+    advertiser_name: str | None
+    link_state: LinkState
+    is_refused: bool
+    reason: str | None
+    is_active: bool
+    banner_id: UUID
+    title: str
+    headline: str | None
+    subheadline: str | None
+    description: str | None
+    primary_image_url: str
+    primary_image_alt: str | None
+    mobile_image_url: str | None
+    video_url: str | None
+    media_variants: dict[str, str]
+    cta_label: str | None
+    cta_url: str | None
+    bg_color: str | None
+    display_order: int
+    is_fallback: bool
+    banner_updated_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+def _join(link: str) -> str:
+    """Write the tables, the link's row by a name."""
+    return f"""
+        campaign_placements AS {link}
+        JOIN placements AS placement ON placement.id = {link}.placement_id
+        LEFT JOIN publishers AS owner ON owner.id = placement.publisher_id
+        JOIN campaigns AS campaign ON campaign.id = {link}.campaign_id AND campaign.deleted_at IS NULL
+        LEFT JOIN advertisers AS advertiser ON advertiser.id = campaign.advertiser_id
+    """
+
+
+_CAMPAIGN = """
+    campaign.public_id AS campaign_id, campaign.name AS campaign_name, campaign.status AS campaign_status,
+    advertiser.public_id AS advertiser_id, advertiser.name AS advertiser_name
+"""
+CAMPAIGNS = RowSource(
+    columns=f"""
+        placement.public_id AS placement_id, placement.slug AS placement_slug, placement.label AS placement_label,
+        {_CAMPAIGN}, it.state, it.reason, it.is_asked_for, it.is_active,
+        (SELECT count(*) FROM banner_assignments AS assigned
+          WHERE assigned.campaign_id = it.campaign_id AND assigned.placement_id = it.placement_id) AS banners,
+        it.created_at, it.updated_at
+    """,  # noqa: S608 - our own names
+    tables=_join("it"),
+    tiebreak="it.campaign_id",
+)
+BANNERS = RowSource(
+    columns=f"""
+        {_CAMPAIGN}, link.state AS link_state, it.is_refused, it.reason, it.is_active,
+        banner.public_id AS banner_id, banner.title,
+        coalesce(it.override_headline, banner.headline) AS headline,
+        coalesce(it.override_subheadline, banner.subheadline) AS subheadline, banner.description,
+        banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
+        banner.media_variants, coalesce(it.override_cta_label, banner.cta_label) AS cta_label,
+        coalesce(it.override_cta_url, banner.cta_url) AS cta_url, banner.bg_color,
+        it.display_order, it.is_fallback, banner.updated_at AS banner_updated_at, it.created_at, it.updated_at
+    """,
+    tables=f"""
+        {_join("link")}
+        JOIN banner_assignments AS it ON it.campaign_id = link.campaign_id AND it.placement_id = link.placement_id
+        JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
+    """,
+    tiebreak="it.banner_id",
+)
+
+
+async def read_campaigns(
+    connection: Connection, filters: Filters, request: PageRequest
+) -> Listed[PlacedCampaign]:
+    filters.add("advertiser.deleted_at IS NULL")
+    return await fetch_structs(connection, CAMPAIGNS, filters, request, PlacedCampaign)
+
+
+async def read_banners(
+    connection: Connection, placement_id: UUID, request: PageRequest
+) -> Listed[PlacedBanner]:
+    filters = Filters()
+    filters.add("advertiser.deleted_at IS NULL")
+    filters.add("placement.public_id = {}", placement_id)
+    return await fetch_structs(connection, BANNERS, filters, request, PlacedBanner)

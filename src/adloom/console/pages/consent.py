@@ -1,0 +1,180 @@
+"""What a publisher decides: the inbox of campaigns that ask for placements, and the ads of a placement.
+
+An ad that was not accepted yet is a stranger's: nothing of it is loaded until the preview is asked for, and then in the
+preview's frame, which has no rights.
+"""
+
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components.banner_preview import BannerPreview, with_neighbours
+from adloom.console.components.format import ago, count
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import badge, card, div, empty_state, heading, html, tab_links
+from adloom.console.components.messages import notify_success, open_dialog
+from adloom.console.components.status import campaign_badge
+from adloom.console.page import PageVisit, page
+from adloom.console.resource_pages import Reload
+from adloom.console.shell import PUBLISHER_SIDE
+
+INBOX: Final = "/console/requests"
+ROWS_MAX: Final = 100
+LAYOUT: Final = "full_static"
+STATES: Final = {"requested": "Waiting", "accepted": "Accepted", "refused": "Refused"}
+STATE_KINDS: Final = {"requested": "info", "accepted": "good", "refused": "bad"}
+NOTHING: Final = {
+    "requested": "No campaign waits for an answer.",
+    "accepted": "No campaign uses a placement.",
+    "refused": "No campaign was refused.",
+}
+
+
+@page(INBOX, title="Requests", roles=PUBLISHER_SIDE)
+async def show_requests(visit: PageVisit) -> None:
+    heading("Requests", note="Campaigns that ask for placements. They are shown when they are accepted.")
+    asked = visit.query.get("tab", "")
+    state = asked if asked in STATES else "requested"
+    tab_links(visit.path, state, STATES, label="States of requests")
+
+    @ui.refreshable
+    async def body() -> None:
+        answer = await visit.api.get("/admin/links", state=state, pageSize=ROWS_MAX, sort="createdAt")
+        if not answer["items"]:
+            empty_state("inbox", STATES[state], NOTHING[state])
+            return
+        for row in answer["items"]:
+            await _show_request(visit, row, reload)
+
+    async def reload() -> None:
+        await body.refresh()
+
+    await body()
+
+
+async def _show_request(visit: PageVisit, row: Json, reload: Reload) -> None:
+    address = f"/admin/placements/{row['placementId']}/links/{row['campaignId']}"
+
+    async def preview() -> None:
+        listed = await visit.api.get_items(
+            f"/admin/placements/{row['placementId']}/banners", pageSize=ROWS_MAX
+        )
+        show_banners([one for one in listed if one["campaignId"] == row["campaignId"]])
+
+    with card(), div("row-of apart"):
+        html(_request(visit, row)).classes("grow")
+        with div("row-of tight"):
+            if row["banners"]:
+                ui.button(f"Preview ({row['banners']})", on_click=preview).props("flat")
+            _decision_buttons(
+                visit, address, row["campaignName"], reload,
+                is_accepted=row["state"] == "accepted", is_refused=row["state"] == "refused",
+            )  # fmt: skip
+
+
+async def show_ads(visit: PageVisit, placement: Json, reload: Reload) -> None:
+    """Show every banner of a placement with its numbers; whoever decides can refuse one."""
+    path = f"/admin/placements/{placement['id']}"
+    rows = await visit.api.get_items(f"{path}/banners", pageSize=ROWS_MAX, sort="displayOrder")
+    with card("Ads on this placement", note="Numbers of the last 30 days"):
+        if not rows:
+            empty_state("image", "Nothing is shown here yet", "No campaign has a banner on this placement.")
+        with div("al-list"):
+            for row in rows:
+                _show_ad(visit, f"{path}/links/{row['campaignId']}", row, reload)
+
+
+def _show_ad(visit: PageVisit, address: str, row: Json, reload: Reload) -> None:
+    with div("row-of apart"):
+        html(_ad(row)).classes("grow")
+        with div("row-of tight"):
+            ui.button("Preview", on_click=lambda: show_banners([row])).props("flat")
+            if row["linkState"] == "requested":
+                _decision_buttons(visit, address, row["campaignName"], reload)
+            else:
+                _decision_buttons(
+                    visit, f"{address}/banners/{row['bannerId']}", row["title"], reload,
+                    is_accepted=not row["isRefused"], is_refused=row["isRefused"],
+                )  # fmt: skip
+
+
+def show_banners(banners: list[Json]) -> None:
+    """Show what visitors would see, in frames that can neither act nor be clicked."""
+    with open_dialog("Preview") as dialog:
+        for banner in banners:
+            html(Markup("<strong>{}</strong> <span class='quiet small'>{}</span>").format(
+                banner["title"], banner["ctaUrl"] or "leads nowhere"
+            ))  # fmt: skip
+            BannerPreview("desktop").show(with_neighbours(banner, LAYOUT), LAYOUT)
+        ui.button("Close", on_click=dialog.close).props("flat")
+
+
+def _decision_buttons(  # noqa: PLR0913 - what is decided where, and what it is now
+    visit: PageVisit,
+    address: str,
+    name: str,
+    reload: Reload,
+    *,
+    is_accepted: bool = False,
+    is_refused: bool = False,
+) -> None:
+    if not visit.may_write:
+        return
+
+    async def accept() -> None:
+        await visit.api.post(address, {"decision": "accept"})
+        notify_success(f"“{name}” is accepted.")
+        await reload()
+
+    async def refuse(form: Form) -> None:
+        await visit.api.post(address, {"decision": "refuse", **form.create_body()})
+        notify_success(f"“{name}” is refused.")
+        await reload()
+
+    def ask() -> None:
+        with form_dialog(f"Refuse “{name}”?", "Refuse", refuse) as form:
+            form.text("reason", "Why", hint="The advertiser reads it.", is_long=True).props("autogrow")
+
+    if not is_refused:
+        ui.button("Refuse", on_click=ask).props("outline")
+    if not is_accepted:
+        ui.button("Accept", on_click=accept).props("unelevated")
+
+
+def _request(visit: PageVisit, row: Json) -> Markup:
+    return Markup(
+        '<span class="strong">{}</span> {} {}<div class="small">{} · <a href="/console/placements/{}?tab=ads">{}</a></div>'
+        '<div class="quiet small">{}{}</div>'
+    ).format(
+        row["campaignName"],
+        campaign_badge({"status": row["campaignStatus"]}),
+        state_badge(row["state"]),
+        row["advertiserName"] or strings.THE_HOUSE,
+        row["placementId"],
+        row["placementLabel"],
+        ago(row["createdAt"], now=visit.now),
+        f" · {row['reason']}" if row["reason"] else "",
+    )
+
+
+def _ad(row: Json) -> Markup:
+    state = badge("Refused", "bad") if row["isRefused"] else state_badge(row["linkState"])
+    return Markup(
+        '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'
+        '<div class="quiet small">{} impressions · {} clicks{}</div>'
+    ).format(
+        row["title"],
+        state,
+        row["advertiserName"] or strings.THE_HOUSE,
+        row["campaignName"],
+        count(row["impressions"]),
+        count(row["clicks"]),
+        f" · {row['reason']}" if row["reason"] else "",
+    )
+
+
+def state_badge(state: str) -> Markup:
+    return badge(STATES[state], STATE_KINDS[state])

@@ -1,0 +1,1 @@
+"""The ads of a placement with their numbers, for its publisher."""
