@@ -23,7 +23,8 @@ AFTER = NOON + timedelta(hours=1)
         (BEFORE, AFTER, "active"),
         (None, AFTER, "active"),
         (None, BEFORE, "expired"),
-        (BEFORE, NOON, "expired"),
+        (BEFORE, NOON, "active"),
+        (BEFORE, NOON - timedelta(microseconds=1), "expired"),
     ],
 )
 def test_the_status_follows_from_the_dates(

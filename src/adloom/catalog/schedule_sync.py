@@ -57,11 +57,11 @@ MOVES: Final = (
         "schedule_status = 'scheduled' AND (publish_at IS NULL OR publish_at <= $1)"
         " AND (expires_at IS NULL OR expires_at > $1)",
     ),
-    _write_move(*BANNERS, "expired", "schedule_status IN ('scheduled', 'active') AND expires_at <= $1"),
+    _write_move(*BANNERS, "expired", "schedule_status IN ('scheduled', 'active') AND expires_at < $1"),
     _write_move(
         *CAMPAIGNS, "active", "status = 'scheduled' AND starts_at <= $1 AND (ends_at IS NULL OR ends_at > $1)"
     ),
-    _write_move(*CAMPAIGNS, "ended", "status IN ('scheduled', 'active') AND ends_at <= $1"),
+    _write_move(*CAMPAIGNS, "ended", "status IN ('scheduled', 'active') AND ends_at < $1"),
 )
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()

@@ -42,7 +42,7 @@ def derive_status(
     """Return the status of a banner that has only dates."""
     if publish_at is None and expires_at is None:
         return ScheduleStatus.EVERGREEN
-    if expires_at is not None and expires_at <= now:
+    if expires_at is not None and expires_at < now:
         return ScheduleStatus.EXPIRED
     if publish_at is not None and publish_at > now:
         return ScheduleStatus.SCHEDULED

@@ -71,6 +71,7 @@ class ServedBanner(msgspec.Struct, rename="camel"):
     cta_url: Uri | None
     cta_open_new_tab: bool
     bg_color: str | None
+    fallback_placeholder_url: Uri | None
     display_order: int
     is_fallback: bool
     transition_duration_ms: int | None

@@ -66,6 +66,7 @@ def encode_creative(row: AssignmentRow) -> bytes:
             "ctaUrl": build_destination(row),
             "ctaOpenNewTab": row.cta_open_new_tab,
             "bgColor": row.bg_color,
+            "fallbackPlaceholderUrl": row.fallback_placeholder_url,
         }
     )
 

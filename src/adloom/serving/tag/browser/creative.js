@@ -81,7 +81,11 @@ function cardOf(banner, isText, shown, clicked) {
     shown(card);
   } else {
     const onload = () => shown(card);
+    let spare = web(banner.fallbackPlaceholderUrl);
     const onerror = () => {
+      const src = spare;
+      spare = "";
+      if (src) return link.firstChild.replaceWith(make("img", { className: "media", alt, onload, onerror, src }));
       link.firstChild.remove();
       bare();
       if (text) shown(card);
