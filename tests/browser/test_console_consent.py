@@ -7,7 +7,7 @@ from uuid import UUID
 import httpx
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import SystemIds
@@ -90,8 +90,13 @@ def test_a_publisher_looks_at_a_hostile_ad_accepts_the_campaign_and_refuses_the_
         page.context.route(
             f"{CREATIVE}*", lambda route: route.fulfill(body=HOSTILE, content_type="text/html")
         )
-        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-        page.on("popup", popups.append)
+
+        def dismiss(dialog: Dialog) -> None:
+            dialogs.append(dialog.message)
+            dialog.dismiss()
+
+        page.on("dialog", dismiss)
+        page.on("popup", lambda popup: popups.append(popup))  # noqa: PLW0108 - Playwright sets attributes on it
         log_in(page, world.console.url, email=EMAIL, password=PASSWORD, goal="/console/requests")
         asked = page.get_by_text("Lamps of autumn")
         expect(asked).to_be_visible()

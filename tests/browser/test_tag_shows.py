@@ -237,6 +237,20 @@ def test_a_missing_image_leaves_the_text(
         expect(banners(visit.page, "broken")).to_contain_text("Autumn 1 is here")
 
 
+def test_a_missing_image_is_replaced_by_the_banners_own_placeholder(
+    chromium: Browser, product: Product, site: Site, seller: Seller
+) -> None:
+    nowhere, spare = f"{site.url}/nowhere.png", site.picture(3)
+    seller.ads("spare", "full_static", primaryImageUrl=nowhere, fallbackPlaceholderUrl=spare)
+    seller.ads("no-spare", "full_static", primaryImageUrl=nowhere, fallbackPlaceholderUrl=nowhere)
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/spare", place("spare") + place("no-spare"), head=tag(product)))
+
+        expect(banners(visit.page, "spare").locator("img")).to_have_attribute("src", spare)
+        expect(banners(visit.page, "no-spare").locator("img")).to_have_count(0)
+
+
 def test_a_page_that_forbids_inline_styles_shows_ads(chromium: Browser, product: Product, site: Site) -> None:
     ours = product.delivery_url
     policy = f"default-src 'none'; script-src {ours}; connect-src {ours}; img-src {site.url}"

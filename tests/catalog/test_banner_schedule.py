@@ -21,7 +21,7 @@ TABLE: list[tuple[dict[str, Any], str]] = [
     ({"publishAt": PAST, "expiresAt": FUTURE}, "active"),
     ({"expiresAt": FUTURE}, "active"),
     ({"expiresAt": PAST}, "expired"),
-    ({"expiresAt": EXACTLY_NOW}, "expired"),
+    ({"expiresAt": EXACTLY_NOW}, "active"),
     ({"recurrenceWindowStart": "09:00", "recurrenceWindowEnd": "17:00"}, "evergreen"),
     *[({"publishAt": FUTURE, "scheduleStatus": status.value}, status.value) for status in ScheduleStatus],
 ]

@@ -26,6 +26,8 @@ ACTIONS: Final = {
     "restore": "restored {it}",
     "activate": "switched {it} on",
     "deactivate": "switched {it} off",
+    "accept": "accepted {it}",
+    "refuse": "refused {it}",
     "schedule": "scheduled {it}",
     "unschedule": "took {it} off the schedule",
     "pause": "paused {it}",

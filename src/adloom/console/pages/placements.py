@@ -105,7 +105,10 @@ def _show_banners(rows: list[Json]) -> None:
 
 async def _show_preview(visit: PageVisit, placement: Json, rows: list[Json]) -> None:
     live = [
-        row for row in rows if row["campaignStatus"] == "active" and row["isActive"] and row["isLinkActive"]
+        row
+        for row in rows
+        if row["campaignStatus"] == "active" and row["isActive"] and row["isLinkActive"]
+        if row["linkState"] == "accepted" and not row["isRefused"]
     ]
     first = (live or rows)[: placement["maxBanners"]][:BANNERS_SHOWN_MAX]
     banners = [
