@@ -2,8 +2,8 @@
 
 from adloom.migrations.statements import run
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 
 PLACEMENTS = "ALTER TABLE placements ADD COLUMN is_open boolean NOT NULL DEFAULT false"
 LINKS = """
