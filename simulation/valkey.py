@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as DisconnectedError
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry, parse_entry_id
-from adloom.events.log.stream import EventLogSize, Lag
+from adloom.events.log.stream import EventLogSize, Lag, MemoryUse
 from adloom.runtime.valkey import Valkey
 from simulation.faults import Connection, Faults, Host, Lock, Outages
 from simulation.laws import Letter
@@ -107,6 +107,13 @@ class EventLogConnection(Connection):
     async def trim(self, before: str) -> int:
         await self.begin("trim")
         return self._server.forget(before)
+
+    async def trim_oldest(self, applied: str, count_max: int) -> int:
+        raise AssertionError(f"memory is not short here: {count_max} entries before {applied}")
+
+    async def measure_memory(self) -> MemoryUse:
+        await self.begin("memory")
+        return MemoryUse()
 
     async def measure_size(self) -> EventLogSize:
         await self.begin("size")

@@ -29,3 +29,13 @@ async def insert_catalog(pool: Pool) -> None:
     await insert_placement(pool)
     await insert_banner(pool)
     await insert_campaign(pool)
+
+
+async def cap_banners(pool: Pool) -> None:
+    """Give all banners a frequency cap: others are not counted."""
+    await pool.execute(
+        """
+        INSERT INTO frequency_caps (public_id, banner_id, max_impressions_per_user, "window")
+        SELECT gen_random_uuid(), id, 5, 'Day' FROM banners
+        """
+    )

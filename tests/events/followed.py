@@ -9,6 +9,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, RequestId, digest_user
 from adloom.events.followers.counted_store import CountedStore
+from adloom.events.frequency.capped_store import CappedBannerStore
 from adloom.events.log.event import LogEvent, Served, decode_event, encode_event
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.events.ports import BatchResult, DecodedEntry, ProjectionStore
@@ -49,6 +50,7 @@ class Followed:
         self.ledger = ValkeyEventLog(valkey)
         self.tables = EventTables(pool)
         self.lookup = CountedStore(pool)
+        self.find_capped = CappedBannerStore(pool).find
 
     async def append(self, *events: LogEvent) -> None:
         await self.ledger.append([encode_event(event) for event in events])

@@ -222,3 +222,25 @@ async def test_an_append_without_valkey_raises_unavailable() -> None:
     async with open_valkey(unused_url) as gone, EventAppender(ValkeyEventLog(gone)) as appender:
         with pytest.raises(UnavailableError):
             await appender.append(b"a", None)
+
+
+async def test_events_beyond_a_bound_of_bytes_are_refused_until_some_are_stored() -> None:
+    store = HeldStore()
+    async with EventAppender(store, pending_bytes_max=10) as appender:
+        first = appender.append(b"12345678", None)
+        await settle()
+        waiting = appender.append_all([b"1234", b"5678"], None)
+
+        with pytest.raises(UnavailableError):
+            appender.append(b"123", None)
+        assert not appender.enqueue(b"123")
+        assert appender.pending_bytes == 8
+        assert appender.enqueue(b"12")
+
+        store.release.release()
+        store.release.release()
+        await asyncio.gather(first, waiting)
+        assert appender.pending_bytes == 0
+        store.release.release()
+        await appender.append(b"1234567890", None)
+    assert (appender.refused, appender.dropped) == (1, 1)

@@ -18,7 +18,7 @@ from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.events.builders import BANNER, REQUEST, a_click, an_impression
-from tests.events.catalog import insert_banner, insert_catalog
+from tests.events.catalog import cap_banners, insert_banner, insert_catalog
 from tests.events.followed import NEXT_HOUR, OTHER_BANNER, OTHER_USER, USER, Followed, a_served
 
 NOW = NEXT_HOUR
@@ -33,12 +33,13 @@ def seen(correlation_id: str, **fields: Any) -> Impression:
 async def followed(pool: Pool, valkey: Valkey) -> Followed:
     await insert_catalog(pool)
     await insert_banner(pool, OTHER_BANNER)
+    await cap_banners(pool)
     return Followed(pool, valkey)
 
 
 @pytest.fixture
 def frequency(followed: Followed) -> FrequencyProjection:
-    return FrequencyProjection(followed.valkey, followed.lookup)
+    return FrequencyProjection(followed.valkey, followed.lookup, followed.find_capped)
 
 
 @pytest.fixture
@@ -181,7 +182,7 @@ async def test_only_one_of_two_owners_counts_the_same_batch(
 ) -> None:
     await followed.record(*(seen(f"{number}") for number in range(20)))
     records = await followed.records()
-    owners = [FrequencyProjection(followed.valkey, followed.lookup) for _ in range(2)]
+    owners = [FrequencyProjection(followed.valkey, followed.lookup, followed.find_capped) for _ in range(2)]
     afters = [await owner.read_cursor() for owner in owners]
     await owners[0].commit(records[:10], after=afters[0], cursor=records[9].entry_id)
 
@@ -245,10 +246,10 @@ async def test_a_batch_interrupted_between_its_parts_continues_there(
 
     await followed.record(*(seen(f"{number}") for number in range(PART_MAX * 5)))
     with pytest.raises(UnavailableError):
-        await followed.apply(FrequencyProjection(followed.valkey, LimitedLookup()))
+        await followed.apply(FrequencyProjection(followed.valkey, LimitedLookup(), followed.find_capped))
     assert await shown(counts) == each(PART_MAX * 3)
 
-    await followed.apply(FrequencyProjection(followed.valkey, followed.lookup))
+    await followed.apply(FrequencyProjection(followed.valkey, followed.lookup, followed.find_capped))
 
     assert await shown(counts) == each(PART_MAX * 5)
 
@@ -305,9 +306,24 @@ async def test_a_user_erased_after_the_look_up_of_a_batch_is_not_counted(
     lookup = ErasedMeanwhile(followed, counts)
     await followed.record(seen("a"), seen("b", user_id=OTHER_USER))
 
-    result = await followed.apply(FrequencyProjection(followed.valkey, lookup))
+    result = await followed.apply(FrequencyProjection(followed.valkey, lookup, followed.find_capped))
 
     assert lookup.asked == 2
     assert result.counted == 1
     assert await shown(counts) == each(0)
     assert await shown(counts, user=OTHER_USER) == each(1)
+
+
+async def test_only_banners_with_a_cap_are_counted(
+    pool: Pool, followed: Followed, frequency: FrequencyProjection, counts: FrequencyCounters, valkey: Valkey
+) -> None:
+    await pool.execute("DELETE FROM frequency_caps")
+    await followed.record(seen("before the cap"))
+    await followed.apply(frequency)
+    assert await valkey.keys("adloom:frequency:0:0*") == []
+
+    await cap_banners(pool)
+    await followed.record(seen("after it"), seen("of another", banner_id=OTHER_BANNER))
+    await followed.apply(frequency)
+
+    assert (await counts.read_user(USER, NOW))[Window.DAY] == {BANNER: 1, OTHER_BANNER: 1}

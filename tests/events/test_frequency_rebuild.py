@@ -23,7 +23,7 @@ from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, an_impression
-from tests.events.catalog import insert_banner, insert_catalog
+from tests.events.catalog import cap_banners, insert_banner, insert_catalog
 from tests.events.followed import NEXT_HOUR, OTHER_BANNER, OTHER_USER, USER, Followed
 
 Meanwhile = Callable[[], Awaitable[object]]
@@ -87,7 +87,7 @@ class FrequencySystem:
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
         self.record = followed.record
-        self.live = FrequencyProjection(followed.valkey, followed.lookup)
+        self.live = FrequencyProjection(followed.valkey, followed.lookup, followed.find_capped)
         self.counts = FrequencyCounters(followed.valkey)
         self.progress = RecordedProgress()
 
@@ -119,6 +119,7 @@ class FrequencySystem:
 async def system(pool: Pool, valkey: Valkey) -> FrequencySystem:
     await insert_catalog(pool)
     await insert_banner(pool, OTHER_BANNER)
+    await cap_banners(pool)
     return FrequencySystem(Followed(pool, valkey))
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
 from adloom.events.log.event import BEGINNING, parse_entry_id
-from adloom.events.log.stream import STREAM, ValkeyEventLog
+from adloom.events.log.stream import STREAM, EventLogSize, MemoryUse, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup
-from adloom.events.projections.retention import LogRetention, trim_before
+from adloom.events.projections.retention import LogRetention, count_in_excess, trim_before
 from adloom.events.projections.status import LogStatusReader
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import NOW
@@ -139,6 +139,38 @@ async def test_entries_within_the_retention_stay(ledger: ValkeyEventLog) -> None
     await upkeep.check()
 
     assert upkeep.trimmed == 0
+
+
+# --- memory
+
+
+@given(
+    entries=st.integers(0, 10**6),
+    each=st.integers(1, 10_000),
+    other=st.integers(0, 10**9),
+    limit=st.integers(0, 10**9),
+)
+def test_the_log_gives_way_when_memory_is_short(entries: int, each: int, other: int, limit: int) -> None:
+    size = EventLogSize(entries=entries, memory_bytes=entries * each)
+    excess = count_in_excess(size, MemoryUse(entries * each + other, limit))
+
+    left = (entries - excess) * each
+    percent = limit // 100
+    is_short = percent > 0 and (entries * each > 50 * percent or entries * each + other > 70 * percent)
+    assert 0 <= excess <= entries
+    assert (excess > 0) == (is_short and entries > 0)
+    assert excess == entries or not is_short or (left <= 50 * percent and left + other <= 70 * percent)
+
+
+async def test_only_applied_entries_are_trimmed_for_memory(ledger: ValkeyEventLog) -> None:
+    ids = await appended(ledger, 450)
+
+    assert await ledger.trim_oldest(ids[99], 40) == 40
+    assert await ledger.trim_oldest(ids[99], 200) == 60
+    assert await ledger.trim_oldest(ids[99], 200) == 0
+
+    left = await ledger.read(BEGINNING, count_max=1_000, wait_seconds=1)
+    assert [entry.id for entry in left] == ids[100:]
 
 
 # --- status

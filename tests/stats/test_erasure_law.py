@@ -15,6 +15,7 @@ from adloom.events.rebuild.rebuild import EventTablesRebuild
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, PLACEMENT, REQUEST, a_click, an_auction, an_impression
+from tests.events.catalog import cap_banners
 from tests.stats.log_worker import LogWorker
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane
@@ -98,6 +99,7 @@ def _flatten(held: object) -> list[bytes]:
 async def test_an_erased_id_is_nowhere(
     control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey, worker: LogWorker
 ) -> None:
+    await cap_banners(pool)
     await worker.append("one", "one", "two", referrer_url=f"https://r.example/{USER}", **PERSONAL)
     await worker.append(OLD_NAME, user_id=USER)
     await worker.append(f"MY-{str(USER).upper()}", user_id=USER)

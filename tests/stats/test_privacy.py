@@ -15,6 +15,7 @@ from adloom.events.rebuild.rebuild import EventTablesRebuild
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from adloom.stats.privacy.store import EVENTS_A_PAGE
+from tests.events.catalog import cap_banners
 from tests.stats.log_worker import LogWorker
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -309,11 +310,12 @@ async def test_events_of_an_erased_user_who_returns_are_kept_again(
 
 
 async def test_the_export_has_frequency_counts_and_an_erasure_removes_them(
-    control: ControlPlane, worker: LogWorker
+    control: ControlPlane, pool: Pool, worker: LogWorker
 ) -> None:
     # Valkey expires a window by its own clock.
     now = max(datetime.now(UTC), NOON)
     control.clock.advance(now - control.clock.now())
+    await cap_banners(pool)
     await worker.append("one", "two", **PERSONAL, occurred_at=now, received_at=now)
     await worker.append("other", user_id=OTHER_USER, occurred_at=now, received_at=now)
     await worker.catch_up()

@@ -16,6 +16,7 @@ from adloom.events.cursor_store import read_all_cursors
 from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.frequency import projection as frequency
+from adloom.events.frequency.capped_store import CappedBannerStore
 from adloom.events.ports import ProjectionStore
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.projection import BATCH_MAX, Projection
@@ -63,7 +64,7 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
         ),
         ProjectionSpec(
             frequency.FREQUENCY,
-            frequency.FrequencyProjection(valkey, lookup),
+            frequency.FrequencyProjection(valkey, lookup, CappedBannerStore(pool).find),
             EVENT_TABLES,
             frequency.BATCH_MAX,
         ),

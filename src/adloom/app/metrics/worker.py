@@ -65,6 +65,11 @@ def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
     )
     metrics.gauge("adloom_ledger_dead_letters", "Entries laid aside.", lambda: retention.size.dead)
     metrics.counter("adloom_ledger_trimmed", "Old entries forgotten.", lambda: retention.trimmed)
+    metrics.counter(
+        "adloom_ledger_trimmed_for_memory",
+        "Entries forgotten before their time, because memory was short.",
+        lambda: retention.trimmed_for_memory,
+    )
 
 
 def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what: str) -> None:

@@ -1,12 +1,13 @@
-"""The projection `frequency`: counts valid impressions per user and banner, each once, in the script that moves the cursor."""
+"""The projection `frequency`: counts valid impressions per user and capped banner, each once, in the script that moves the cursor."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
 
+from adloom.core.ids import BannerId
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.followers.fence import (
     Argument,
@@ -15,6 +16,7 @@ from adloom.events.followers.fence import (
     read_cursor_at,
     read_text,
 )
+from adloom.events.frequency.capped_store import FindCapped
 from adloom.events.frequency.counts import (
     FIRST_GENERATION,
     GENERATION,
@@ -68,8 +70,16 @@ class Generation(NamedTuple):
 class FrequencyProjection:
     """The projection `frequency`, for the current generation or for one that is being built."""
 
-    def __init__(self, valkey: Valkey, lookup: CountedLookup, *, building: Generation | None = None) -> None:
+    def __init__(
+        self,
+        valkey: Valkey,
+        lookup: CountedLookup,
+        find_capped: FindCapped,
+        *,
+        building: Generation | None = None,
+    ) -> None:
         self._valkey = valkey
+        self._find_capped = find_capped
         self._commit = FollowerCommitter(valkey, lookup, COUNT).commit
         self._is_building = building is not None
         self._generation = building or Generation(FIRST_GENERATION, ())
@@ -81,7 +91,7 @@ class FrequencyProjection:
         return await read_cursor_at(self._valkey, cursor_key(self._generation.name))
 
     async def commit(self, records: Sequence[DecodedEntry], *, after: str, cursor: str) -> BatchResult:
-        """Count the valid impressions of users and move the cursor, in one script, or in several for a large batch.
+        """Count valid impressions of capped banners and move the cursor, in one script, or in several for a large batch.
 
         Each part moves the cursor to its own end, so an interruption between two counts nothing twice.
         """
@@ -91,6 +101,9 @@ class FrequencyProjection:
         impressions = [
             record for record in records if _has_user(record) and parse_entry_id(record.entry_id) > rebuilt
         ]
+        if impressions:
+            capped = await self._find_capped()
+            impressions = [record for record in impressions if _is_of(record, capped)]
         counted: list[CountedEntry] = []
         for part, end in split_batch(impressions, after=after, cursor=cursor):
             counted += await self._commit(
@@ -149,6 +162,10 @@ def _list_buckets(hour: int) -> list[tuple[str, int]]:
 
 def _has_user(record: DecodedEntry) -> bool:
     return isinstance(record.event, Impression) and record.event.user_id is not None
+
+
+def _is_of(record: DecodedEntry, banners: Collection[BannerId]) -> bool:
+    return isinstance(record.event, Impression) and record.event.banner_id in banners
 
 
 def _is_counted(counted: CountedEntry) -> bool:

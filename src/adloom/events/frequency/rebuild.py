@@ -14,6 +14,7 @@ from adloom.core.ids import digest_user
 from adloom.events.followers.counted_store import CountedStore
 from adloom.events.followers.fence import ERASURES, ExpectedValue, FencedScript, read_text
 from adloom.events.frequency import rebuild_store
+from adloom.events.frequency.capped_store import CappedBannerStore
 from adloom.events.frequency.counts import (
     BUILDING,
     FIRST_GENERATION,
@@ -94,7 +95,9 @@ class FrequencyRebuild:
 
     async def _catch_up(self, generation: Generation) -> None:
         """Count what the tables have applied meanwhile."""
-        projection = FrequencyProjection(self._valkey, CountedStore(self._pool), building=generation)
+        projection = FrequencyProjection(
+            self._valkey, CountedStore(self._pool), CappedBannerStore(self._pool).find, building=generation
+        )
         cursor = await projection.read_cursor()
         while entries := await self._read_applied(cursor):
             records = [record for entry in entries if (record := _decode(entry))]

@@ -18,7 +18,7 @@ SHOWN: Final = """
       FROM (
           SELECT user_id, banner_id, max(occurred_at) AS last_at, count(*) AS times
             FROM events.banner_impressions
-           WHERE user_id IS NOT NULL AND is_valid
+           WHERE user_id IS NOT NULL AND is_valid AND banner_id IN (SELECT banner_id FROM frequency_caps)
            GROUP BY user_id, banner_id,
                  CASE WHEN occurred_at >= $1 THEN date_trunc('hour', occurred_at, 'UTC') END
       ) AS shown

@@ -28,10 +28,10 @@ from adloom.events.ingest.accept import (
     verify_token,
 )
 from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
+from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
-from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 
@@ -179,13 +179,13 @@ class EventRoutes:
             offer = validate_report(report, known=known, tokens=self._tokens, now=now)
             if offer is not None:
                 # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-                return encode_event(build_event(report, offer, info, self._flag_event(sender, now), now=now))
+                return encode_bounded(build_event(report, offer, info, self._flag_event(sender, now), now=now))
             trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
             if trust is Trust.NONE and self._refuses_unbound:
                 raise require_token()
             is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
             flags = self._flag_event(sender, now)
-            return encode_event(
+            return encode_bounded(
                 build_event(report, None, info, flags, now=now, trust=trust, is_assigned=is_assigned)
             )
 
@@ -195,7 +195,7 @@ class EventRoutes:
         self, report: Report, offer: OfferToken, request: FastRequest, now: datetime
     ) -> bytes:
         flags = self._flag_event(self._identify_sender(request), now)
-        return encode_event(build_event(report, offer, self._read_request_info(request), flags, now=now))
+        return encode_bounded(build_event(report, offer, self._read_request_info(request), flags, now=now))
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""

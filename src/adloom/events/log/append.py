@@ -21,6 +21,7 @@ import structlog
 from adloom.core.errors import UnavailableError
 
 PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is cheaper than losing memory.
+PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some kilobytes at most.
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
 APART_SECONDS: Final = 0.002  # From the beginning of an append to that of the next.
 APPEND_SECONDS_MAX: Final = 3.0
@@ -67,21 +68,24 @@ class EventSpool(Protocol):
 class EventAppender:
     """Appends events for many requests at once; use it as a context, which owns its one task."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - bounds, each with its default
         self,
         store: EventLog,
         spool: EventSpool | None = None,
         *,
         pending_max: int = PENDING_MAX,
+        pending_bytes_max: int = PENDING_BYTES_MAX,
         batch_max: int = BATCH_MAX,
         append_seconds_max: float = APPEND_SECONDS_MAX,
     ) -> None:
         self._store = store
         self._spool = spool
         self._pending_max = pending_max
+        self._pending_bytes_max = pending_bytes_max
         self._batch_max = batch_max
         self._append_seconds_max = append_seconds_max
         self._pending: deque[_Waiting] = deque()
+        self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self._is_closing = False
         self._ledger_until = math.inf
@@ -117,12 +121,16 @@ class EventAppender:
     def pending(self) -> int:
         return len(self._pending)
 
+    @property
+    def pending_bytes(self) -> int:
+        return self._pending_bytes
+
     def append(self, entry: bytes, result: T) -> asyncio.Future[T]:
         """Append an event; the future has `result` when it is durable, and UnavailableError if that is not known.
 
         With the result given in advance the caller needs no second future and no callback.
         """
-        loop = self._admit(1)
+        loop = self._admit(1, len(entry))
         future: asyncio.Future[T] = loop.create_future()
         self._pending.append((entry, future, result))
         self._arrived.set()
@@ -133,7 +141,7 @@ class EventAppender:
 
         They are refused together. They may be in two appends: then the first failure fails them all.
         """
-        loop = self._admit(len(entries))
+        loop = self._admit(len(entries), sum(map(len, entries)))
         future: asyncio.Future[T] = loop.create_future()
         if not entries:
             future.set_result(result)
@@ -153,19 +161,25 @@ class EventAppender:
         is_open = self._task is not None and not self._is_closing
         room = max(0, self._pending_max - len(self._pending)) if is_open else 0
         taken = entries[:room]
+        size = sum(map(len, taken))
+        if self._pending_bytes + size > self._pending_bytes_max:
+            taken, size = (), 0
         self.dropped += len(entries) - len(taken)
         if taken:
+            self._pending_bytes += size
             self._pending.extend([(entry, None, None) for entry in taken])
             self._arrived.set()
         return len(taken)
 
-    def _admit(self, count: int) -> asyncio.AbstractEventLoop:
+    def _admit(self, count: int, size: int) -> asyncio.AbstractEventLoop:
         if self._is_closing or self._task is None:
             self.refused += count
             raise UnavailableError("This process is about to stop; please send the event again.")
-        if len(self._pending) + count > self._pending_max:
+        size += self._pending_bytes
+        if len(self._pending) + count > self._pending_max or size > self._pending_bytes_max:
             self.refused += count
             raise UnavailableError("Too many events are waiting for the event log; please send it again.")
+        self._pending_bytes = size
         return self._task.get_loop()
 
     async def _run(self) -> None:
@@ -189,6 +203,7 @@ class EventAppender:
     async def _append_batch(self) -> None:
         take = self._pending.popleft
         batch = [take() for _ in range(min(len(self._pending), self._batch_max))]
+        self._pending_bytes -= sum([len(entry) for entry, _, _ in batch])
         self.batches += 1
         try:
             await self._store_batch(batch)
@@ -256,5 +271,6 @@ class EventAppender:
     def _refuse_pending(self) -> None:
         left = list(self._pending)
         self._pending.clear()
+        self._pending_bytes = 0
         if left:
             self._fail(left, UnavailableError("The process is stopping."))

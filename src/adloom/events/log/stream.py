@@ -1,7 +1,7 @@
 """The event log in Valkey: one stream, one entry an event, read by cursor."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 import msgspec
@@ -18,7 +18,13 @@ FIELD: Final = b"e"
 # One command with one argument and one answer a batch: the driver takes longer to write many arguments than for
 # everything else, and a batch is in the file whole or not at all.
 APPEND_SCRIPT: Final = """
-local stream, entries = KEYS[1], ARGV[1]
+local stream, entries, percent_max = KEYS[1], ARGV[1], tonumber(ARGV[2])
+if percent_max > 0 then
+    local memory = redis.call('INFO', 'memory')
+    local limit = tonumber(string.match(memory, '\\nmaxmemory:(%d+)') or 0)
+    local used = tonumber(string.match(memory, 'used_memory:(%d+)'))
+    if limit > 0 and used * 100 >= limit * percent_max then return -1 end
+end
 local count, place, entry = 0, 1, nil
 while place <= #entries do
     entry, place = struct.unpack('>I4c0', entries, place)
@@ -26,6 +32,20 @@ while place <= #entries do
     count = count + 1
 end
 return count
+"""
+
+# Of Valkey's `maxmemory`. The rest is for leases, jobs and projections: without them nothing would be read, and
+# so nothing could be trimmed. Asking the server takes it some microseconds, so that is done once in so many bytes.
+MEMORY_PERCENT_MAX: Final = 85
+MEMORY_CHECKED_BYTES: Final = 2**18
+NO_MEMORY: Final = -1
+
+# Removes the oldest entries, at most so many, up to one that all projections have applied.
+TRIM_OLDEST_SCRIPT: Final = """
+local rows = redis.call('XRANGE', KEYS[1], '-', ARGV[1], 'COUNT', ARGV[2])
+if #rows == 0 then return 0 end
+local millis, sequence = string.match(rows[#rows][1], '^(%d+)-(%d+)$')
+return redis.call('XTRIM', KEYS[1], 'MINID', millis .. '-' .. string.format('%.0f', sequence + 1))
 """
 
 # Entries after a cursor are counted one by one only where the group does not know their number.
@@ -68,31 +88,46 @@ class EventLogSize(msgspec.Struct, frozen=True):
     dead: int = 0
 
 
+class MemoryUse(msgspec.Struct, frozen=True):
+    """The memory that the server uses, and the most it may use; 0 for no limit."""
+
+    used_bytes: int = 0
+    limit_bytes: int = 0
+
+
 class ValkeyEventLog:
     """Appends to the stream, reads it and trims it."""
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._append_sha: str | None = None
+        self._unchecked_bytes = MEMORY_CHECKED_BYTES
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append all, in order; they are then as durable as the server is set to make them."""
         with unavailable_when_away():
             # An event that is appended twice counts once, and a browser does not send its report again.
             count = await retry_if_disconnected(lambda: self._append(entries))
+        if count == NO_MEMORY:
+            self._unchecked_bytes = MEMORY_CHECKED_BYTES
+            raise UnavailableError("The event log takes no events: Valkey has no memory to spare.")
         if count != len(entries):
             raise UnavailableError(f"The event log answered {count!r} to {len(entries)} entries.")
 
     async def _append(self, entries: Sequence[bytes]) -> int:
         packed = b"".join([part for entry in entries for part in (_length(len(entry)), entry)])
+        self._unchecked_bytes += len(packed)
+        percent_max = MEMORY_PERCENT_MAX if self._unchecked_bytes >= MEMORY_CHECKED_BYTES else 0
+        if percent_max:
+            self._unchecked_bytes = 0
         if self._append_sha is None:
             self._append_sha = str(await self._valkey.script_load(APPEND_SCRIPT))
         try:
-            return await self._valkey.evalsha(self._append_sha, 1, STREAM, packed)
+            return await self._valkey.evalsha(self._append_sha, 1, STREAM, packed, percent_max)
         except NoScriptError:
             # The server was restarted and does not know the script.
             self._append_sha = None
-            return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed)
+            return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed, percent_max)
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
         """Return the entries after a cursor; wait a little for the first where there are none."""
@@ -125,3 +160,13 @@ class ValkeyEventLog:
         """Remove the entries before an id, give or take a block of the stream."""
         with unavailable_when_away():
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
+
+    async def trim_oldest(self, applied: str, count_max: int) -> int:
+        """Remove the oldest entries up to one, at most so many; return how many."""
+        with unavailable_when_away():
+            return await self._valkey.eval(TRIM_OLDEST_SCRIPT, 1, STREAM, applied, count_max)
+
+    async def measure_memory(self) -> MemoryUse:
+        with unavailable_when_away():
+            facts: Mapping[str, int] = await self._valkey.info("memory")
+        return MemoryUse(used_bytes=facts["used_memory"], limit_bytes=facts.get("maxmemory", 0))

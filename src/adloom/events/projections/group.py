@@ -92,6 +92,10 @@ redis.call('XCLAIM', stream, group, consumer, 0, id, 'RETRYCOUNT', tries + 1, 'F
 return tries
 """
 
+# An answer takes the server's memory until it is sent, and large events would fill it.
+READ_BYTES_MAX: Final = 2**21
+ENTRY_BYTES_EXPECTED: Final = 1_000
+
 _Rows: TypeAlias = list[tuple[bytes, list[bytes]]]
 
 
@@ -128,6 +132,7 @@ class ConsumerGroup:
         # Read already, but beyond `until`; they follow the last that was returned.
         self._ahead: list[LogEntry] = []
         self._given = ""
+        self._entry_bytes = ENTRY_BYTES_EXPECTED  # On average, in the last read.
         self._drop_idle = valkey.register_script(DROP_IDLE_SCRIPT)
         self._set = valkey.register_script(SET_SCRIPT)
         self._claim = valkey.register_script(CLAIM_SCRIPT)
@@ -221,12 +226,16 @@ class ConsumerGroup:
 
     async def _fetch(self, count_max: int) -> tuple[object, object, list[LogEntry]]:
         """Return the lock's holder, the group's position and the entries after it, as of one moment."""
+        count = min(count_max, READ_BYTES_MAX // self._entry_bytes + 1)
         async with self._valkey.pipeline(transaction=True) as at_once:
             at_once.get(self._keys[1])
             at_once.xinfo_groups(STREAM)
-            at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count_max, noack=True)
+            at_once.xreadgroup(self._projection, self._consumer, {STREAM: ">"}, count=count, noack=True)
             holder, groups, streams = await at_once.execute(raise_on_error=False)
-        return holder, groups, _parse_entries(streams)
+        entries = _parse_entries(streams)
+        if entries:
+            self._entry_bytes = sum([len(entry.data) for entry in entries]) // len(entries) + 1
+        return holder, groups, entries
 
 
 def count_readable(entries: Sequence[LogEntry], until: str | None, count_max: int) -> int:

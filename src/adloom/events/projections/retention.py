@@ -1,6 +1,10 @@
-"""Retention of the event log: measures how far projections are behind, and trims what is old and applied by all."""
+"""Retention of the event log: measures how far projections are behind, and trims what is applied by all.
+
+It is trimmed by age, and sooner if Valkey runs short of memory.
+"""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -10,10 +14,16 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import parse_entry_id
-from adloom.events.log.stream import EventLogSize, Lag
+from adloom.events.log.stream import EventLogSize, Lag, MemoryUse
 from adloom.runtime.loops import pause
 
 LOOK_SECONDS: Final = 5.0
+LOOK_SOON_SECONDS: Final = 0.5  # While memory is short.
+LOG_PERCENT_MAX: Final = 50  # Of Valkey's memory, for the log.
+USED_PERCENT_MAX: Final = 70  # Of Valkey's memory, for everything. Beyond, the log gives way.
+SLACK_PERCENT: Final = 5  # So much more is trimmed, so that it is not done again at once.
+TRIM_ENTRIES: Final = 200  # In a call: the server does nothing else meanwhile.
+TRIM_CALLS_MAX: Final = 500
 RETENTION: Final = timedelta(days=7)  # How far back a projection can be rebuilt from.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -25,6 +35,10 @@ class RetainedLog(Protocol):
     async def measure_lag(self, projection: str, cursor: str) -> Lag: ...
 
     async def trim(self, before: str) -> int: ...
+
+    async def trim_oldest(self, applied: str, count_max: int) -> int: ...
+
+    async def measure_memory(self) -> MemoryUse: ...
 
     async def measure_size(self) -> EventLogSize: ...
 
@@ -38,10 +52,24 @@ def trim_before(cursors: Iterable[str], *, now: datetime, retention: timedelta) 
     return min(slowest, oldest_kept, key=parse_entry_id)
 
 
+def count_in_excess(size: EventLogSize, memory: MemoryUse) -> int:
+    """Return how many of the oldest entries are to go, so that the log and all of Valkey are within their bounds."""
+    percent = memory.limit_bytes // 100
+    if percent == 0 or size.memory_bytes == 0:
+        return 0
+    excess = max(
+        size.memory_bytes - LOG_PERCENT_MAX * percent, memory.used_bytes - USED_PERCENT_MAX * percent
+    )
+    if excess <= 0:
+        return 0
+    return min(size.entries, math.ceil(size.entries * (excess + SLACK_PERCENT * percent) / size.memory_bytes))
+
+
 class LogRetention:
     """Checks the log now and then; its figures are those of the last check.
 
-    `sweep` removes what the log must not keep, up to an entry that all projections have applied.
+    `sweep` removes what the log must not keep, up to an entry that all projections have applied; `spare` frees other
+    memory.
     """
 
     def __init__(  # noqa: PLR0913 - settings, each with its default
@@ -52,6 +80,7 @@ class LogRetention:
         clock: Clock,
         retention: timedelta = RETENTION,
         sweep: Callable[[str], Awaitable[None]] | None = None,
+        spare: Callable[[MemoryUse], Awaitable[None]] | None = None,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._event_log = event_log
@@ -59,20 +88,26 @@ class LogRetention:
         self._clock = clock
         self._retention = retention
         self._sweep = sweep
+        self._spare = spare
+        self._look_soon = False
         self._look_seconds = look_seconds
         self.lags: Mapping[str, Lag] = {}
         self.size = EventLogSize()
         self.trimmed = 0
+        self.trimmed_for_memory = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
+            self._look_soon = False
             try:
                 await self.check()
             except UnavailableError as error:
                 log.warning("ledger_upkeep_waits", reason=error.detail)
             except Exception:
                 log.exception("ledger_upkeep_failed")
-            await pause(self._look_seconds, stop)
+            await pause(
+                min(LOOK_SOON_SECONDS, self._look_seconds) if self._look_soon else self._look_seconds, stop
+            )
 
     async def check(self) -> None:
         cursors = await self._cursors()
@@ -82,6 +117,28 @@ class LogRetention:
         before = trim_before(cursors.values(), now=self._clock.now(), retention=self._retention)
         if before is not None:
             self.trimmed += await self._event_log.trim(before)
-        if self._sweep is not None and cursors:
-            await self._sweep(min(cursors.values(), key=parse_entry_id))
         self.size = await self._event_log.measure_size()
+        memory = await self._event_log.measure_memory()
+        if cursors:
+            applied = min(cursors.values(), key=parse_entry_id)
+            await self._trim_excess(applied, count_in_excess(self.size, memory))
+            if self._sweep is not None:
+                await self._sweep(applied)
+        if self._spare is not None:
+            await self._spare(memory)
+
+    async def _trim_excess(self, applied: str, excess: int) -> None:
+        """Trim before its time what all projections have applied; a rebuild begins later then."""
+        gone = 0
+        for _ in range(TRIM_CALLS_MAX):
+            if gone >= excess:
+                break
+            trimmed = await self._event_log.trim_oldest(applied, min(TRIM_ENTRIES, excess - gone))
+            if trimmed == 0:
+                break
+            gone += trimmed
+        if excess:
+            self._look_soon = True
+            self.trimmed += gone
+            self.trimmed_for_memory += gone
+            log.warning("ledger_trimmed_for_memory", entries=gone, wanted=excess)

@@ -18,8 +18,9 @@ from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.followers.fence import Argument, ExpectedValue, FollowerCommitter, read_cursor_at
 from adloom.events.log.event import Auctioned, AuctionWin, Click, Impression, Served, Unsold
+from adloom.events.log.stream import MemoryUse
 from adloom.events.ports import BatchResult, DecodedEntry
-from adloom.runtime.valkey import Valkey
+from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
 CLICK_TRACKED: Final = "ads.click.tracked.v1"
@@ -148,6 +149,7 @@ def read_schema(topic: str) -> str:
 TOPICS_PROJECTION: Final = "topics"
 CURSOR: Final = "adloom:ledger:cursor:topics"
 BATCH_MAX: Final = 500  # The server does nothing else while it takes a batch: this is about a millisecond.
+TOPIC_PERCENT_MAX: Final = 5  # Of Valkey's memory, for each topic; beyond, a topic is halved.
 ENTRIES_MAX: Final = 1_000_000  # Of each topic, about; half a gigabyte.
 
 # A script that fails halfway keeps what it has done, so everything that can fail is checked first.
@@ -199,3 +201,23 @@ class TopicsProjection:
             if several:
                 arguments += (topic, len(several), *several)
         return arguments
+
+
+class TopicTrimmer:
+    """Trims topics that take too much of Valkey's memory, besides their bound in entries."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def trim(self, memory: MemoryUse) -> None:
+        bytes_max = memory.limit_bytes * TOPIC_PERCENT_MAX // 100
+        if bytes_max == 0:
+            return
+        for topic in TOPICS:
+            with unavailable_when_away():
+                used = await self._valkey.memory_usage(topic) or 0
+                if used > bytes_max:
+                    entries = await self._valkey.xlen(topic)
+                    await self._valkey.xtrim(
+                        topic, maxlen=entries * bytes_max // (2 * used), approximate=True
+                    )
