@@ -4,7 +4,12 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from adloom.events.ingest.ivt.detector import FORWARDED_BYTES_CACHED_MAX, NullDetector, TrafficDetector
+from adloom.events.ingest.ivt.detector import (
+    FORWARDED_BYTES_CACHED_MAX,
+    PEER_EVENTS_MIN,
+    NullDetector,
+    TrafficDetector,
+)
 from adloom.events.ingest.ivt.flags import NO_FLAGS, UNKNOWN_SENDER, Networks, describe_sender
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -151,3 +156,34 @@ async def test_a_doubtful_event_is_accepted_and_neither_valid_nor_billable() -> 
 
     assert [event.marks for event in edge.store.events] == [(Mark.OCCURRED_AT_REPLACED,), (Mark.PREFETCH,)]
     assert [event.is_billable for event in edge.store.events] == [True, False]
+
+
+def test_senders_behind_an_unreadable_header_count_as_one() -> None:
+    detector = a_detector(limit=2)
+
+    floods = [
+        bool(
+            detector.flag_event(
+                detector.identify_sender(a_request("192.0.2.1", x_forwarded_for=f"1.1.1.{number}, ?")), NOW
+            ).marks
+        )
+        for number in range(4)
+    ]
+
+    assert floods == [False, False, True, True]
+
+
+def test_one_private_peer_for_all_events_is_noticed() -> None:
+    def count(*clients: str) -> str | None:
+        detector = a_detector(limit=10_000)
+        for client in clients:
+            detector.flag_event(detector.identify_sender(a_request(client)), NOW)
+        return detector.peers.only_internal
+
+    enough = ["127.0.0.1"] * PEER_EVENTS_MIN
+    assert count(*enough) == "127.0.0.1"
+    assert count(*enough[1:]) is None
+    assert count(*enough, "10.0.0.1") is None
+    assert count(*enough, "203.0.113.7") is None
+    assert count(*enough, "192.0.2.1") is None, "a trusted proxy that names no client"
+    assert count(*["203.0.113.7"] * PEER_EVENTS_MIN) is None

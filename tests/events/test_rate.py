@@ -102,3 +102,19 @@ def test_a_clock_that_is_set_back_begins_another_minute() -> None:
     earlier = NOW - timedelta(hours=1)
 
     assert count_event(AddressMinute(NOW, 700), earlier) == AddressMinute(earlier, 1)
+
+
+def test_a_network_of_ipv6_may_not_send_more_by_taking_many_addresses() -> None:
+    counter = FloodCounter(10)
+    floods = [
+        counter.count_event(bytes((0x20, 1, 0xD, 0xB8, 0, 1, number // 8, number % 8)), NOW)
+        for number in range(64)
+    ]
+
+    # Of one address each, of eight /56 with eight each: the /48 may send 40.
+    assert floods == [False] * 40 + [True] * 24
+    in_a_household = [
+        counter.count_event(bytes((0x20, 1, 0xD, 0xB8, 0, 2, 7, number)), NOW) for number in range(30)
+    ]
+    assert in_a_household == [False] * 20 + [True] * 10
+    assert not any(counter.count_event(bytes((203, 0, 113, number)), NOW) for number in range(64))

@@ -22,7 +22,7 @@ IPHONE = (
 )
 
 
-def a_request(query: str = "", client: str = "", **headers: str) -> FastRequest:
+def a_request(query: str = "", client: str | None = "", **headers: str) -> FastRequest:
     return FastRequest(
         b"GET",
         b"/banners/serve/home",
@@ -90,7 +90,7 @@ def test_the_country_of_the_address_is_used_if_no_header_has_one() -> None:
 
     assert context_by(parser, client="93.184.216.34").country == "US"
     assert context_by(parser, client="93.184.216.34", cf_ipcountry="XX").country == "US"
-    assert context_by(parser, client="93.184.216.34", cf_ipcountry="FR").country == "FR"
+    assert context_by(parser, client="10.0.0.1", cf_ipcountry="FR").country == "FR"
     assert context_by(parser, client="10.0.0.1").country is None
     assert parser.parse(a_request(), UTC_ZONE, NOON).country is None
 
@@ -101,6 +101,28 @@ def test_only_a_trusted_proxy_may_forward_an_address() -> None:
 
     assert context_by(behind_a_proxy, client="10.0.0.1", x_forwarded_for=forwarded).country == "DE"
     assert context_by(behind_a_proxy, client="93.184.216.34", x_forwarded_for=forwarded).country == "US"
+
+
+@pytest.mark.parametrize(
+    ("peer", "trusted", "country"),
+    [
+        ("93.184.216.34", (), None),
+        ("127.0.0.1", (), "FR"),
+        ("::ffff:10.0.0.1", (), "FR"),
+        (None, (), "FR"),
+        ("nonsense", (), None),
+        ("10.0.0.1", ("192.0.2.0/24",), None),
+        ("192.0.2.7", ("192.0.2.0/24",), "FR"),
+    ],
+)
+def test_only_a_proxy_may_say_from_which_country_its_client_is(
+    peer: str | None, trusted: tuple[str, ...], country: str | None
+) -> None:
+    parser = ContextParser(trusted=[ipaddress.ip_network(one) for one in trusted])
+    request = a_request(client=peer, x_country_code="FR")
+
+    assert parser.parse(request, UTC_ZONE, NOON).country == country
+    assert parser.read_request_info(request).country_code == country
 
 
 def test_without_a_country_file_the_address_gives_no_country() -> None:

@@ -16,6 +16,7 @@ from adloom.runtime.installation import DataDirectory, Installation, Installatio
 from adloom.runtime.ports import is_taken
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 from adloom.runtime.settings import CONTROL_PORT, DELIVERY_PORT, WORKER_PORT
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 LOOPBACK = "127.0.0.1"
@@ -49,6 +50,8 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings += await event_log.check_projections(find_database_url(variables, directory), valkey)
         if not isinstance(valkey, Finding):
             findings.append(await money.check_owner(valkey))
+            seen = await HeartbeatReader(valkey).processes(now=clock.now())
+            findings += [processes.judge_peers(one) for one in seen if one.kind == "delivery"]
         if not isinstance(connection, Finding):
             findings.append(await money.check_books(connection, clock))
             findings += await sync.check_sync(connection, clock)
@@ -58,11 +61,15 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
 
 def _ports(last: Installation | None, *, is_running: bool) -> Finding:
     ports = {"delivery": DELIVERY_PORT, "control": CONTROL_PORT, "worker": WORKER_PORT}
-    host = LOOPBACK
+    host = control_host = LOOPBACK
     if last is not None:
         ports = {"delivery": last.delivery_port, "control": last.control_port, "worker": last.worker_port}
-        host = last.host
-    return machine.check_ports(ports, is_running=is_running, is_taken=lambda port: is_taken(host, port))
+        host, control_host = last.host, last.control_host or last.host
+    return machine.check_ports(
+        ports,
+        is_running=is_running,
+        is_taken=lambda port: is_taken(host if port == ports["delivery"] else control_host, port),
+    )
 
 
 async def _database(
@@ -120,8 +127,10 @@ async def _schema(connection: Connection, clock: Clock) -> list[Finding]:
 async def _processes(running: Installation | None, catalog_version: int | None) -> list[Finding]:
     if running is None:
         return [not_running(name) for name in ("Delivery", "Control", "Worker", "Index")]
-    host = running.host
-    delivery, said = await processes.check_health("Delivery", host, running.delivery_port, "/health/ready")
+    host = running.control_host or running.host
+    delivery, said = await processes.check_health(
+        "Delivery", running.host, running.delivery_port, "/health/ready"
+    )
     control, _ = await processes.check_health("Control", host, running.control_port, "/health/ready")
     worker, _ = await processes.check_health("Worker", host, running.worker_port, "/health")
     index = processes.judge_index(processes.parse_index(said), catalog_version=catalog_version)

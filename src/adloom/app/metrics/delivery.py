@@ -5,7 +5,7 @@ import math
 from adloom.app.delivery_auctions import AuctionParts, RecordingParts
 from adloom.core.clock import Clock
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.detector import PeerCounter, TrafficDetector
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
@@ -25,8 +25,9 @@ NEARLY_ALL = 0.99
 class ServeFigures:
     """What a delivery process has served, as its parts count it."""
 
-    def __init__(self, offers: ServeRoutes, auctions: AuctionRoutes) -> None:
+    def __init__(self, offers: ServeRoutes, auctions: AuctionRoutes, peers: PeerCounter) -> None:
         self._offers = offers
+        self._peers = peers
         self._auctions = auctions
         self._times = ServeTimes()
 
@@ -61,6 +62,7 @@ class ServeFigures:
             p99_seconds=self._times.quantile(NEARLY_ALL),
             pending=appender.pending,
             spool_bytes=spool.waiting_bytes if spool is not None else None,
+            only_peer=self._peers.only_internal,
         )
 
 

@@ -20,7 +20,12 @@ from adloom.ops.attention.model import (
     list_expired_credentials,
 )
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
-from adloom.ops.checks.processes import judge_heartbeats, judge_served_version, judge_spooled_bytes
+from adloom.ops.checks.processes import (
+    judge_heartbeats,
+    judge_peers,
+    judge_served_version,
+    judge_spooled_bytes,
+)
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
@@ -90,6 +95,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
             [
                 *judge_heartbeats(processes),
                 *(judge_served_version(one, catalog_version=version) for one in processes),
+                *(judge_peers(one) for one in processes),
             ],
         ),
         *describe_findings(

@@ -65,6 +65,16 @@ def judge_served_version(process: ProcessHeartbeat, *, catalog_version: int) -> 
     return warn("Index", detail, "look again in a second; if it stays, see what delivery has logged")
 
 
+def judge_peers(process: ProcessHeartbeat) -> Finding:
+    """Judge whether the addresses of visitors are seen: without them floods and data centres are not."""
+    peer = process.reading.only_peer
+    if peer is None:
+        return ok("Visitors", f"{process.process} sees the addresses of visitors")
+    detail = f"all events of {process.process} come from {peer}: no flood and no data centre is marked"
+    remedy = f"if {peer} is a proxy, let it send X-Forwarded-For and set ADLOOM_TRUSTED_PROXIES={peer}"
+    return warn("Visitors", detail, remedy)
+
+
 def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
     spooled = process.reading.spool_bytes or 0
     if not spooled:

@@ -1,6 +1,7 @@
 """The address of a client behind trusted proxies."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,18 +11,22 @@ IPv4OrIPv6 = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # One household or one machine gets a /64 of IPv6: a limit per single address would limit nothing.
 IPV6_PREFIX_LENGTH: Final = 64
+UNKNOWN: Final = "unknown"  # All clients whose address is not known count as one.
+
+_PORT: Final = re.compile(r"(:[0-9]{1,5})?")
 
 
 def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
-    """Return the nearest address that is not a trusted proxy's.
+    """Return the nearest address that is not a trusted proxy's, or `UNKNOWN`.
 
-    The client can write anything into the entries further to the left.
+    The client can write anything into the entries further to the left. So an entry that cannot be read ends the walk:
+    what is left of it is not believed.
     """
-    hops = [hop.strip() for line in forwarded_for for hop in line.split(",")]
+    hops = [hop for line in forwarded_for for hop in line.split(",") if hop.strip()]
     address = _parse(peer)
     while hops and address is not None and any(address in network for network in trusted):
-        address = _parse(hops.pop()) or address
-    return str(address) if address is not None else "unknown"
+        address = _parse_hop(hops.pop())
+    return str(address) if address is not None else UNKNOWN
 
 
 def rate_limit_key(address: str) -> str:
@@ -30,6 +35,16 @@ def rate_limit_key(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, IPV6_PREFIX_LENGTH), strict=False))
     return address
+
+
+def _parse_hop(text: str) -> IPv4OrIPv6 | None:
+    """Parse an entry of `X-Forwarded-For`: some proxies add a port, and brackets around IPv6."""
+    text = text.strip().strip('"')
+    if text.startswith("["):
+        inside, bracket, rest = text[1:].partition("]")
+        return _parse(inside) if bracket and _PORT.fullmatch(rest) else None
+    host, colon, port = text.partition(":")
+    return _parse(host if colon and _PORT.fullmatch(colon + port) else text)
 
 
 def _parse(text: str | None) -> IPv4OrIPv6 | None:

@@ -50,6 +50,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     p99_seconds: float | None = None
     pending: int | None = None
     spool_bytes: int | None = None
+    only_peer: str | None = None  # The private address that all events came from, if there is only one.
 
 
 class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,15 +3,17 @@
 Parts are cached by the raw value that they come from, never by sender, and only in memory.
 """
 
+import ipaddress
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from adloom.events.ingest.accept import RequestInfo
+from adloom.events.ingest.ivt.flags import INTERNAL
 from adloom.runtime.geoip import Countries
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
@@ -46,6 +48,7 @@ class ContextParser:
         self._countries = countries
         self._trusted = trusted
         self._known: dict[_HeaderValues, Context] = {}
+        self._is_proxy = lru_cache(CACHED_VALUES_MAX)(partial(is_proxy, trusted=tuple(trusted)))
         self._behind_proxies = lru_cache(CACHED_VALUES_MAX)(self._client_of)
 
     def parse(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
@@ -57,10 +60,13 @@ class ContextParser:
             request.first_values = index_headers(request.headers)
         header = request.first_values.get
         authorization, referer = header(b"authorization"), header(b"referer")
+        country, other_country = header(b"x-country-code"), header(b"cf-ipcountry")
+        if (country or other_country) and not self._is_proxy(request.client):
+            country = other_country = None
         values = (
             header(b"user-agent", b""),
-            header(b"x-country-code"),
-            header(b"cf-ipcountry"),
+            country,
+            other_country,
             header(b"accept-language", b""),
             authorization is not None and _is_logged_in(authorization),
             not (header(b"x-device-id") or header(b"x-session-id")),
@@ -111,6 +117,8 @@ class ContextParser:
 
     def _country(self, request: FastRequest, values: dict[bytes, bytes]) -> str | None:
         country = _parse_country(values.get(b"x-country-code")) or _parse_country(values.get(b"cf-ipcountry"))
+        if country is not None and not self._is_proxy(request.client):
+            country = None
         if country is None and self._countries is not None:
             return self._country_by_address(request, self._countries)
         return country
@@ -123,6 +131,16 @@ class ContextParser:
 
     def _client_of(self, peer: str | None, forwarded: tuple[bytes, ...]) -> str:
         return find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+
+
+def is_proxy(peer: str | None, trusted: Sequence[Network]) -> bool:
+    """Return whether a peer may say where its client is: a trusted proxy, or if none is declared, a private address."""
+    try:
+        address = ipaddress.ip_address(peer or "")
+    except ValueError:
+        return peer is None  # A local socket.
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(address in network for network in trusted) if trusted else address in INTERNAL
 
 
 class LocalTimes:

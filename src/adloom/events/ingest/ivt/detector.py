@@ -10,8 +10,11 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from adloom.events.ingest.ivt.flags import (
+    INTERNAL,
     NO_FLAGS,
     UNKNOWN_SENDER,
+    UNREADABLE_SENDER,
+    Address,
     FloodCounter,
     Network,
     Networks,
@@ -28,6 +31,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
 SENDERS_CACHED_MAX: Final = 16_384
+PEER_EVENTS_MIN: Final = 1_000  # Fewer may be a person who tries it out.
 FORWARDED_BYTES_CACHED_MAX: Final = 256  # A longer chain is unusual, and parsed each time.
 
 _FORWARDED_FOR: Final = b"x-forwarded-for"
@@ -56,6 +60,32 @@ class NullDetector:
         return NO_FLAGS
 
 
+class PeerCounter:
+    """Notices that all events come from one address of a private network: then that is a proxy, or a server."""
+
+    def __init__(self) -> None:
+        self.others = 0
+        self.internal = 0
+        self._last: Address | None = None
+        self._are_several = False
+
+    @property
+    def only_internal(self) -> str | None:
+        """The private address that all events came from, if there is only one and there were enough."""
+        is_only = not self.others and not self._are_several and self.internal >= PEER_EVENTS_MIN
+        return str(self._last) if is_only else None
+
+    def count(self, address: Address | None) -> None:
+        """Count an event of an address whose rate is not counted; None where a trusted proxy named no client."""
+        if address is None or address not in INTERNAL:
+            self.others += 1
+            return
+        self.internal += 1
+        if address is not self._last:
+            self._are_several |= self._last is not None and address != self._last
+            self._last = address
+
+
 class TrafficDetector:
     """Looks at the headers and the address of every request, and counts the events of each address."""
 
@@ -75,6 +105,7 @@ class TrafficDetector:
         self._identify_cached = lru_cache(SENDERS_CACHED_MAX)(self._identify_address)
         # Plain counters, read by the metrics.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
+        self.peers = PeerCounter()
 
     def identify_sender(self, request: FastRequest) -> Sender:
         """Identify the sender by the address, the user agent and the headers of purpose."""
@@ -92,7 +123,12 @@ class TrafficDetector:
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
 
     def flag_event(self, sender: Sender, now: datetime) -> TrafficFlags:
-        is_flood = sender.rate_key is not None and self._is_flood(sender.rate_key, now)
+        if sender.rate_key is None:
+            self.peers.count(sender.address)
+            is_flood = False
+        else:
+            self.peers.others += 1
+            is_flood = self._is_flood(sender.rate_key, now)
         if not (is_flood or sender.marks):
             return NO_FLAGS
         flags = build_flags(sender, is_flood=is_flood)
@@ -112,7 +148,7 @@ class TrafficDetector:
         try:
             address = ipaddress.ip_address(text)
         except ValueError:
-            return UNKNOWN_SENDER
+            return UNREADABLE_SENDER if forwarded else UNKNOWN_SENDER
         address = getattr(address, "ipv4_mapped", None) or address
         # A proxy of ours, or a trusted server, that does not say for which client it asks.
         if address in self._proxies:

@@ -25,8 +25,10 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 IPV4_KEPT_LENGTH: Final = 24
 IPV6_KEPT_LENGTH: Final = 48
 NETWORKS_CACHED_MAX: Final = 1_024
-# One household or one machine gets a /64 of IPv6, so single addresses say nothing.
+# One household or one machine gets a /64 of IPv6, so single addresses say nothing. Many get a /56, and anybody may
+# have a /48: those are counted too, and may send more by a factor. (The bytes of the prefix, and the factor.)
 IPV6_COUNTED_BYTES: Final = 8
+IPV6_WIDER: Final = ((7, 2), (6, 4))
 
 _AHEAD: Final = re.compile(rb"prefetch|prerender", re.IGNORECASE)
 
@@ -89,6 +91,8 @@ class Sender(msgspec.Struct, frozen=True, gc=False):
 
 
 UNKNOWN_SENDER: Final = Sender()
+# Behind a proxy of ours whose header cannot be read. All of them count as one.
+UNREADABLE_SENDER: Final = Sender(rate_key=b"?")
 
 
 def is_prefetch(purposes: Sequence[bytes]) -> bool:
@@ -162,9 +166,16 @@ class FloodCounter:
         """Count an event of an address, and return whether it exceeds the bound of its minute."""
         if not self._events_max:
             return False
+        is_flood = self._count(address, now) > self._events_max
+        if len(address) == IPV6_COUNTED_BYTES:
+            for size, factor in IPV6_WIDER:
+                is_flood |= self._count(address[:size], now) > self._events_max * factor
+        return is_flood
+
+    def _count(self, address: bytes, now: datetime) -> int:
         minutes = self._minutes
         minutes[address] = minute = count_event(minutes.get(address), now)
         minutes.move_to_end(address)
         if len(minutes) > self._addresses_max:
             minutes.popitem(last=False)
-        return minute.events > self._events_max
+        return minute.events
