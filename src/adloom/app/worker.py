@@ -36,6 +36,7 @@ from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
+from adloom.events.topics.publish import TopicTrimmer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
@@ -146,6 +147,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         clock=clock,
         retention=timedelta(days=settings.ledger_retention_days),
         sweep=ErasedEntries(pool, valkey).sweep,
+        spare=TopicTrimmer(valkey).trim,
     )
     retention = RetentionPeriods(
         event_days=settings.event_retention_days, ledger_days=settings.ledger_retention_days
@@ -264,7 +266,12 @@ async def open_sync(
         processor = SyncProcessor(pool, providers, clock=clock, cipher=cipher)
         scheduler = SyncScheduler(pool, queue, clock, lookback_days=settings.sync_lookback_days)
         worker = JobWorker(
-            QUEUE, redis_url, {SYNC_STATS: processor.handle}, concurrency=CONCURRENCY, backoff=choose_backoff
+            QUEUE,
+            redis_url,
+            {SYNC_STATS: processor.handle},
+            concurrency=CONCURRENCY,
+            backoff=choose_backoff,
+            is_quiet=True,
         )
         register_sync(metrics, processor.tally, scheduler, queue=queue, worker=worker, clock=clock)
         yield SyncParts(build_schedule_job(settings.sync_cron), {SCHEDULE_STATS: scheduler.handle}, worker)

@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final
@@ -69,6 +69,20 @@ def build_jobs(seller_id: UUID, first: date, last: date, origin: Origin) -> list
 
 def parse_job(payload: Mapping[str, str]) -> SyncJob:
     return msgspec.convert(payload, SyncJob, strict=False)
+
+
+def find_covering(job: SyncJob, in_hand: Iterable[SyncJob]) -> SyncJob | None:
+    """Return a job that fetches the days of another one anyway."""
+    return next(
+        (
+            other
+            for other in in_hand
+            if (other.seller_id, other.level) == (job.seller_id, job.level)
+            and other.date_from <= job.date_from
+            and job.date_to <= other.date_to
+        ),
+        None,
+    )
 
 
 def belongs_to(job_id: str, seller_id: UUID) -> bool:

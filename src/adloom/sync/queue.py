@@ -6,7 +6,7 @@ room for the next of the same id, because the same days are synced again and aga
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from adloom.runtime.jobs.queue import JobCounts, JobQueue, JobState, ListedJob, NewJob, open_queue
@@ -20,9 +20,18 @@ from adloom.sync.jobs import (
     SYNC_STATS,
     SyncJob,
     belongs_to,
+    find_covering,
+    parse_job,
 )
 
 LISTED_MAX: Final = 5_000
+
+
+class PutJobs(NamedTuple):
+    """How many jobs were put, and the ids of those that fetch what was asked for, in its order."""
+
+    enqueued: int
+    ids: list[str]
 
 
 class StatsQueue:
@@ -46,6 +55,17 @@ class StatsQueue:
                 for job in jobs
             ]
         )
+
+    async def put_missing(self, jobs: Sequence[SyncJob], seller_id: UUID) -> PutJobs:
+        """Put the jobs of a seller whose days no other job has in hand."""
+        in_hand = [
+            parse_job(listed.data)
+            for state in (JobState.ACTIVE, JobState.WAITING)
+            for listed in await self.list_jobs(state, seller_id=seller_id)
+        ]
+        covering = [find_covering(job, in_hand) for job in jobs]
+        put = await self.put([job for job, other in zip(jobs, covering, strict=True) if other is None])
+        return PutJobs(put, [(other or job).id for job, other in zip(jobs, covering, strict=True)])
 
     async def list_jobs(self, state: JobState, *, seller_id: UUID | None = None) -> list[ListedJob]:
         """Return the jobs in a state, the last first; of one seller, or of all."""

@@ -2,6 +2,7 @@
 
 # pure
 
+import re
 from enum import StrEnum
 from typing import Final
 
@@ -12,6 +13,9 @@ class Level(StrEnum):
     CAMPAIGN = "CAMPAIGN"
     ADSET = "ADSET"
     AD = "AD"
+
+
+META_ACCOUNT: Final = re.compile(r"(act_)?[0-9]{1,50}")  # It becomes a part of an address.
 
 
 class Platform(StrEnum):

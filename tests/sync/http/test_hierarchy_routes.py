@@ -391,3 +391,26 @@ async def test_a_change_is_in_the_audit_trail(seller: Seller, admin: Client) -> 
     assert [one["noun"] for one in made] == ["ad", "adset", "synced_campaign", "sellpage", "ad_account"]
     assert {one["ownerId"] for one in own} == {str(seller.id)}
     assert all_of_them == own
+
+
+@pytest.mark.parametrize(
+    ("platform", "external_id", "status"),
+    [
+        ("meta", "act_1234", 201),
+        ("meta", "1234", 201),
+        ("meta", None, 201),
+        ("meta", "../me", 400),
+        ("meta", "act_12?x", 400),
+        ("mock", "anything/at all", 201),
+    ],
+)
+async def test_an_account_of_meta_is_named_by_its_number(
+    seller: Seller, platform: str, external_id: str | None, status: int
+) -> None:
+    body = {"name": "An account", "platform": platform, "externalId": external_id}
+
+    answer = await seller.client.post("/api/ads-manager/accounts", json=body)
+
+    assert answer.status_code == status, answer.text
+    if status == 400:
+        assert [one["field"] for one in answer.json()["errors"]] == ["externalId"]

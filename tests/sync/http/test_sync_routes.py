@@ -1,5 +1,6 @@
 """Manual syncs: the seed's test plan over HTTP, with a real queue and a real worker."""
 
+from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -78,6 +79,29 @@ async def test_a_waiting_job_is_not_enqueued_twice(seller: Seller, stats_queue: 
     assert (first["enqueued"], second["enqueued"]) == (2, 0)
     assert first["jobIds"] == second["jobIds"] == ids_of(seller, DAY)
     assert len(await seller.jobs("waiting")) == 3
+
+
+async def test_a_day_that_a_scheduled_job_has_in_hand_is_not_fetched_twice(
+    seller: Seller, stats_queue: StatsQueue
+) -> None:
+    week = timedelta(days=7)
+    scheduled = SyncJob(
+        seller_id=seller.id, date_from=THE_DAY - week, date_to=THE_DAY, level=Level.AD, origin=Origin.SCHEDULE
+    )
+    other_days = SyncJob(
+        seller_id=seller.id,
+        date_from=THE_DAY - week,
+        date_to=THE_DAY - timedelta(days=1),
+        level=Level.ADSET,
+        origin=Origin.SCHEDULE,
+    )
+    await stats_queue.put([scheduled, other_days])
+
+    answer = await seller.sync(date=DAY)
+
+    campaign, adset, _ = ids_of(seller, DAY)
+    assert answer == {"enqueued": 2, "jobIds": [campaign, adset, scheduled.id]}
+    assert len(await seller.jobs("waiting")) == 4
 
 
 @pytest.mark.parametrize("content", ["{}", "", '{"date": null}'])

@@ -290,6 +290,16 @@ async def test_an_account_without_a_token_must_be_connected(provider: MetaProvid
         await fetched(provider, a_meta_request(account=an_account(platform=Platform.META, credentials=None)))
 
 
+@pytest.mark.parametrize("external_id", ["../me", "act_1/../2", "12?x=1", "act_", "act_act_1", "1 2"])
+async def test_an_external_id_that_is_no_account_number_is_refused(
+    provider: MetaProvider, external_id: str
+) -> None:
+    account = an_account(platform=Platform.META, external_id=external_id)
+
+    with pytest.raises(ProviderRefusedError, match="no ad account of Meta"):
+        await fetched(provider, a_meta_request(account=account))
+
+
 async def test_an_account_without_its_external_id_is_refused(provider: MetaProvider) -> None:
     account = an_account(platform=Platform.META, external_id=None)
 

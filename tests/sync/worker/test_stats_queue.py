@@ -7,11 +7,22 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from adloom.core.ids import SystemIds
 from adloom.runtime.jobs.queue import JobState
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker, PermanentJobError
-from adloom.sync.jobs import QUEUE, SYNC_STATS, Origin, SyncJob, build_jobs, parse_job, split_days
+from adloom.sync.jobs import (
+    BACKOFF,
+    CONCURRENCY,
+    QUEUE,
+    SYNC_STATS,
+    Origin,
+    SyncJob,
+    build_jobs,
+    parse_job,
+    split_days,
+)
 from adloom.sync.queue import StatsQueue, open_stats_queue
 from adloom.sync.words import Level
 from tests.support.eventually import eventually
@@ -27,7 +38,9 @@ async def queue(redis_url: str) -> AsyncIterator[StatsQueue]:
 
 
 @asynccontextmanager
-async def working(redis_url: str, handler: Handler, *, concurrency: int = 5) -> AsyncGenerator[JobWorker]:
+async def working(
+    redis_url: str, handler: Handler, *, concurrency: int = 5, is_quiet: bool = False
+) -> AsyncGenerator[JobWorker]:
     stop = asyncio.Event()
     worker = JobWorker(
         QUEUE,
@@ -35,6 +48,7 @@ async def working(redis_url: str, handler: Handler, *, concurrency: int = 5) -> 
         {SYNC_STATS: handler},
         concurrency=concurrency,
         backoff=lambda _attempt, _error: timedelta(),
+        is_quiet=is_quiet,
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
@@ -204,3 +218,34 @@ async def test_the_progress_of_a_job_is_visible(queue: StatsQueue, redis_url: st
     assert seen is not None
     assert (seen.progress, seen.state, parse_job(seen.data)) == (0.25, JobState.COMPLETED, job)
     assert await queue.find("nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("is_quiet", "lines"), [(True, []), (False, ["job_failed", "job_failed", "job_buried"])]
+)
+async def test_each_failed_attempt_has_one_line(
+    queue: StatsQueue, redis_url: str, *, is_quiet: bool, lines: list[str]
+) -> None:
+    async def handler(_job: JobAttempt) -> None:
+        raise RuntimeError("again")
+
+    await queue.put(today()[:1])
+    with capture_logs() as logs:
+        async with working(redis_url, handler, is_quiet=is_quiet) as worker:
+            await eventually(lambda: worker.dead == 1, seconds=10)
+
+    loud = [one for one in logs if one["log_level"] != "debug"]
+    assert [one["event"] for one in loud] == lines
+    assert all("exc_info" not in one for one in loud), "a trace has many lines"
+
+
+async def test_ended_jobs_are_kept_as_the_specification_says(queue: StatsQueue) -> None:
+    await queue.put(today()[:1])
+
+    [job] = await queue.list_jobs(JobState.WAITING)
+    found = await queue.queue._queue.getJob(job.id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - what the library keeps
+
+    assert found is not None
+    assert (found.opts["removeOnComplete"], found.opts["removeOnFail"]) == (100, 50)
+    assert found.opts["attempts"] == 3
+    assert (CONCURRENCY, BACKOFF[0]) == (5, timedelta(minutes=1))

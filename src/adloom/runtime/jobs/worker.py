@@ -60,6 +60,7 @@ class JobWorker:
         concurrency: int = CONCURRENCY,
         lock_seconds: float = LOCK_SECONDS,
         backoff: Backoff | None = None,
+        is_quiet: bool = False,
     ) -> None:
         self._queue = queue
         self._redis_url = redis_url
@@ -67,6 +68,8 @@ class JobWorker:
         self._concurrency = concurrency
         self._lock_seconds = lock_seconds
         self._backoff = backoff
+        # Its handlers log their failures themselves: a failed job has one line.
+        self._is_quiet = is_quiet
         # Plain counters, read by a collector.
         self.done = 0
         self.failed = 0
@@ -145,9 +148,13 @@ class JobWorker:
         self.failed += 1
         attempts_left = max(0, int(job.opts.get("attempts") or 0) - job.attemptsMade)
         about = log.bind(queue=self._queue, job=job.name, id=job.id)
-        if isinstance(error, UnrecoverableError) or not attempts_left:
-            self.dead += 1
-            about.error("job_buried", exc_info=error)
+        is_dead = isinstance(error, UnrecoverableError) or not attempts_left
+        self.dead += is_dead
+        if self._is_quiet:
+            about.debug("job_failed", exc_info=error)
+        elif is_dead:
+            about.error("job_buried", error=repr(error), attempts=job.attemptsMade)
+            about.debug("job_failed", exc_info=error)  # One line is enough, unless somebody looks closer.
         else:
             about.warning("job_failed", error=repr(error), attempts_left=attempts_left)
 

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import ConflictError, FieldProblem
+from adloom.core.errors import ConflictError, FieldProblem, wrong_field
 from adloom.resource.access import Scope
 from adloom.resource.audit.difference import HIDDEN
 from adloom.resource.audit.entry import NewAuditEntry
@@ -24,6 +24,7 @@ from adloom.runtime.http.api.shapes import Text
 from adloom.sync.api import PREFIX, WHO, SellerListQuery
 from adloom.sync.hierarchy.model import Ad, AdAccount, Adset, Sellpage, SyncedCampaign
 from adloom.sync.seller import FIELD
+from adloom.sync.words import META_ACCOUNT, Platform
 
 SELLER: Final = Owner(role=Role.ADVERTISER, alias=FIELD, description=WHO, is_in_patch=True)
 # What all nouns of the hierarchy have in common.
@@ -97,6 +98,9 @@ def _make_taken_error(words: str, field: str) -> Callable[[object], ConflictErro
 async def _check_platform(
     write: CatalogWrite, _scope: Scope, before: AdAccount | None, after: AdAccount
 ) -> None:
+    external_id = after.external_id
+    if after.platform is Platform.META and external_id and not META_ACCOUNT.fullmatch(external_id):
+        raise wrong_field("externalId", "must be the number of an ad account of Meta, like act_1234 or 1234")
     if before is None or (after.platform, after.currency) == (before.platform, before.currency):
         return
     if await write.connection.fetchval(HAS_CAMPAIGNS, before.id):

@@ -77,7 +77,10 @@ router = guarded_router(PREFIX, "ads manager", 400, 401, 403, 404, 409, 413, 503
 async def sync_by_hand(
     writer: SellerWrites, pool: Database, queue: QueueOfTheApp, now: Now, body: SyncBody | None = None
 ) -> SyncAnswer:
-    """Fetch the statistics of a seller now, one job per level; a range of days is a backfill."""
+    """Fetch the statistics of a seller now, one job per level; a range of days is a backfill.
+
+    Where a job that waits or runs fetches the days anyway, its id is returned and nothing is enqueued.
+    """
     body = body or SyncBody()
     seller_id = writer.owner_for(body.seller_id)
     asked = RequestedDays(day=body.day, first=body.date_from, last=body.date_to)
@@ -87,7 +90,8 @@ async def sync_by_hand(
         raise unknown_seller()
     first, last = asked.resolve(timezones, now=now)
     jobs = build_jobs(seller_id, first, last, Origin.BACKFILL if asked.is_range else Origin.MANUAL)
-    return SyncAnswer(enqueued=await queue.put(jobs), job_ids=[job.id for job in jobs])
+    put = await queue.put_missing(jobs, seller_id)
+    return SyncAnswer(enqueued=put.enqueued, job_ids=put.ids)
 
 
 @router.get("/jobs")

@@ -26,7 +26,7 @@ from adloom.sync.providers.protocol import (
     StatsRequest,
     ThrottledError,
 )
-from adloom.sync.words import Platform, Semantics
+from adloom.sync.words import META_ACCOUNT, Platform, Semantics
 
 META_URL: Final = "https://graph.facebook.com/v23.0"
 REQUESTS_PER_SECOND: Final = 5.0
@@ -128,11 +128,12 @@ def _check_connected(request: StatsRequest) -> tuple[str, Secret]:
     """Return Meta's account id and the access token."""
     if request.account.credentials is None:
         raise CredentialsExpiredError("The account has no access token yet. Connect it.")
-    if not request.account.external_id:
+    external_id = request.account.external_id
+    if not external_id:
         raise ProviderRefusedError("The account has no externalId, so Meta cannot be queried.")
-    return ACCOUNT_PREFIX + request.account.external_id.removeprefix(
-        ACCOUNT_PREFIX
-    ), request.account.credentials
+    if not META_ACCOUNT.fullmatch(external_id):
+        raise ProviderRefusedError(f"The externalId {external_id!r} is no ad account of Meta, like act_1234.")
+    return ACCOUNT_PREFIX + external_id.removeprefix(ACCOUNT_PREFIX), request.account.credentials
 
 
 def _check_currency(page: InsightPage, account: AccountLink) -> None:
