@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 import uvicorn
 import uvloop
+from msgspec.structs import replace
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 from adloom.core.errors import NotFoundError
@@ -150,11 +151,12 @@ async def echo_app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
 class RunningServer(uvicorn.Server):
     """A server in a thread of its own, on the loop that production uses."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, requires_host: bool = False) -> None:
         super().__init__(
             uvicorn.Config(
                 echo_app,  # pyright: ignore[reportArgumentType]  uvicorn's union of scopes is wider
-                http=make_protocol(ROUTES, limits),
+                # Most tests write requests by hand, without a host.
+                http=make_protocol(ROUTES, limits if requires_host else replace(limits, requires_host=False)),
                 ws="none",
                 lifespan="off",
                 log_config=None,

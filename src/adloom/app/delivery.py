@@ -37,13 +37,18 @@ from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.geoip import open_countries
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_new_objects, freeze_startup_objects
+from adloom.runtime.process_tuning import (
+    REQUEST_THRESHOLD,
+    count_connections_max,
+    freeze_new_objects,
+    freeze_startup_objects,
+)
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
@@ -152,7 +157,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
                 take_socket(settings.host, settings.port),
-                protocol=make_protocol(FastRoutes(routes)),
+                protocol=make_protocol(FastRoutes(routes), Limits(connections_max=count_connections_max())),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
@@ -202,7 +207,7 @@ def _build_public_routes(
         recording=running.recording.appender,
     )
     ad_events = AdEventRoutes(lambda: refresher.current, keys, clock, events)
-    figures = ServeFigures(offers, auctions.routes)
+    figures = ServeFigures(offers, auctions.routes, detector.peers)
     figures.register(metrics)
     register_index(metrics, refresher, clock)
     register_events(metrics, events, detector, appender)

@@ -41,6 +41,17 @@ def raise_open_files() -> int:
     return allowed
 
 
+# For what a process opens itself: Valkey, the spool, PostgreSQL, logs.
+DESCRIPTORS_RESERVED = 256
+
+
+def count_connections_max() -> int:
+    """Return how many connections a process may have, so that it can still open what it needs itself."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = OPEN_FILES_MAX if soft == resource.RLIM_INFINITY else soft
+    return max(allowed - DESCRIPTORS_RESERVED, allowed // 2)
+
+
 @contextmanager
 def pause_gc() -> Generator[None]:
     """Keep the garbage collector off while many objects are made; what requests leave behind is collected afterwards."""

@@ -55,6 +55,13 @@ class MethodNotImplementedError(AdloomError):
     status = HTTPStatus.NOT_IMPLEMENTED
 
 
+class HttpVersionNotSupportedError(AdloomError):
+    """A version of HTTP that is not spoken here."""
+
+    code = "HTTP_VERSION_NOT_SUPPORTED"
+    status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+
+
 class InternalFailureError(AdloomError):
     """A fault of ours; the log knows more than the client."""
 

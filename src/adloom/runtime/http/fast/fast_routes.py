@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import Callable, Generator, Sequence
 from http import HTTPStatus
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     header_count_max: int = 100  # 431
     body_bytes_max: int = _MIB  # 413, on the routes of the ASGI app; a fast route has its own
     parse_bytes_max: int = 4 * _KIB  # Parsed in one go: what a busy connection may queue beyond its answer.
+    turn_bytes_max: int = 16 * _KIB  # Parsed in one turn of the loop: then other connections have theirs.
     write_buffer_bytes_max: int = 64 * _KIB  # Unread answers; no request is read or begun beyond it.
     discard_bytes_max: int = 16 * _MIB  # Read and thrown away after a refusal; then the connection is cut.
     header_seconds_max: float = 10.0  # 408, from the first byte of a request to its blank line
@@ -30,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_seconds_max: float = 30.0  # Closed without a word.
     answer_seconds_max: float = 30.0  # 503, for a fast route whose answer does not come
     write_seconds_max: float = 30.0  # Cut: the client has stopped reading.
+    connections_max: int = sys.maxsize  # Of the process; what comes beyond is closed at once.
+    requires_host: bool = True  # 400 to HTTP/1.1 with none or several, as RFC 9112 asks.
 
     @property
     def tick_seconds(self) -> float:

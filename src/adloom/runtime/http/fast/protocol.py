@@ -89,6 +89,8 @@ class FastProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  uvicorn narrows it so
         super().connection_made(transport)
+        if len(self.connections) > self.limits.connections_max:
+            transport.abort()  # Descriptors are left for Valkey, the spool and health checks.
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
         self._parser = RequestParser(self, self.fast_routes, self.limits, client)
@@ -162,6 +164,9 @@ class FastProtocol(HttpToolsProtocol):
                 return
             view = memoryview(data)
             for start in range(0, len(data), size):
+                if start >= self.limits.turn_bytes_max and not self._is_blocked:
+                    self._is_blocked = True
+                    self.loop.call_soon(self._advance)
                 if self._is_blocked:
                     self._held = data[start:]
                     self.transport.pause_reading()
@@ -304,12 +309,8 @@ class FastProtocol(HttpToolsProtocol):
             self._listen()
 
     def _must_wait(self) -> bool:
-        return (
-            self._pending is not None
-            or self._is_app_running
-            or self.flow.write_paused
-            or self.transport.is_closing()
-        )
+        is_due = self._pending is not None or self._is_app_running
+        return is_due or self.flow.write_paused or self.transport.is_closing()
 
     def _listen(self) -> None:
         """Wait for the client again; its time starts now."""
@@ -343,8 +344,8 @@ class FastProtocol(HttpToolsProtocol):
     def _send(self, answer: FastAnswer, connection: bytes, *, has_body: bool) -> None:
         state = self.server_state
         state.total_requests += 1
-        headers = state.default_headers
-        self.transport.write(self.fixed_headers.encode(answer, connection, headers, has_body=has_body))
+        head = self.fixed_headers.encode(answer, connection, state.default_headers, has_body=has_body)
+        self.transport.write(head)
 
     # Time.
 

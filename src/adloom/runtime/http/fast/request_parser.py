@@ -14,6 +14,7 @@ from adloom.runtime.http.fast.errors import (
     INTERNAL_FAILURE,
     ExpectationFailedError,
     HeadersTooLargeError,
+    HttpVersionNotSupportedError,
     MethodNotImplementedError,
     RequestRejectedError,
     UriTooLongError,
@@ -30,6 +31,7 @@ CLOSES = b"connection: close\r\n"
 _LINE_EXTRA_BYTES = 10
 # The rest of a header line beside name and value.
 _HEADER_EXTRA_BYTES = 4
+_VERSIONS = frozenset({"1.0", "1.1"})
 # A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
 _CHUNK_BYTES_PER_BYTE_MAX = 8
 
@@ -171,6 +173,8 @@ class RequestParser:
         self._check_head(method)
         headers = self._headers
         by_name = index_headers(headers)
+        if (b"host" not in by_name or len(by_name) != len(headers)) and self._limits.requires_host:
+            self._check_host()
         path, query = self._target()
         self._route = route = self._find_route(method, path)
         self._request = FastRequest(method, path, query, headers, b"", self._client, "1.1", by_name)
@@ -196,6 +200,11 @@ class RequestParser:
 
     def _connection_line(self) -> bytes:
         self._request.version = version = self._parser.get_http_version()
+        # Of the versions that the parser knows, only these differ from 1.1 in what stays open.
+        if version not in _VERSIONS:
+            raise self._reject(
+                HttpVersionNotSupportedError(f"HTTP/{version} is not spoken here: use HTTP/1.1.")
+            )
         if not self._parser.should_keep_alive():
             return CLOSES
         return STAYS_OPEN if version == "1.1" else STAYS_OPEN_FOR_1_0
@@ -210,6 +219,11 @@ class RequestParser:
             header_bytes = sum(len(name) + len(value) + _HEADER_EXTRA_BYTES for name, value in self._headers)
             if header_bytes > limits.header_bytes_max:
                 raise self._reject(_headers_too_large(limits))
+
+    def _check_host(self) -> None:
+        hosts = sum([name == b"host" for name, _ in self._headers])
+        if hosts > 1 or (not hosts and self._parser.get_http_version() == "1.1"):
+            raise self._reject(BadRequestError("A request has exactly one Host header."))
 
     def _expect_body(self, by_name: dict[bytes, bytes], route: FastRoute | None) -> None:
         """Bound the body, and send 100 Continue if the client waits for it."""
