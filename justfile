@@ -51,6 +51,14 @@ migrate *arguments:
 pin *arguments:
     uv run --no-sync python scripts/pin.py {{arguments}}
 
+# Write requirements.txt with the hash of every file, for installations that check them
+requirements:
+    uv export --quiet --no-dev --no-emit-project --no-header --no-annotate --output-file requirements.txt
+
+# Look for known vulnerabilities in what is installed with the product
+audit *arguments:
+    uvx pip-audit --requirement requirements.txt --disable-pip --require-hashes {{arguments}}
+
 # Take the pictures of the documentation again, with an installed Chromium
 pictures:
     uv run python scripts/pictures.py

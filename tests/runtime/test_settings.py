@@ -1,14 +1,15 @@
 """Settings: an error names every wrong variable, its value and what was expected, and shows no secret."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from adloom.runtime.environment import add_redis_password, with_dotenv
 from adloom.runtime.settings import (
     SettingsError,
     control_settings,
     delivery_settings,
-    with_dotenv,
     worker_settings,
 )
 
@@ -124,3 +125,50 @@ def test_a_dotenv_file_supplies_variables_missing_from_the_environment(tmp_path:
 
 def test_only_the_environment_counts_without_a_dotenv_file(tmp_path: Path) -> None:
     assert with_dotenv({"A": "1"}, tmp_path / ".env") == {"A": "1"}
+
+
+def test_a_dotenv_file_of_another_user_is_not_read(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    path = tmp_path / ".env"
+    path.write_text("A=1\n", encoding="utf-8")
+    os.chown(path, 65534, 65534)
+
+    assert with_dotenv({}, path) == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://cache:6379/0", "redis://:p%40ss@cache:6379/0"),
+        ("redis://me@cache/0", "redis://me:p%40ss@cache/0"),
+        ("redis://:other@cache/0", "redis://:other@cache/0"),
+    ],
+)
+def test_a_password_of_redis_goes_into_an_address_without_one(url: str, expected: str) -> None:
+    variables = {**GOOD, "REDIS_URL": url, "REDIS_PASSWORD": "p@ss"}
+
+    assert worker_settings(variables).services.redis_url == expected
+    assert add_redis_password({"REDIS_PASSWORD": "p"}) == {"REDIS_PASSWORD": "p"}
+
+
+def test_a_variable_that_is_not_read_is_refused_with_what_to_do() -> None:
+    with pytest.raises(SettingsError, match=r"SEQ_URL is not read: .*seqcli"):
+        delivery_settings({**GOOD, "SEQ_URL": "http://seq:5341"})
+
+
+def test_the_defaults_of_the_sync_and_of_the_cache_are_those_of_the_specification() -> None:
+    worker = worker_settings(GOOD)
+
+    assert (str(worker.sync_cron), worker.sync_lookback_days) == ("*/5 * * * *", 3)
+    assert delivery_settings(GOOD).serve_cache_seconds == 60
+    changed = {**GOOD, "ADLOOM_SYNC_CRON": "0 * * * *", "ADLOOM_SYNC_LOOKBACK_DAYS": "0"}
+    assert (str(worker_settings(changed).sync_cron), worker_settings(changed).sync_lookback_days) == (
+        "0 * * * *",
+        0,
+    )
+    assert delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "0"}).serve_cache_seconds == 0
+    with pytest.raises(SettingsError, match="BANNER_SERVE_CACHE_TTL_SECONDS is '-1'"):
+        delivery_settings({**GOOD, "BANNER_SERVE_CACHE_TTL_SECONDS": "-1"})
+    with pytest.raises(SettingsError, match="ADLOOM_SYNC_LOOKBACK_DAYS is '91'"):
+        worker_settings({**GOOD, "ADLOOM_SYNC_LOOKBACK_DAYS": "91"})

@@ -36,12 +36,13 @@ class Finished(msgspec.Struct, frozen=True):
     err: str
 
 
-def adloom(*words: str, cwd: Path | None = None) -> Finished:
+def adloom(*words: str, cwd: Path | None = None, env_file: str | None = None) -> Finished:
     """Run a command to its end."""
+    named = {} if env_file is None else {"ADLOOM_ENV_FILE": env_file}
     done = subprocess.run(
         [sys.executable, "-m", "adloom", *words],
         cwd=cwd,
-        env=clean_environment(),
+        env=clean_environment() | named,
         capture_output=True,
         text=True,
         timeout=START_SECONDS_MAX,

@@ -100,9 +100,18 @@ def ask_for_services(address: str) -> Services:
 
 
 @contextlib.contextmanager
-def running_valkey(*, appendfsync: str = "no") -> Generator[EmbeddedValkey]:
+def running_valkey(
+    *, appendfsync: str = "no", memory_bytes_max: int | None = None
+) -> Generator[EmbeddedValkey]:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
-    valkey = EmbeddedValkey(folder, port=free_port(), password=PASSWORD, appendfsync=appendfsync)
+    valkey = EmbeddedValkey(
+        folder,
+        port=free_port(),
+        password=PASSWORD,
+        appendfsync=appendfsync,
+        memory_bytes_max=memory_bytes_max,
+        has_all_rights=True,
+    )
     asyncio.run(valkey.prepare())
     try:
         with running(valkey.program):

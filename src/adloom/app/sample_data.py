@@ -30,6 +30,8 @@ Print = Callable[[str], None]
 # What belongs to a campaign is shown as the campaign.
 SHOWN_AS = {"links": "campaign", "assignments": "campaign"}
 
+MANIFEST_MODE = 0o644  # It has no secrets, and the simulated visitors run as another user than root.
+
 
 class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Where the sample goes, and with which right."""
@@ -73,7 +75,7 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
             return load_sample(
                 admin,
                 manifest,
-                keep=lambda it: target.directory.write(FILE_NAME, it),
+                keep=lambda it: target.directory.write(FILE_NAME, it, mode=MANIFEST_MODE),
                 new_id=lambda: str(ids.new()),
                 delivery_url=target.delivery_url,
                 now=now,
@@ -88,9 +90,11 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
     """Remove the sample, and its manifest if nothing had to stay."""
     with closing(_admin(target, now)) as admin:
-        removed = remove_sample(admin, manifest, keep=lambda it: target.directory.write(FILE_NAME, it))
+        removed = remove_sample(
+            admin, manifest, keep=lambda it: target.directory.write(FILE_NAME, it, mode=MANIFEST_MODE)
+        )
     if removed.manifest.count:
-        target.directory.write(FILE_NAME, removed.manifest)
+        target.directory.write(FILE_NAME, removed.manifest, mode=MANIFEST_MODE)
     else:
         target.directory.delete(FILE_NAME)
     return removed
@@ -152,7 +156,7 @@ def _target(variables: Mapping[str, str], directory: DataDirectory) -> SampleTar
         raise InstallationError(
             f"No `adloom up` runs on {directory.path}. Start it, or name another --data-dir."
         )
-    host = url_host(installation.host)
+    host = url_host(installation.control_host or installation.host)
     return SampleTarget(
         directory=directory,
         control_url=f"http://{host}:{installation.control_port}",

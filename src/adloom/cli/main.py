@@ -39,8 +39,9 @@ PASSED_ON: dict[str, Any] = {
     "help_option_names": list[str](),
 }
 
+# The second is what other programs call it.
+CONTROL_PORT_NAMES = ["ADLOOM_CONTROL_PORT", "API_PORT"]
 ISO_DAY = ["%Y-%m-%d"]
-Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Workers = Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Delivery processes.")]
 FirstDay = Annotated[datetime, typer.Option("--from", formats=ISO_DAY, metavar="DAY", help="The first day.")]
 LastDay = Annotated[datetime, typer.Option("--to", formats=ISO_DAY, metavar="DAY", help="The last day.")]
@@ -50,7 +51,7 @@ def main() -> None:
     """Run a command; errors that the user can fix are printed in one line."""
     _open_standard_streams()
     try:
-        _read_dotenv()
+        _read_dotenv(sys.argv[1:])
         app()
     except KeyboardInterrupt:
         sys.exit(130)
@@ -71,7 +72,7 @@ def up(  # noqa: PLR0913 - one for each option
         int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_DELIVERY_PORT", help="Pages ask here for ads.")
     ] = 8080,
     control_port: Annotated[
-        int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT", help="The admin API.")
+        int, typer.Option(min=0, max=PORT_MAX, envvar=CONTROL_PORT_NAMES, help="The admin API.")
     ] = 8090,
     worker_port: Annotated[
         int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT", help="The worker's health.")
@@ -79,7 +80,10 @@ def up(  # noqa: PLR0913 - one for each option
     data_dir: DataDir = None,
     empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
     workers: Workers = 1,
-    host: Host = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address that delivery listens on.")] = "127.0.0.1",
+    control_host: Annotated[
+        str, typer.Option(envvar="ADLOOM_CONTROL_HOST", help="The address of the admin API and the worker.")
+    ] = "127.0.0.1",
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
     from adloom.app.up import plan
@@ -88,6 +92,7 @@ def up(  # noqa: PLR0913 - one for each option
     options = plan.UpOptions(
         data_directory=data_directory(data_dir).path,
         host=host,
+        control_host=control_host,
         delivery_port=delivery_port,
         control_port=control_port,
         worker_port=worker_port,
@@ -114,7 +119,7 @@ def serve(
 def control(
     *,
     host: Annotated[str, typer.Option(envvar="ADLOOM_CONTROL_HOST")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CONTROL_PORT")] = 8090,
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar=CONTROL_PORT_NAMES)] = 8090,
 ) -> None:
     """Run the control plane; it needs DATABASE_URL, REDIS_URL and JWT_SECRET."""
     os.environ.update({"ADLOOM_CONTROL_HOST": host, "ADLOOM_CONTROL_PORT": str(port)})
@@ -286,9 +291,19 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
-def _read_dotenv() -> None:
-    from adloom.runtime.settings import with_dotenv
+def _read_dotenv(arguments: list[str]) -> None:
+    """Add what the file of ADLOOM_ENV_FILE says to the environment; for `up`, also the `.env` of the working directory.
 
-    # A working directory that this user may not look into has nothing to say to it.
-    with contextlib.suppress(PermissionError):
-        os.environ.update(with_dotenv(os.environ, Path(".env")))
+    Other commands may be run in any folder, and whoever can write there must not set our variables.
+    """
+    from adloom.runtime.environment import with_dotenv
+    from adloom.runtime.settings import SettingsError
+
+    if named := os.environ.get("ADLOOM_ENV_FILE"):
+        if not Path(named).is_file():
+            raise SettingsError(f"ADLOOM_ENV_FILE is {named!r}: there is no such file.")
+        os.environ.update(with_dotenv(os.environ, Path(named)))
+    elif arguments[:1] == ["up"]:
+        # A working directory that this user may not look into has nothing to say to it.
+        with contextlib.suppress(PermissionError):
+            os.environ.update(with_dotenv(os.environ, Path(".env")))

@@ -51,6 +51,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     started_at: datetime
     host: str
+    # Installations that are older than it had one address for everything.
+    control_host: str | None = None
     delivery_port: int
     control_port: int
     worker_port: int
@@ -159,13 +161,14 @@ class DataDirectory:
         except msgspec.MsgspecError as error:
             raise InstallationError(f"{path} is damaged: {error}.") from error
 
-    def write(self, name: str, value: msgspec.Struct) -> None:
+    def write(self, name: str, value: msgspec.Struct, *, mode: int = PRIVATE_MODE) -> None:
         """Write a file whole or not at all."""
         path = self.path / name
         with _explain_write_errors(path):
             # It gets its name when it is whole; a temporary file is its owner's alone from the start.
             descriptor, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=self.path)
             try:
+                os.fchmod(descriptor, mode)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(msgspec.json.format(msgspec.json.encode(value)) + b"\n")
                     file.flush()

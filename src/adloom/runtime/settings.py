@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from adloom.runtime.environment import NOT_READ, add_redis_password
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
 
@@ -309,17 +310,6 @@ def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
     return _read(Telemetry, variables, process="adloom")
 
 
-def with_dotenv(variables: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Add what a `.env` file says; the environment itself wins."""
-    if not path.is_file():
-        return dict(variables)
-    # Loaded only where there is a file: most commands run without one.
-    from dotenv import dotenv_values  # noqa: PLC0415
-
-    found = dotenv_values(path, interpolate=False)
-    return {**{name: value for name, value in found.items() if value is not None}, **variables}
-
-
 def read_networks(path: Path) -> tuple[Network, ...]:
     """Read a file with one network or address a line; `#` begins a comment."""
     try:
@@ -340,8 +330,9 @@ def read_networks(path: Path) -> tuple[Network, ...]:
 
 
 def _read(kind: type[S], variables: Mapping[str, str], *, process: str) -> S:
-    problems: list[str] = []
     given = {name: value for name, value in variables.items() if value}
+    problems = [f"{name} {reason}" for name, reason in NOT_READ.items() if name in given]
+    given = add_redis_password(given)
     settings = _read_struct(kind, {"ADLOOM_PROCESS": process, **given}, problems)
     if settings is None:
         raise SettingsError("\n".join(problems))

@@ -2,9 +2,14 @@
 
 import asyncio
 import os
+import pwd
 import signal
 from pathlib import Path
 
+import pytest
+from redis.exceptions import AuthenticationError, ResponseError
+
+from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import start
@@ -74,6 +79,57 @@ async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     assert (folder / "appendonlydir").is_dir()
 
 
+async def test_the_password_gives_no_power_over_the_server(tmp_path: Path) -> None:
+    valkey = EmbeddedValkey(tmp_path / "valkey", port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+
+    async with open_valkey(valkey.url) as client:
+        for command in (
+            ("CONFIG", "SET", "dir", "/"),
+            ("CONFIG", "GET", "dir"),
+            ("MODULE", "LOAD", "/x.so"),
+            ("DEBUG", "SLEEP", "0"),
+            ("ACL", "SETUSER", "adloom", "+@all"),
+            ("SHUTDOWN", "NOSAVE"),
+            ("REPLICAOF", "127.0.0.1", "1"),
+            ("FLUSHALL",),
+            ("MONITOR",),
+        ):
+            with pytest.raises(ResponseError, match=r"permission|not allowed"):
+                await client.execute_command(*command)
+        assert (await client.info("memory"))["maxmemory"] > 0
+        assert await client.eval("return redis.call('INFO', 'memory')", 0)
+    async with open_valkey(valkey.url.replace("adloom:", "default:")) as client:
+        with pytest.raises(AuthenticationError):
+            await client.ping()
+    process.send_signal(valkey.program.stop_signal)
+    await process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+async def test_the_server_of_root_runs_as_another_user_and_takes_over_roots_files(tmp_path: Path) -> None:
+    folder = tmp_path / "valkey"
+    (folder / "appendonlydir").mkdir(parents=True, mode=0o700)  # As earlier versions left it, owned by root.
+    valkey = EmbeddedValkey(folder, port=free_port(), password="p" * 20)
+    await valkey.prepare()
+    process = await start(valkey.program)
+    await valkey.wait_until_ready()
+
+    status = await asyncio.to_thread(Path(f"/proc/{process.pid}/status").read_text)
+    async with open_valkey(valkey.url) as client:
+        await client.set("written", "1")
+    process.send_signal(valkey.program.stop_signal)
+    await process.wait()
+
+    user = find_unprivileged_user()
+    assert user is not None
+    uid = pwd.getpwnam(user).pw_uid
+    assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n" in status
+    assert {path.stat().st_uid for path in (folder, *folder.rglob("*"))} == {uid}
+
+
 async def test_a_full_valkey_refuses_writes(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path, port=free_port(), password="p" * 20)
     await valkey.prepare()
@@ -81,9 +137,9 @@ async def test_a_full_valkey_refuses_writes(tmp_path: Path) -> None:
     await valkey.wait_until_ready()
 
     async with open_valkey(valkey.url) as client:
-        settings = await client.config_get("maxmemory*")
+        memory = await client.info("memory")
     process.send_signal(valkey.program.stop_signal)
     await process.wait()
 
-    assert int(settings["maxmemory"] or 0) > 0
-    assert settings["maxmemory-policy"] == "noeviction"
+    assert memory["maxmemory"] > 0
+    assert memory["maxmemory_policy"] == "noeviction"

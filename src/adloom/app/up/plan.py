@@ -1,6 +1,7 @@
 """What one `adloom up` is going to run, decided before anything is started."""
 
 import contextlib
+import ipaddress
 import os
 import socket
 import sys
@@ -11,13 +12,22 @@ import msgspec
 
 from adloom import VERSION
 from adloom.app.listeners import LISTEN_FD, listen, port_of
+from adloom.app.up.child_user import ChildUser, choose_child_user
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
+from adloom.runtime.embedded.binaries import give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
+from adloom.runtime.environment import add_redis_password
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
-from adloom.runtime.settings import Telemetry, control_settings, delivery_settings, worker_settings
+from adloom.runtime.settings import (
+    SettingsError,
+    Telemetry,
+    control_settings,
+    delivery_settings,
+    worker_settings,
+)
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program
 
@@ -40,6 +50,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     data_directory: Path
     host: str
+    control_host: str = LOOPBACK
     delivery_port: int
     control_port: int
     worker_port: int
@@ -67,14 +78,15 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     control_url: str
     jwt_secret: str
     telemetry: Telemetry
+    # What the operator should know, a sentence each.
+    warnings: list[str] = []
 
 
 def open_listeners(options: UpOptions, closing: contextlib.ExitStack) -> Listeners:
     """Listen on every port of the product, or raise for the first that is not free."""
-    host = options.host
-    delivery = listen(host, options.delivery_port, count=options.workers, flag="--delivery-port")
-    control = listen(host, options.control_port, count=1, flag="--control-port")
-    worker = listen(host, options.worker_port, count=1, flag="--worker-port")
+    delivery = listen(options.host, options.delivery_port, count=options.workers, flag="--delivery-port")
+    control = listen(options.control_host, options.control_port, count=1, flag="--control-port")
+    worker = listen(options.control_host, options.worker_port, count=1, flag="--worker-port")
     return Listeners(
         delivery=closing.enter_context(delivery),
         control=closing.enter_context(control)[0],
@@ -90,6 +102,12 @@ def make_plan(
     clock: Clock,
 ) -> UpPlan:
     """Decide what to run and with which settings; raises if the settings are not usable."""
+    if variables.get("REDIS_PASSWORD") and not variables.get("REDIS_URL"):
+        raise SettingsError(
+            "REDIS_PASSWORD is set and REDIS_URL is not: the embedded Valkey has a password of its own."
+            " Set REDIS_URL to your server, or take REDIS_PASSWORD out of the environment."
+        )
+    variables = add_redis_password(variables)
     directory = DataDirectory(options.data_directory)
     names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
     last = directory.read_installation()
@@ -102,24 +120,31 @@ def make_plan(
         variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
     )
     environment = {
-        **_environment(variables, options.host, listeners, servers, secrets),
+        **_environment(variables, options, listeners, servers, secrets),
         "ADLOOM_SAMPLE_PAGES": "off" if options.is_empty else "on",
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
     worker_settings(environment)
+    spool = Path(environment["ADLOOM_SPOOL_DIR"])
+    user = choose_child_user(variables, [directory.path, *spool.parents])
+    give_ownership(spool, user.name)
     return UpPlan(
         servers=servers,
-        children=_children(listeners, options.host, environment, metrics_ports),
+        children=_run_as(user.name, _children(listeners, options, environment, metrics_ports)),
         sample=None
         if options.is_empty
-        else sample_child(directory.path, host=options.host, port=delivery.port, environment=environment),
+        else _run_as(
+            user.name,
+            [sample_child(directory.path, host=options.host, port=delivery.port, environment=environment)],
+        )[0],
         installation=Installation(
             version=VERSION,
             pid=os.getpid(),
             started_at=clock.now(),
             host=options.host,
+            control_host=options.control_host,
             delivery_port=delivery.port,
             control_port=control.port,
             worker_port=port_of(listeners.worker),
@@ -130,12 +155,44 @@ def make_plan(
         delivery_url=delivery.public_url,
         control_url=control.public_url,
         jwt_secret=control.jwt_secret,
+        warnings=_list_warnings(options, control.public_url, user),
         telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
     )
 
 
+def _run_as(user: str | None, children: Sequence[ChildSpec]) -> list[ChildSpec]:
+    return [
+        msgspec.structs.replace(child, program=msgspec.structs.replace(child.program, user=user))
+        for child in children
+    ]
+
+
+def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> list[str]:
+    warnings: list[str] = []
+    if not is_loopback(options.control_host) and not control_url.startswith("https://"):
+        warnings.append(
+            f"Control listens on {options.control_host} without https: passwords and cookies can be read on the way. "
+            "Leave out --control-host, or put a proxy with https before it and set ADLOOM_CONTROL_URL to its address."
+        )
+    if user.why_root is not None:
+        warnings.append(
+            f"Delivery, control and worker run as root: {user.why_root}. "
+            "Install Python and Adloom where other users can read them, or start it as an ordinary user."
+        )
+    return warnings
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _environment(
-    variables: Mapping[str, str], host: str, listeners: Listeners, servers: Servers, secrets: Secrets
+    variables: Mapping[str, str], options: UpOptions, listeners: Listeners, servers: Servers, secrets: Secrets
 ) -> dict[str, str]:
     return {
         "JWT_SECRET": secrets.jwt_secret,
@@ -145,25 +202,26 @@ def _environment(
         **variables,
         "DATABASE_URL": servers.database_url,
         "REDIS_URL": servers.redis_url,
-        "ADLOOM_DELIVERY_HOST": host,
+        "ADLOOM_DELIVERY_HOST": options.host,
         "ADLOOM_DELIVERY_PORT": str(port_of(listeners.delivery[0])),
-        "ADLOOM_CONTROL_HOST": host,
+        "ADLOOM_CONTROL_HOST": options.control_host,
         "ADLOOM_CONTROL_PORT": str(port_of(listeners.control)),
-        "ADLOOM_WORKER_HOST": host,
+        "ADLOOM_WORKER_HOST": options.control_host,
         "WORKER_PORT": str(port_of(listeners.worker)),
     }
 
 
 def _children(
-    listeners: Listeners, host: str, environment: Mapping[str, str], metrics_ports: list[int]
+    listeners: Listeners, options: UpOptions, environment: Mapping[str, str], metrics_ports: list[int]
 ) -> list[ChildSpec]:
     *delivery_metrics, control_metrics, worker_metrics = metrics_ports
-    worker = _child(WORKER, listeners.worker, worker_metrics, host=host, environment=environment)
+    host, control_host = options.host, options.control_host
+    worker = _child(WORKER, listeners.worker, worker_metrics, host=control_host, environment=environment)
     return [
         *delivery_children(
             listeners.delivery, host=host, environment=environment, metrics_ports=delivery_metrics
         ),
-        _child("control", listeners.control, control_metrics, host=host, environment=environment),
+        _child("control", listeners.control, control_metrics, host=control_host, environment=environment),
         msgspec.structs.replace(
             worker, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
         ),

@@ -131,6 +131,9 @@ def _print_summary(
         progress.print_line(f"  {welcome}")
     else:
         progress.print_line(f"  password: as on the first start; it is kept in {directory.secrets_path}")
+    for warning in plan.warnings:
+        progress.print_line()
+        progress.print_line(f"  WARNING: {warning}")
     progress.print_line()
     progress.print_line("  Ctrl-C stops everything; the next start finds its data again.")
     progress.print_line()
@@ -156,7 +159,7 @@ def site_of(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
     return SampleTarget(
         directory=directory,
         # Not the public address, which may be a proxy's that does not run yet.
-        control_url=f"http://{url_host(plan.installation.host)}:{plan.installation.control_port}",
+        control_url=f"http://{url_host(plan.installation.control_host or plan.installation.host)}:{plan.installation.control_port}",
         delivery_url=plan.delivery_url,
         jwt_secret=plan.jwt_secret,
     )

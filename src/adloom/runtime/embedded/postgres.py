@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import pwd
 import shutil
 import signal
 import tempfile
@@ -17,7 +18,9 @@ from adloom.runtime.embedded.binaries import (
     give_ownership,
     install_postgres,
     postgres_home,
+    postgres_version,
 )
+from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.supervisor.program import Program, run
 
@@ -81,8 +84,13 @@ class EmbeddedPostgres:
         """Create the cluster if there is none, and stop a server that an earlier run left on it."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         await asyncio.to_thread(install_postgres, self._home)
+        for name in ("postgres", "initdb"):
+            await asyncio.to_thread(check_program, self._home / "bin" / name, postgres_version())
         if (self._folder / "PG_VERSION").exists():
             await stop_leftover(self._folder / "postmaster.pid", mark=self._mark, stop_signal=signal.SIGINT)
+            # Another version, or another root, may have chosen another user.
+            if self._user is not None and self._folder.stat().st_uid != pwd.getpwnam(self._user).pw_uid:
+                await asyncio.to_thread(give_ownership, self._folder, self._user)
         else:
             await self._make_cluster()
 

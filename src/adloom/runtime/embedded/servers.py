@@ -8,6 +8,7 @@ import msgspec
 
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.environment import add_redis_password
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
 from adloom.runtime.supervisor.child import ChildSpec
 
@@ -66,7 +67,7 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
 
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
     """Return the Valkey URL of an installation; the environment wins."""
-    if given := variables.get("REDIS_URL"):
+    if given := add_redis_password(variables).get("REDIS_URL"):
         return given
     last, secrets = _require_started(directory, "REDIS_URL")
     port = _require_port(last.valkey_port, directory, "REDIS_URL")

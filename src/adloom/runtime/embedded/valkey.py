@@ -4,9 +4,18 @@ import asyncio
 import os
 import signal
 import string
+import zlib
 from pathlib import Path
 
-from adloom.runtime.embedded.binaries import valkey_server
+from adloom.runtime.embedded.binaries import (
+    find_unprivileged_user,
+    find_unreachable_folder,
+    give_ownership,
+    install_valkey,
+    valkey_server,
+    valkey_version,
+)
+from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
 from adloom.runtime.supervisor.program import Program
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
@@ -16,6 +25,10 @@ MEMORY_SHARE = 4  # The event log may fill a quarter of the machine's memory.
 READY_POLL_SECONDS = 0.02
 CONFIG_NAME = "valkey.conf"
 PID_NAME = "valkey.pid"
+LOG_NAME = "valkey.log"
+ACCOUNT = "adloom"
+# Of the dangerous commands only the one that tells how much memory is used.
+RIGHTS = "+@all -@admin -@dangerous +info"
 
 _PLAIN = frozenset(f"{string.ascii_letters}{string.digits}/._- ")
 
@@ -23,31 +36,64 @@ _PLAIN = frozenset(f"{string.ascii_letters}{string.digits}/._- ")
 class EmbeddedValkey:
     """A Valkey of our own; the folder is made on first use and found again later."""
 
-    def __init__(self, folder: Path, *, port: int, password: str, appendfsync: str = "always") -> None:
+    def __init__(  # noqa: PLR0913 - settings, each with its default
+        self,
+        folder: Path,
+        *,
+        port: int,
+        password: str,
+        appendfsync: str = "always",
+        memory_bytes_max: int | None = None,
+        has_all_rights: bool = False,
+    ) -> None:
         self._folder = folder
         self._port = port
         self._password = password
         self._appendfsync = appendfsync
+        self._rights = "+@all" if has_all_rights else RIGHTS
+        self._user = find_unprivileged_user()
+        self._server = valkey_server(reachable_by=self._user)
+        # A server that we find running is told by this: its folder may be known to it by another path.
+        self._mark = f"adloom-{zlib.crc32(bytes(folder)):08x}"
+        self._places = {"dir": folder, "pidfile": folder / PID_NAME, "logfile": folder / LOG_NAME}
+        self._memory_bytes_max = memory_bytes_max or _memory_bytes() // MEMORY_SHARE
 
     @property
     def url(self) -> str:
-        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+        return f"redis://{ACCOUNT}:{self._password}@127.0.0.1:{self._port}/0"
 
     @property
     def program(self) -> Program:
         """What to run; the password is in a private file, not on the command line."""
+        opened_folder = find_unreachable_folder(self._folder, self._user)
+        arguments = [str(self._server), str(self._folder / CONFIG_NAME), "--proc-title-template", self._mark]
+        if opened_folder is not None:
+            # On the command line they are found through the folder that is opened.
+            arguments += [word for name, path in self._places.items() for word in (f"--{name}", str(path))]
         return Program(
             name="valkey",
-            arguments=(str(valkey_server()), str(self._folder / CONFIG_NAME)),
+            arguments=tuple(arguments),
             environment={"PATH": os.environ.get("PATH", os.defpath)},
+            user=self._user,
+            opened_folder=opened_folder,
         )
 
     async def prepare(self) -> None:
         """Write the configuration, and stop a server that an earlier run left on the folder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / CONFIG_NAME
-        await stop_leftover(self._folder / PID_NAME, mark=str(config), stop_signal=signal.SIGTERM)
+        for mark in (self._mark, str(config)):  # The second is that of earlier versions.
+            await stop_leftover(
+                self._folder / PID_NAME,
+                mark=mark,
+                stop_signal=signal.SIGTERM,
+                is_forgotten=mark != self._mark,
+            )
+        await asyncio.to_thread(install_valkey, self._server)
+        await asyncio.to_thread(check_program, self._server, valkey_version())
         config.touch(mode=0o600)
+        # Before it is decided how the user finds the folder. What an earlier version has left there was root's.
+        await asyncio.to_thread(give_ownership, self._folder, self._user)
         config.write_text(self._config(), encoding="ascii")
 
     async def wait_until_ready(self) -> None:
@@ -65,9 +111,11 @@ class EmbeddedValkey:
         lines = {
             "bind": "127.0.0.1",
             "port": str(self._port),
-            "requirepass": self._password,
-            "dir": _quote(self._folder),
-            "pidfile": _quote(self._folder / PID_NAME),
+            # Whoever has the password can do what the product does, and cannot lead the server elsewhere.
+            "user": f"{ACCOUNT} on >{self._password} ~* &* {self._rights}",
+            "enable-protected-configs": "no",
+            "enable-module-command": "no",
+            "enable-debug-command": "no",
             "daemonize": "no",
             # The command line stays as we gave it: by its folder a server of an earlier run is known.
             "set-proc-title": "no",
@@ -75,13 +123,14 @@ class EmbeddedValkey:
             "appendfsync": self._appendfsync,
             "save": '""',
             "loglevel": "warning",
-            "logfile": _quote(self._folder / "valkey.log"),
             # The ledger must never be dropped to make room: writes fail instead, and are answered 503.
-            "maxmemory": str(_memory_bytes() // MEMORY_SHARE),
+            "maxmemory": str(self._memory_bytes_max),
             "maxmemory-policy": "noeviction",
             "stop-writes-on-bgsave-error": "no",
         }
-        return "".join(f"{name} {value}\n" for name, value in lines.items())
+        if find_unreachable_folder(self._folder, self._user) is None:
+            lines |= {name: _quote(path) for name, path in self._places.items()}
+        return "user default off\n" + "".join(f"{name} {value}\n" for name, value in lines.items())
 
 
 def _quote(path: Path) -> str:

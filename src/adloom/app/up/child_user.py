@@ -1,0 +1,61 @@
+"""The user that the product's processes run as when root starts them."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from adloom.runtime.embedded.binaries import find_unprivileged_user
+from adloom.runtime.supervisor.program import Program, build_command
+
+PROBE_SECONDS_MAX = 60
+# Imports what the processes import, and touches the files and folders that they need.
+PROBE = """
+import sys
+import adloom.runtime.http.server, asyncpg, redis
+import os
+for path in sys.argv[1:]:
+    if not os.access(path, os.X_OK if os.path.isdir(path) else os.R_OK):
+        sys.exit(f"{path} is closed to it")
+"""
+# Files of the operator that processes read themselves.
+FILES = ("ADLOOM_GEOIP_FILE", "ADLOOM_DATA_CENTERS_FILE")
+
+
+class ChildUser(msgspec.Struct, frozen=True):
+    """The user, None for the current one; and why it is root after all, if it is."""
+
+    name: str | None = None
+    why_root: str | None = None
+
+
+def choose_child_user(variables: Mapping[str, str], folders: Sequence[Path]) -> ChildUser:
+    """Choose an unprivileged user that can run our processes and reach what they need."""
+    user = find_unprivileged_user()
+    if user is None:
+        return ChildUser()
+    paths = [*map(str, folders), *(variables[name] for name in FILES if variables.get(name))]
+    probe = Program(
+        name="probe",
+        arguments=(sys.executable, "-P", "-c", PROBE, *paths),
+        environment={name: value for name, value in variables.items() if name in {"PATH", "LANG"}},
+        user=user,
+    )
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter
+            build_command(probe),
+            env=dict(probe.environment),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return ChildUser(why_root=f"{user} cannot run {sys.executable}: {error}")
+    if done.returncode == 0:
+        return ChildUser(user)
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return ChildUser(why_root=f"{user} cannot run {sys.executable}: {said[-1] if said else done.returncode}")
