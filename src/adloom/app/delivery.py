@@ -145,7 +145,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             clock,
             telemetry=settings.telemetry,
             settings=mask_settings(settings),
-            read=lambda: figures.reading(refresher, appender, spool),
+            read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
             is_serving=True,
         )
         routes = [*_limit(public, settings, clock), *ScriptRoutes().routes()]

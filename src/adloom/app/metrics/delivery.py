@@ -51,7 +51,14 @@ class ServeFigures:
             },
         )
 
-    def reading(self, refresher: IndexRefresher, appender: EventAppender, spool: DiskSpool | None) -> Reading:
+    def reading(
+        self,
+        refresher: IndexRefresher,
+        appender: EventAppender,
+        spool: DiskSpool | None,
+        *,
+        has_sample: bool,
+    ) -> Reading:
         offers, auctions = self._offers, self._auctions
         filled = offers.served + auctions.won
         return Reading(
@@ -62,7 +69,8 @@ class ServeFigures:
             p99_seconds=self._times.quantile(NEARLY_ALL),
             pending=appender.pending,
             spool_bytes=spool.waiting_bytes if spool is not None else None,
-            only_peer=self._peers.only_internal,
+            # The visitors of the sample are on this machine.
+            only_peer=None if has_sample else self._peers.only_internal,
         )
 
 

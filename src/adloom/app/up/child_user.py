@@ -1,13 +1,16 @@
 """The user that the product's processes run as when root starts them."""
 
+import pwd
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from adloom.runtime.embedded.binaries import find_unprivileged_user
+from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program, build_command
 
 PROBE_SECONDS_MAX = 60
@@ -40,7 +43,11 @@ def choose_child_user(variables: Mapping[str, str], folders: Sequence[Path]) -> 
     probe = Program(
         name="probe",
         arguments=(sys.executable, "-P", "-c", PROBE, *paths),
-        environment={name: value for name, value in variables.items() if name in {"PATH", "LANG"}},
+        environment={
+            name: value
+            for name, value in variables.items()
+            if name in {"PATH", "LANG"} or name.startswith("PYTHON")
+        },
         user=user,
     )
     try:
@@ -59,3 +66,28 @@ def choose_child_user(variables: Mapping[str, str], folders: Sequence[Path]) -> 
         return ChildUser(user)
     said = done.stderr.decode(errors="replace").strip().splitlines()
     return ChildUser(why_root=f"{user} cannot run {sys.executable}: {said[-1] if said else done.returncode}")
+
+
+def run_as(user: str | None, children: Sequence[ChildSpec]) -> list[ChildSpec]:
+    """Let children run as a user, with its own home: libraries look there for files, which must not be root's."""
+    if user is None:
+        return list(children)
+    own = {"HOME": pwd.getpwnam(user).pw_dir, "USER": user, "LOGNAME": user}
+    return [
+        replace(
+            child,
+            program=replace(
+                child.program,
+                user=user,
+                environment={
+                    **{
+                        name: value
+                        for name, value in child.program.environment.items()
+                        if not name.startswith("XDG_")
+                    },
+                    **own,
+                },
+            ),
+        )
+        for child in children
+    ]

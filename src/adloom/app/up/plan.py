@@ -12,7 +12,7 @@ import msgspec
 
 from adloom import VERSION
 from adloom.app.listeners import LISTEN_FD, listen, port_of
-from adloom.app.up.child_user import ChildUser, choose_child_user
+from adloom.app.up.child_user import ChildUser, choose_child_user, run_as
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.embedded.binaries import give_ownership
@@ -132,10 +132,10 @@ def make_plan(
     give_ownership(spool, user.name)
     return UpPlan(
         servers=servers,
-        children=_run_as(user.name, _children(listeners, options, environment, metrics_ports)),
+        children=run_as(user.name, _children(listeners, options, environment, metrics_ports)),
         sample=None
         if options.is_empty
-        else _run_as(
+        else run_as(
             user.name,
             [sample_child(directory.path, host=options.host, port=delivery.port, environment=environment)],
         )[0],
@@ -158,13 +158,6 @@ def make_plan(
         warnings=_list_warnings(options, control.public_url, user),
         telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
     )
-
-
-def _run_as(user: str | None, children: Sequence[ChildSpec]) -> list[ChildSpec]:
-    return [
-        msgspec.structs.replace(child, program=msgspec.structs.replace(child.program, user=user))
-        for child in children
-    ]
 
 
 def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> list[str]:
