@@ -179,7 +179,9 @@ class EventRoutes:
             offer = validate_report(report, known=known, tokens=self._tokens, now=now)
             if offer is not None:
                 # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-                return encode_bounded(build_event(report, offer, info, self._flag_event(sender, now), now=now))
+                return encode_bounded(
+                    build_event(report, offer, info, self._flag_event(sender, now), now=now)
+                )
             trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
             if trust is Trust.NONE and self._refuses_unbound:
                 raise require_token()

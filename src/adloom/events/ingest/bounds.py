@@ -15,9 +15,9 @@ _SURELY_SHORT: Final = ADDRESS_BYTES_MAX // 4
 
 def shorten_address(address: str) -> str:
     """Return an address that fits: without its query and fragment if it is too long, else cut off."""
-    if len(address) <= _SURELY_SHORT or len(address.encode()) <= ADDRESS_BYTES_MAX:
+    if len(address) <= _SURELY_SHORT or len(address.encode(errors="replace")) <= ADDRESS_BYTES_MAX:
         return address
-    path = address.partition("?")[0].partition("#")[0].encode()
+    path = address.partition("?")[0].partition("#")[0].encode(errors="replace")
     return path[:ADDRESS_BYTES_MAX].decode(errors="ignore")
 
 

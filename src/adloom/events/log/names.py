@@ -21,5 +21,5 @@ def hide_user(name: str, user_id: UUID | None) -> str:
         return name
     has_user = user_id is not None and user_id.hex in name.replace("-", "").lower()
     if has_user or (name.startswith("ad:") and OLD_AUCTION_NAME.match(name)):
-        return f"h:{sha256(name.encode()).hexdigest()}"
+        return f"h:{sha256(name.encode(errors='surrogatepass')).hexdigest()}"
     return name
