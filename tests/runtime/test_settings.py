@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from adloom.runtime.environment import add_redis_password, with_dotenv
+from adloom.cli.dotenv_file import with_dotenv
 from adloom.runtime.settings import (
     SettingsError,
+    add_redis_password,
     control_settings,
     delivery_settings,
     worker_settings,

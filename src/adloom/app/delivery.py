@@ -1,7 +1,7 @@
 """One delivery process: the public path around one index."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
@@ -148,10 +148,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
             is_serving=True,
         )
-        routes = [*_limit(public, settings, clock), *ScriptRoutes().routes()]
-        if settings.has_sample_pages:
-            routes += sample_routes(lambda: _has_sample(refresher))
-        routes.append(FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive))
+        routes = _add_other_routes(_limit(public, settings, clock), settings, refresher)
         async with publish_meanwhile(heartbeat):
             freeze_new_objects()  # The first index.
             await serve(
@@ -161,6 +158,16 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
+
+
+def _add_other_routes(
+    public: Sequence[FastRoute], settings: DeliverySettings, refresher: IndexRefresher
+) -> list[FastRoute]:
+    """Add the routes without limits: scripts, pages of the sample, and whether the process is alive."""
+    routes = [*public, *ScriptRoutes().routes()]
+    if settings.has_sample_pages:
+        routes += sample_routes(lambda: _has_sample(refresher))
+    return [*routes, FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive)]
 
 
 def _build_public_routes(

@@ -296,7 +296,7 @@ def _read_dotenv(arguments: list[str]) -> None:
 
     Other commands may be run in any folder, and whoever can write there must not set our variables.
     """
-    from adloom.runtime.environment import with_dotenv
+    from adloom.cli.dotenv_file import with_dotenv
     from adloom.runtime.settings import SettingsError
 
     if named := os.environ.get("ADLOOM_ENV_FILE"):

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from adloom.runtime.environment import NOT_READ, add_redis_password
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
 
@@ -166,6 +165,12 @@ def _local_url(port_variable: str, port: int) -> Callable[[Mapping[str, str]], s
 def _default_spool(variables: Mapping[str, str]) -> Path:
     return default_data_directory(variables, is_root=os.geteuid() == 0) / "spool"
 
+
+# Names that other programs know by this, and what to set here instead.
+NOT_READ: Final = {
+    "SEQ_URL": "is not read: logs are lines of JSON on standard error, which `seqcli ingest --json` takes."
+    " Take it out of the environment.",
+}
 
 _PORT: Final = _whole(0, 65535)
 _PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", _whole(1, 1_000_000_000))
@@ -327,6 +332,19 @@ def read_networks(path: Path) -> tuple[Network, ...]:
             except ValueError as error:
                 raise NetworkFileError(f"line {number} is {text!r}") from error
     return tuple(networks)
+
+
+def add_redis_password(variables: Mapping[str, str]) -> dict[str, str]:
+    """Put REDIS_PASSWORD into REDIS_URL if that has none."""
+    password, url = variables.get("REDIS_PASSWORD"), variables.get("REDIS_URL")
+    if not password or not url:
+        return dict(variables)
+    parts = urlsplit(url)
+    if parts.password is not None:
+        return dict(variables)
+    user, _, place = parts.netloc.rpartition("@")
+    with_password = parts._replace(netloc=f"{user}:{quote(password, safe='')}@{place}").geturl()
+    return {**variables, "REDIS_URL": with_password}
 
 
 def _read(kind: type[S], variables: Mapping[str, str], *, process: str) -> S:

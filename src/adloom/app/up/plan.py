@@ -17,13 +17,13 @@ from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.embedded.binaries import give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
-from adloom.runtime.environment import add_redis_password
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
     SettingsError,
     Telemetry,
+    add_redis_password,
     control_settings,
     delivery_settings,
     worker_settings,
@@ -102,12 +102,7 @@ def make_plan(
     clock: Clock,
 ) -> UpPlan:
     """Decide what to run and with which settings; raises if the settings are not usable."""
-    if variables.get("REDIS_PASSWORD") and not variables.get("REDIS_URL"):
-        raise SettingsError(
-            "REDIS_PASSWORD is set and REDIS_URL is not: the embedded Valkey has a password of its own."
-            " Set REDIS_URL to your server, or take REDIS_PASSWORD out of the environment."
-        )
-    variables = add_redis_password(variables)
+    variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
     names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
     last = directory.read_installation()
@@ -127,9 +122,7 @@ def make_plan(
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
     worker_settings(environment)
-    spool = Path(environment["ADLOOM_SPOOL_DIR"])
-    user = choose_child_user(variables, [directory.path, *spool.parents])
-    give_ownership(spool, user.name)
+    user = _choose_user(variables, directory.path, Path(environment["ADLOOM_SPOOL_DIR"]))
     return UpPlan(
         servers=servers,
         children=run_as(user.name, _children(listeners, options, environment, metrics_ports)),
@@ -158,6 +151,22 @@ def make_plan(
         warnings=_list_warnings(options, control.public_url, user),
         telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
     )
+
+
+def _place_redis_password(variables: Mapping[str, str]) -> Mapping[str, str]:
+    if variables.get("REDIS_PASSWORD") and not variables.get("REDIS_URL"):
+        raise SettingsError(
+            "REDIS_PASSWORD is set and REDIS_URL is not: the embedded Valkey has a password of its own."
+            " Set REDIS_URL to your server, or take REDIS_PASSWORD out of the environment."
+        )
+    return add_redis_password(variables)
+
+
+def _choose_user(variables: Mapping[str, str], data_directory: Path, spool: Path) -> ChildUser:
+    """Choose the user of the children, and give it the spool, which an earlier version may have made as root."""
+    user = choose_child_user(variables, [data_directory, *spool.parents])
+    give_ownership(spool, user.name)
+    return user
 
 
 def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> list[str]:

@@ -8,8 +8,8 @@ import msgspec
 
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.environment import add_redis_password
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
+from adloom.runtime.settings import add_redis_password
 from adloom.runtime.supervisor.child import ChildSpec
 
 # Below what systems hand out to outgoing connections, so that a server that is started again finds its port free.

@@ -90,7 +90,7 @@ class FastProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  uvicorn narrows it so
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections_max:
-            transport.abort()  # Descriptors are left for Valkey, the spool and health checks.
+            transport.abort()
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
         self._parser = RequestParser(self, self.fast_routes, self.limits, client)
@@ -342,10 +342,9 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.write_eof()
 
     def _send(self, answer: FastAnswer, connection: bytes, *, has_body: bool) -> None:
-        state = self.server_state
-        state.total_requests += 1
-        head = self.fixed_headers.encode(answer, connection, state.default_headers, has_body=has_body)
-        self.transport.write(head)
+        self.server_state.total_requests += 1
+        headers = self.server_state.default_headers
+        self.transport.write(self.fixed_headers.encode(answer, connection, headers, has_body=has_body))
 
     # Time.
 
