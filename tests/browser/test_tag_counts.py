@@ -1,5 +1,8 @@
 """What the tag counts: ads in view for a second, once, through failures; and clicks, with and without a script."""
 
+from collections import Counter
+
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
@@ -187,3 +190,41 @@ def test_a_page_without_script_shows_an_image_and_counts_it_and_its_click(
         page.wait_for_url(f"{site.url}/shop")
 
     is_counted(seller, banner_id, 1, 1)
+
+
+# What an advertiser's own page can do in its frame: it knows its ids and the token of the click address, and reports
+# first, without the token, under every name that the token's bytes could stand for.
+HOSTILE = """<!doctype html><title>Hostile</title><p>Mine.</p><script>
+  const click = decodeURIComponent(location.hash.slice("#clickTag=".length));
+  const [, base, token] = /^(.*)\\/c\\/(.*)$/.exec(click);
+  const raw = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
+  const hex = [...raw].map((one) => one.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+  const events = [];
+  for (let at = 0; at + 32 <= hex.length && at < 64; at += 2) {
+    const id = hex.slice(at, at + 32).replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
+    for (const slot of [0, 1]) for (const type of ["impression", "click"])
+      events.push({ type, correlationId: `offer:${id}:${slot}`, bannerId: "BANNER", placementId: "PLACEMENT" });
+  }
+  fetch(`${base}/banners/events/batch`, { method: "POST", body: JSON.stringify({ events }) });
+</script>"""
+
+
+def test_a_hostile_creative_cannot_cancel_what_it_owes(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    variants = {"html": f"{site.url}/hostile"}
+    [banner_id] = seller.ads("hostile", "full_static", mediaVariants=variants)
+    served = httpx.get(f"{product.delivery_url}/banners/serve/hostile").json()
+    text = HOSTILE.replace("BANNER", banner_id).replace("PLACEMENT", served["placement"]["id"])
+    site.pages["/hostile"] = ("text/html; charset=utf-8", text)
+
+    with a_visit(chromium) as visit:
+        with visit.page.expect_response(lambda answer: "trackingToken" in (answer.request.post_data or "")):
+            visit.page.goto(site.page("/with-hostile", place("hostile", SPACE), head=tag(product)))
+        assert max(Counter(reported(visit)).values()) > 1, "the frame has guessed the name of the offer"
+        frames = [frame for frame in visit.page.frames if frame.url.startswith(f"{site.url}/hostile")]
+        click = frames[0].evaluate("decodeURIComponent(location.hash.slice('#clickTag='.length))")
+        assert httpx.get(click).status_code == 302
+
+    is_counted(seller, banner_id, 1, 1)
+    assert seller.totals(banner_id)["unboundClicks"] > 0

@@ -121,10 +121,16 @@ class Seller:
         wait_until(is_served, seconds=SERVED_SECONDS_MAX, what=f"{slug} is served")
 
     def counted(self, banner_id: str) -> tuple[int, int]:
-        """Return the impressions and clicks of a banner."""
+        """Return the impressions and clicks of a banner that are believed."""
+        totals = self.totals(banner_id)
+        return (
+            totals["impressions"] - totals["unboundImpressions"],
+            totals["clicks"] - totals["unboundClicks"],
+        )
+
+    def totals(self, banner_id: str) -> dict[str, int]:
         asked = {**these_days(), "bannerId": banner_id}
-        totals = self._admin.get("/admin/stats/banners", params=asked).json()["totals"]
-        return totals["impressions"], totals["clicks"]
+        return self._admin.get("/admin/stats/banners", params=asked).json()["totals"]
 
     def _banner(self, slug: str, number: int) -> dict[str, object]:
         return {
