@@ -16,14 +16,16 @@ import pytest
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from tests.support.product import Product, an_open_folder
+from tests.support.product import Product
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
+from tests.support.shared_products import SharedProducts, SharedProductScheduling, order_of
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 STARTER = pytest.StashKey[ServiceStarter]()
+PRODUCTS = pytest.StashKey[SharedProducts]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey"])
 SLOW_MARKERS = ("server", "process", "browser", "slow")
 
@@ -47,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if PRODUCTS in config.stash:
+        config.stash[PRODUCTS].stop()
     if STARTER in config.stash:
         config.stash[STARTER].stop()
 
@@ -61,12 +65,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     by_file: dict[Path, list[pytest.Item]] = {}
     for item in items:
         by_file.setdefault(item.path, []).append(item)
-    ranks = {path: min(_rank(item) for item in found) for path, found in by_file.items()}
+    ranks = {
+        path: (order_of(found[0].nodeid.split("::")[0]), min(map(_rank, found)))
+        for path, found in by_file.items()
+    }
     items.sort(key=lambda item: ranks[item.path])
     if config.getoption("quick"):
         quick = [item for item in items if not any(map(item.get_closest_marker, SLOW_MARKERS))]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(quick)])
         items[:] = quick
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[PRODUCTS] = SharedProducts(session.items)
 
 
 def _rank(item: pytest.Item) -> int:
@@ -77,7 +88,11 @@ def _rank(item: pytest.Item) -> int:
 
 
 class HandOver:
-    """Passes the address of the service starter to the xdist workers."""
+    """Passes the address of the service starter to the xdist workers, and files that share a product to one of them."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        return SharedProductScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -117,18 +132,27 @@ def services(request: pytest.FixtureRequest) -> Services:
     return ask_for_services(worker_input["services"])
 
 
-@pytest.fixture(scope="session")
-def shared_product() -> Iterator[Product]:
+@pytest.fixture(scope="module")
+def shared_product(request: pytest.FixtureRequest) -> Iterator[Product]:
     """An empty product for tests that do not break it; each creates its own placements."""
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        yield product.wait_until_ready()
+    products, learn_soon = request.config.stash[PRODUCTS], {"ADLOOM_LEARNING_WAIT_SECONDS": "2"}
+    with products.borrow("shared_product", request.path, ("--empty",), **learn_soon) as product:
+        yield product
 
 
-@pytest.fixture(scope="session")
-def sample_product() -> Iterator[Product]:
-    """A product with its sample, for tests that leave the sample as it is."""
-    with an_open_folder() as folder, Product(folder / "data") as product:
-        yield product.wait_until_ready()
+@pytest.fixture(scope="module")
+def killed_product(request: pytest.FixtureRequest) -> Iterator[Product]:
+    """An empty product with two delivery processes, for tests that kill its processes; it heals."""
+    products = request.config.stash[PRODUCTS]
+    with products.borrow("killed_product", request.path, ("--empty", "--workers", "2")) as product:
+        yield product
+
+
+@pytest.fixture(scope="module")
+def sample_product(request: pytest.FixtureRequest) -> Iterator[Product]:
+    """A product with its sample; tests leave the sample as they found it."""
+    with request.config.stash[PRODUCTS].borrow("sample_product", request.path) as product:
+        yield product
 
 
 @pytest.fixture(scope="session")

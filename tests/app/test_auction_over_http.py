@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from adloom.core.actor import Role
 from tests.support.days import these_days, zone_at_noon
 from tests.support.product import Product, adloom, wait_until
 
@@ -109,7 +110,7 @@ class Market:
 
 @pytest.fixture(scope="module")
 def market(shared_product: Product) -> Iterator[Market]:
-    headers = {"Authorization": f"Bearer {shared_product.token('admin')}"}
+    headers = {"Authorization": f"Bearer {shared_product.token()}"}
     with (
         httpx.Client(base_url=shared_product.control_url, headers=headers, timeout=30) as admin,
         httpx.Client(base_url=shared_product.delivery_url, timeout=30) as page,
@@ -296,7 +297,7 @@ def test_an_advertiser_sees_its_own_candidates_only(market: Market) -> None:
     own = market.an_ad(placement, "own", campaign=cpm(1, advertiserId=advertiser["id"]))
     market.an_ad(placement, "other", campaign=cpm(2))
     market.wait_for_winner(placement, "other")
-    token = market.product.token("advertiser", "--account", advertiser["id"])
+    token = market.product.token(Role.ADVERTISER, UUID(advertiser["id"]))
 
     answer = market.admin.post(
         "/api/v1/ads/explain",
@@ -314,7 +315,7 @@ def test_an_advertiser_sees_its_own_candidates_only(market: Market) -> None:
 
 
 def test_a_publisher_may_not_explain_auctions(market: Market) -> None:
-    token = market.product.token("publisher")
+    token = market.product.token(Role.PUBLISHER, uuid4())
 
     answer = market.admin.post(
         "/api/v1/ads/explain",

@@ -109,7 +109,7 @@ class DirectCatalog:
 
 @pytest.fixture(scope="module")
 def catalog(shared_product: Product) -> Iterator[DirectCatalog]:
-    headers = {"Authorization": f"Bearer {shared_product.token('admin')}"}
+    headers = {"Authorization": f"Bearer {shared_product.token()}"}
     with (
         httpx.Client(base_url=shared_product.control_url, headers=headers) as admin,
         httpx.Client(base_url=shared_product.delivery_url) as page,

@@ -1,14 +1,14 @@
 """Learning on the real product from end to end: impressions without clicks change the winner of an auction."""
 
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.admin_api import create_ad, create_placement
+from tests.support.product import Product, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -18,34 +18,9 @@ LEARNED_SECONDS_MAX = 90.0
 BROWSER = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}
 
 
-@pytest.fixture
-def product() -> Iterator[Product]:
-    variables = {"ADLOOM_LEARNING_WAIT_SECONDS": "2"}
-    with an_open_folder() as folder, Product(folder / "data", "--empty", variables=variables) as product:
-        yield product.wait_until_ready()
-
-
-def create(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
-    answer = admin.post(path, json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def create_ad(admin: httpx.Client, name: str, placement_id: str) -> str:
-    """Create a CPC campaign with one banner; return the id of the banner."""
-    banner = create(
-        admin,
-        "/admin/banners",
-        title=name,
-        primaryImageUrl="https://cdn.example.com/a.png",
-        ctaUrl="https://shop.example.com/",
-    )
-    campaign = create(admin, "/admin/campaigns", name=name, bidType="cpc", bidAmount=1)
-    links = f"/admin/campaigns/{campaign['id']}/placements"
-    create(admin, links, placementId=placement_id)
-    create(admin, f"{links}/{placement_id}/banners", bannerId=banner["id"])
-    assert admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
-    return banner["id"]
+@pytest.fixture(scope="module")
+def product(shared_product: Product) -> Product:
+    return shared_product
 
 
 def request_offer(page: httpx.Client, product: Product) -> dict[str, Any] | None:
@@ -63,24 +38,12 @@ def metric(product: Product, process: str, name: str) -> float:
 
 
 def test_an_ad_without_clicks_loses_to_one_with_an_equal_bid(product: Product) -> None:
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
-    with (
-        httpx.Client(base_url=product.control_url, headers=headers) as admin,
-        httpx.Client(headers=BROWSER) as page,
-    ):
-        placement = create(
-            admin,
-            "/admin/placements",
-            slug="learned",
-            label="Learned",
-            layoutType="full_static",
-            delivery="auction",
-            placementType="feed",
-            auctionScoring="learned",
-        )
-        older = create_ad(admin, "The older", placement["id"])
+    with product.admin() as admin, httpx.Client(headers=BROWSER) as page:
+        auctioned = {"delivery": "auction", "placementType": "feed", "auctionScoring": "learned"}
+        placement = create_placement(admin, "learned", **auctioned)
+        older = create_ad(admin, placement, "The older", bidType="cpc", bidAmount=1)["bannerId"]
         wait_until(lambda: request_offer(page, product) is not None, seconds=10, what="an offer")
-        younger = create_ad(admin, "The younger", placement["id"])
+        younger = create_ad(admin, placement, "The younger", bidType="cpc", bidAmount=1)["bannerId"]
         first = request_offer(page, product)
         assert first is not None
         assert first["adId"] == older, "among equals the older campaign wins"

@@ -6,13 +6,13 @@ import signal
 import socketserver
 import threading
 from collections.abc import Generator, Iterator
-from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.admin_api import create_banner, create_placement
 from tests.support.days import these_days
-from tests.support.product import Product, adloom, an_open_folder, wait_until
+from tests.support.product import Product, adloom, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -21,15 +21,13 @@ COUNTED_SECONDS_MAX = 60.0  # Valkey is started again after ten seconds at most,
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        yield product.wait_until_ready()
+def product(shared_product: Product) -> Product:
+    return shared_product
 
 
 @pytest.fixture
 def admin(product: Product) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
-    with httpx.Client(base_url=product.control_url, headers=headers) as client:
+    with product.admin() as client:
         yield client
 
 
@@ -40,23 +38,9 @@ def browser(product: Product) -> Iterator[httpx.Client]:
         yield client
 
 
-def create(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
-    answer = admin.post(path, json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def create_banner(admin: httpx.Client, browser: httpx.Client) -> dict[str, str]:
+def create_known_banner(admin: httpx.Client, browser: httpx.Client) -> dict[str, str]:
     """Create a banner and a placement, and wait until delivery knows them; return their ids."""
-    placement = create(admin, "/admin/placements", slug="spooled", label="Home", layoutType="full_static")
-    banner = create(
-        admin,
-        "/admin/banners",
-        title="Autumn",
-        primaryImageUrl="https://cdn.example.com/a.png",
-        ctaUrl="https://shop.example.com/",
-    )
-    ids = {"bannerId": banner["id"], "placementId": placement["id"]}
+    ids = {"placementId": create_placement(admin, "spooled"), "bannerId": create_banner(admin)}
     wait_until(lambda: report_impression(browser, "known", ids) == 202, seconds=5, what="known")
     return ids
 
@@ -112,7 +96,7 @@ def spool_report(product: Product) -> str:
 def test_events_accepted_without_valkey_survive_a_kill_and_are_counted_once(
     product: Product, admin: httpx.Client, browser: httpx.Client
 ) -> None:
-    ids = create_banner(admin, browser)
+    ids = create_known_banner(admin, browser)
 
     with without_valkey(product):
         answers = [report_impression(browser, f"event-{number}", ids) for number in range(EVENTS)]

@@ -1,11 +1,10 @@
-"""The real `adloom up`: one installation, shared by the tests that leave it running."""
+"""The real `adloom up`: what it prints and refuses, and what commands say of it."""
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
-from tests.support.product import Product, adloom, an_open_folder, status_of, wait_until
+from tests.support.product import Product, adloom, status_of, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -13,9 +12,8 @@ HEALED_SECONDS_MAX = 30.0  # It takes two or three seconds; a busy machine takes
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
-        yield product.wait_until_ready()
+def product(killed_product: Product) -> Product:
+    return killed_product
 
 
 def test_the_start_prints_the_addresses_the_login_and_the_ready_line(product: Product) -> None:
@@ -57,19 +55,6 @@ def test_the_error_about_a_busy_port_names_the_port_and_its_flag(product: Produc
     assert done.err.count("\n") == 1
     assert str(port) in done.err
     assert "--delivery-port" in done.err
-
-
-@pytest.mark.parametrize("kind", ["delivery", "control", "worker", "valkey", "postgres"])
-def test_a_killed_child_process_is_replaced(product: Product, kind: str) -> None:
-    count = len(product.children(kind))
-
-    killed = product.kill(kind)
-
-    def is_healed() -> bool:
-        now = product.children(kind)
-        return killed not in now and len(now) == count and product.is_well()
-
-    wait_until(is_healed, seconds=HEALED_SECONDS_MAX, what=f"{kind} healed; it printed:\n{product.output}")
 
 
 def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: Product) -> None:

@@ -14,35 +14,57 @@ import pytest
 
 from adloom.runtime.embedded.binaries import can_reach
 from adloom.runtime.valkey import open_valkey
+from tests.chaos.budgets.crowd import asked
+from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
 from tests.support.product import Product, adloom, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
 
 STOP_SECONDS_MAX = 10.0
+LEASED_SECONDS_MAX = 10.0
+# Less than the time until the lease of a process that vanished is closed.
+OFFERED_SECONDS_MAX = 8.0
 INTERPRETER = Path(sys.executable).resolve()
 AS_NOBODY = ("--reuid=nobody", "--regid=nogroup", "--clear-groups")
 # For an interpreter under /root: the user nobody may read it, and is still not root.
 CAN_READ_ALL = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-
 
 class Stopped(msgspec.Struct, frozen=True):
-    """An installation that was started, written to, and stopped by Ctrl-C."""
+    """An installation that an ordinary user started, wrote to, and stopped by Ctrl-C."""
 
     data_dir: Path
     output: str
+    was_well: bool
     seconds: float
     left_over: list[str]
 
 
 @pytest.fixture(scope="module")
-def stopped() -> Iterator[Stopped]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty") as product:
-        product.wait_until_ready()
-        asyncio.run(write(product))
-        seconds = product.stop(signal.SIGINT)
-        yield Stopped(product.data_dir, product.output, seconds, product.left_over())
+def as_user() -> tuple[str, ...]:
+    """The words that start a program as an ordinary user; none where the tests are no root."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return ()
+    capabilities = () if can_reach(INTERPRETER, "nobody") else CAN_READ_ALL
+    return ("setpriv", *AS_NOBODY, *capabilities)
+
+
+@pytest.fixture(scope="module")
+def stopped(as_user: tuple[str, ...]) -> Iterator[Stopped]:
+    with an_open_folder() as folder:
+        if as_user:
+            shutil.chown(folder, "nobody", "nogroup")
+        with Product(folder / "data", "--empty", "--workers", "1", as_user=as_user) as product:
+            was_well = product.wait_until_ready().is_well()
+            asyncio.run(write(product))
+            seconds = product.stop(signal.SIGINT)
+            yield Stopped(product.data_dir, product.output, was_well, seconds, product.left_over())
+
+
+@pytest.fixture(scope="module")
+def restarted(stopped: Stopped, as_user: tuple[str, ...]) -> Iterator[Product]:
+    with Product(stopped.data_dir, "--empty", "--workers", "1", as_user=as_user) as product:
+        yield product.wait_until_ready()
 
 
 async def write(product: Product) -> None:
@@ -51,6 +73,10 @@ async def write(product: Product) -> None:
     await connection.close()
     async with open_valkey(product.redis_url) as valkey:
         await valkey.set("kept", "a key")
+    with product.admin() as admin:
+        market = Market(product, admin)
+        campaign = market.an_ad("kept", budgetDailyPaisa=PRICE_PAISA)
+        await market.leased(campaign, seconds=LEASED_SECONDS_MAX)
 
 
 async def read(product: Product) -> list[str]:
@@ -70,6 +96,14 @@ async def test_ctrl_c_leaves_no_process_and_no_lock_file(stopped: Stopped) -> No
     assert stopped.output.endswith("adloom stopped\n")
 
 
+async def test_the_product_runs_as_an_ordinary_user(stopped: Stopped, as_user: tuple[str, ...]) -> None:
+    if not as_user:
+        pytest.skip("only root can become another user, and with setpriv")
+
+    assert stopped.was_well
+    assert (stopped.data_dir / "secrets.json").owner() == "nobody"
+
+
 async def test_the_token_command_works_on_a_stopped_installation(stopped: Stopped) -> None:
     done = adloom("token", "--role", "advertiser", "--data-dir", str(stopped.data_dir))
 
@@ -85,16 +119,24 @@ async def test_the_doctor_says_how_to_start_a_stopped_installation(stopped: Stop
     assert "start it with `adloom up`" in done.out
 
 
-async def test_data_is_there_after_a_stop_and_after_a_kill(stopped: Stopped) -> None:
-    with Product(stopped.data_dir, "--empty") as product:
-        product.wait_until_ready()
-        after_stop = await read(product)
-        assert "password: as on the first start" in product.output
-        product.process.kill()
-        product.process.wait()
-        wait_until(lambda: not product.left_over(), seconds=5, what="no process left")
+async def test_a_lease_is_returned_at_a_clean_stop_and_granted_again_after_the_next_start(
+    restarted: Product,
+) -> None:
+    offers = await awaited(lambda: asked(restarted.delivery_url, ["kept"]), bool, seconds=OFFERED_SECONDS_MAX)
 
-    with Product(stopped.data_dir, "--empty") as product:
+    assert len(offers) == 1
+
+
+async def test_data_is_there_after_a_stop_and_after_a_kill(
+    restarted: Product, as_user: tuple[str, ...]
+) -> None:
+    after_stop = await read(restarted)
+    assert "password: as on the first start" in restarted.output
+    restarted.process.kill()
+    restarted.process.wait()
+    wait_until(lambda: not restarted.left_over(), seconds=5, what="no process left")
+
+    with Product(restarted.data_dir, "--empty", "--workers", "1", as_user=as_user) as product:
         after_kill = await read(product.wait_until_ready())
         seconds = product.stop(signal.SIGTERM)
 
@@ -113,19 +155,6 @@ async def test_a_stop_during_the_creation_of_the_database_leaves_nothing_behind(
         assert not product.left_over()
         assert not (product.data_dir / "lock").exists()
         assert not any(product.data_dir.glob("postgres*"))
-
-
-@needs_root
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="there is no setpriv")
-async def test_the_product_runs_as_an_ordinary_user() -> None:
-    capabilities = () if can_reach(INTERPRETER, "nobody") else CAN_READ_ALL
-    with an_open_folder() as folder:
-        shutil.chown(folder, "nobody", "nogroup")
-        with Product(folder / "data", "--empty", as_user=("setpriv", *AS_NOBODY, *capabilities)) as product:
-            product.wait_until_ready()
-
-            assert product.is_well()
-            assert (folder / "data" / "secrets.json").owner() == "nobody"
 
 
 async def test_the_error_about_an_impossible_folder_says_what_to_change(tmp_path: Path) -> None:

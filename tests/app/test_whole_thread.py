@@ -1,13 +1,13 @@
 """The real product from end to end: an ad is created, served, reported and counted."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.admin_api import create_ad, create_placement
 from tests.support.days import these_days
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.product import Product, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -20,18 +20,13 @@ CONNECTIONS = 20 * WORKERS
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with (
-        an_open_folder() as folder,
-        Product(folder / "data", "--empty", "--workers", str(WORKERS)) as product,
-    ):
-        yield product.wait_until_ready()
+def product(killed_product: Product) -> Product:
+    return killed_product
 
 
 @pytest.fixture(scope="module")
 def admin(product: Product) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
-    with httpx.Client(base_url=product.control_url, headers=headers) as client:
+    with product.admin() as client:
         yield client
 
 
@@ -40,30 +35,6 @@ def page() -> Iterator[httpx.Client]:
     """A browser that makes a new connection for each request, so that it meets every process."""
     with httpx.Client(headers={"Connection": "close"}) as client:
         yield client
-
-
-def create(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
-    answer = admin.post(path, json=body)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def create_ad(admin: httpx.Client, slug: str) -> dict[str, str]:
-    """Create a placement and a campaign that shows a banner on it; return the ids by their names in an event."""
-    placement = create(admin, "/admin/placements", slug=slug, label="Home", layoutType="full_static")
-    banner = create(
-        admin,
-        "/admin/banners",
-        title="Autumn",
-        primaryImageUrl="https://cdn.example.com/a.png",
-        ctaUrl="https://shop.example.com/",
-    )
-    campaign = create(admin, "/admin/campaigns", name="Autumn")
-    links = f"/admin/campaigns/{campaign['id']}/placements"
-    create(admin, links, placementId=placement["id"])
-    create(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
-    assert admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
-    return {"bannerId": banner["id"], "placementId": placement["id"], "campaignId": campaign["id"]}
 
 
 def count_served_by_all(page: httpx.Client, product: Product, slug: str) -> list[int]:
@@ -84,7 +55,7 @@ def counted(admin: httpx.Client, banner_id: str) -> tuple[int, int]:
 def test_an_ad_is_served_reported_and_counted(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    ids = create_ad(admin, "all-the-way")
+    ids = create_ad(admin, create_placement(admin, "all-the-way"))
     address = f"{product.delivery_url}/banners/serve/all-the-way"
     wait_until(
         lambda: count_served_by_all(page, product, "all-the-way") == [1] * CONNECTIONS,
@@ -111,7 +82,7 @@ def test_an_ad_is_served_reported_and_counted(
 def test_every_delivery_process_follows_a_change(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    ids = create_ad(admin, "followed")
+    ids = create_ad(admin, create_placement(admin, "followed"))
     wait_until(
         lambda: count_served_by_all(page, product, "followed") == [1] * CONNECTIONS,
         seconds=SERVED_SECONDS_MAX,
@@ -127,11 +98,11 @@ def test_every_delivery_process_follows_a_change(
     )
 
 
-@pytest.mark.parametrize("victim", ["worker", "postgres", "valkey", "delivery"])
-def test_accepted_events_are_counted_once_although_a_process_was_killed(
+@pytest.mark.parametrize("victim", ["worker", "postgres", "valkey", "delivery", "control"])
+def test_a_killed_process_is_replaced_and_accepted_events_are_counted_once(
     product: Product, admin: httpx.Client, page: httpx.Client, victim: str
 ) -> None:
-    ids = create_ad(admin, f"killed-{victim}")
+    ids = create_ad(admin, create_placement(admin, f"killed-{victim}"))
     address = f"{product.delivery_url}/banners/events/impression"
     wait_until(
         lambda: count_served_by_all(page, product, f"killed-{victim}") == [1] * CONNECTIONS,
@@ -139,10 +110,11 @@ def test_accepted_events_are_counted_once_although_a_process_was_killed(
         what="all know it",
     )
 
+    count, killed = len(product.children(victim)), 0
     accepted: set[str] = set()
     for number in range(60):
         if number == 20:
-            product.kill(victim)
+            killed = product.kill(victim)
         correlation_id = f"{victim}-{number}"
         try:
             answer = page.post(address, json={"correlationId": correlation_id, **ids})
@@ -151,7 +123,13 @@ def test_accepted_events_are_counted_once_although_a_process_was_killed(
         if answer.status_code == 202:
             accepted.add(correlation_id)
 
-    wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="healed")
+    def is_replaced() -> bool:
+        now = product.children(victim)
+        return killed not in now and len(now) == count and product.is_well()
+
+    wait_until(
+        is_replaced, seconds=HEALED_SECONDS_MAX, what=f"{victim} replaced; it printed:\n{product.output}"
+    )
     # An event without a 202 may have been written; sending it again settles it.
     for number in range(60):
         wait_until(

@@ -46,7 +46,7 @@ def product(sample_product: Product) -> Product:
 
 @pytest.fixture(scope="module")
 def admin(product: Product) -> Iterator[Admin]:
-    token = product.token("admin")
+    token = product.token()
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as client:
         yield Admin(client)

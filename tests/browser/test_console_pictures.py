@@ -49,7 +49,7 @@ def product(sample_product: Product) -> Product:
 @pytest.fixture(scope="module")
 def addresses(product: Product) -> list[str]:
     """One address of every page."""
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
+    headers = {"Authorization": f"Bearer {product.token()}"}
     with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as admin:
 
         def first_of(path: str) -> str | None:

@@ -45,12 +45,17 @@ def live(world: MoneyWorld) -> None:
 
 @pytest.mark.slow
 @for_each("seed", range(SEEDS))
-def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int) -> None:
+def test_no_budget_is_overspent_nothing_leaks_and_all_is_spent_after_the_faults(seed: int) -> None:
     world = a_world(seed)
 
     live(world)
     world.close()
 
+    check_that_nothing_leaks(world)
+    check_that_all_is_spent(world)
+
+
+def check_that_nothing_leaks(world: MoneyWorld) -> None:
     assert world.unconfirmed == {}
     world.laws.check_days(world.host)
     for campaign_id in world.costs:
@@ -62,13 +67,8 @@ def test_no_budget_is_overspent_and_nothing_leaks_whatever_goes_wrong(seed: int)
         assert left == unspent(world, campaign_id)
 
 
-@pytest.mark.slow
-@for_each("seed", range(SEEDS))
-def test_every_budget_is_spent_to_the_last_whole_offer_after_the_faults_end(seed: int) -> None:
-    world = a_world(seed)
-    live(world)
-    world.close()
-
+def check_that_all_is_spent(world: MoneyWorld) -> None:
+    """Check that every budget is spent to the last whole offer after the faults end."""
     world.start_again()
     for _ in range(SECONDS_TO_SPEND // 10):
         world.run(seconds=10, visitors=8)

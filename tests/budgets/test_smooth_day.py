@@ -19,7 +19,7 @@ from tests.budgets.builders import CAMPAIGN_ID, UNIT, a_campaign, a_confirm
 from tests.budgets.simulated_process import SimulatedProcess
 
 BUDGET = Micros(10_000 * UNIT)
-COST = Micros(UNIT // 10)
+COST = Micros(UNIT // 2)
 PROCESSES = 3
 NEVER_CONFIRMED = 0.1
 BUSY_MINUTES_MIN = 15  # Offers were refused all that time, which is longer than a hold lasts.

@@ -6,20 +6,21 @@ from typing import Any
 import httpx
 
 from tests.chaos.clients import Ads
+from tests.support.admin_api import create
 from tests.support.product import wait_until
 
 SERVED_SECONDS_MAX = 20.0
 CONNECTIONS = 40  # Each meets one of the two delivery processes.
 
 
-def some_ads(admin: httpx.Client, delivery_url: str) -> Ads:
+def some_ads(admin: httpx.Client, delivery_url: str, name: str) -> Ads:
     """Make ads, and wait until every delivery process serves them."""
     placements = [
-        _made(admin, "/admin/placements", slug=slug, label=slug, layoutType="full_slider", maxBanners=3)
-        for slug in ("home", "side")
+        create(admin, "/admin/placements", slug=slug, label=slug, layoutType="full_slider", maxBanners=3)
+        for slug in (f"{name}-home", f"{name}-side")
     ]
     banners = [
-        _made(
+        create(
             admin,
             "/admin/banners",
             title=f"Banner {number}",
@@ -46,20 +47,14 @@ def some_ads(admin: httpx.Client, delivery_url: str) -> Ads:
 def _in_a_campaign(
     admin: httpx.Client, name: str, placement: dict[str, Any], banners: list[dict[str, Any]]
 ) -> list[dict[str, str]]:
-    campaign = _made(admin, "/admin/campaigns", name=name)
+    campaign = create(admin, "/admin/campaigns", name=name)
     links = f"/admin/campaigns/{campaign['id']}/placements"
-    _made(admin, links, placementId=placement["id"])
+    create(admin, links, placementId=placement["id"])
     for banner in banners:
-        _made(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
+        create(admin, f"{links}/{placement['id']}/banners", bannerId=banner["id"])
     assert admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == HTTPStatus.OK
     ids = [{"bannerId": banner["id"], "placementId": placement["id"]} for banner in banners]
     return [*ids, *({**one, "campaignId": campaign["id"]} for one in ids)]
-
-
-def _made(admin: httpx.Client, path: str, **body: object) -> dict[str, Any]:
-    answer = admin.post(path, json=body)
-    assert answer.status_code == HTTPStatus.CREATED, answer.text
-    return answer.json()
 
 
 def _is_served_by_all(address: str) -> bool:

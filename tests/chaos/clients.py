@@ -142,7 +142,11 @@ class Client:
     def _an_event(self, kind: str, **fields: str) -> dict[str, Any]:
         chance = self._chance
         self._named += 1
-        event = {"type": kind, "correlationId": f"{self._number}-{self._named}", **fields}
+        event = {
+            "type": kind,
+            "correlationId": f"{self._traffic.seed}-{self._number}-{self._named}",
+            **fields,
+        }
         if not fields:
             event |= chance.choice(self._traffic.ads.ids)
         if chance.random() < 0.2:

@@ -1,17 +1,16 @@
-"""A real product for each test: what is done to it here is nothing to share."""
+"""A real product whose processes are killed."""
 
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.support.product import Product, an_open_folder
+from tests.support.product import Product
 
 
-@pytest.fixture
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
-        yield product.wait_until_ready()
+@pytest.fixture(scope="module")
+def product(killed_product: Product) -> Product:
+    return killed_product
 
 
 @pytest.fixture

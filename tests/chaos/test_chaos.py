@@ -28,7 +28,7 @@ KILLS = 12
 async def test_every_202_is_counted_exactly_once_whatever_is_killed(
     product: Product, admin: httpx.Client, seed: int
 ) -> None:
-    ads = some_ads(admin, product.delivery_url)
+    ads = some_ads(admin, product.delivery_url, f"chaos-{seed}")
     traffic = Traffic(ads, product.delivery_url, seed)
     attack, ending = Attack(product, traffic.witness, seed), asyncio.Event()
 

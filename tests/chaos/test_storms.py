@@ -1,7 +1,7 @@
 """The same events again and again, late, and in the wrong order, over HTTP: counted once, and judged alike."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ from simulation.laws import Books, EventKey, Row, Witness, violations
 from tests.chaos.books import books_of, settled
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Ads
-from tests.support.product import Product, an_open_folder
+from tests.support.product import Product
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -29,20 +29,14 @@ OF_YESTERDAY = ("yesterday in time", "yesterday, after the rollup")
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data", "--empty", "--workers", "2") as product:
-        yield product.wait_until_ready()
-
-
-@pytest.fixture(scope="module")
 def ads(product: Product) -> Ads:
     with product.admin() as admin:
-        return some_ads(admin, product.delivery_url)
+        return some_ads(admin, product.delivery_url, "storm")
 
 
 @pytest.fixture(scope="module")
 def witness() -> Witness:
-    """Knows what all tests of this file have sent: the laws are of all that the product has."""
+    """Knows what all tests of this file have sent: the laws are of all events of its ads."""
     return Witness()
 
 
@@ -95,7 +89,7 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
             witness.sent.add(EventKey(kind, name))
             witness.accepted.add(EventKey(kind, name))
 
-        served = (await http.get(f"{product.delivery_url}/banners/serve/home")).json()
+        served = (await http.get(f"{product.delivery_url}/banners/serve/storm-home")).json()
         seen_late, never_seen, *_ = (
             {
                 "bannerId": banner["id"],

@@ -6,13 +6,12 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import MONITORING, runnable_blocks
-from tests.support.product import Product, an_open_folder, clean_environment, status_of, wait_until
+from tests.support.product import Product, clean_environment, status_of, wait_until
 
 pytestmark = [
     pytest.mark.process,
@@ -67,9 +66,8 @@ uv() {
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data") as product:
-        yield product.wait_until_ready()
+def product(sample_product: Product) -> Product:
+    return sample_product
 
 
 def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:

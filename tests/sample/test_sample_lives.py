@@ -3,7 +3,6 @@
 import asyncio
 import json
 import urllib.request
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
 from adloom.sample.content.catalog import CAMPAIGNS, SLOTS
 from tests.support.chromium import a_chromium, a_visit
-from tests.support.product import Finished, Product, adloom, an_open_folder, status_of, wait_until
+from tests.support.product import Finished, Product, adloom, status_of, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -53,7 +52,7 @@ class Admin:
 
     def __init__(self, product: Product) -> None:
         self._product = product
-        self._token = product.token("admin")
+        self._token = product.token()
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310 - our own
@@ -77,9 +76,8 @@ class Admin:
 
 
 @pytest.fixture(scope="module")
-def product() -> Iterator[Product]:
-    with an_open_folder() as folder, Product(folder / "data") as product:
-        yield product.wait_until_ready()
+def product(sample_product: Product) -> Product:
+    return sample_product
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,6 @@ from adloom.identity.console_sessions import create_welcome
 from adloom.identity.model import User
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.valkey import EmbeddedValkey
-from adloom.runtime.installation import DataDirectory
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool, open_pool
 from tests.support.builders import banner_body, campaign_body, placement_body
@@ -56,9 +55,7 @@ def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str
 
 def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
     """Log in as the first admin of a whole product."""
-    secrets = DataDirectory(product.data_dir).read_secrets()
-    assert secrets is not None
-    log_in(page, product.control_url, password=secrets.admin_password, goal=goal)
+    log_in(page, product.control_url, password=product.admin_password, goal=goal)
 
 
 class RunningConsole(msgspec.Struct, frozen=True):

@@ -10,14 +10,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
+from uuid import UUID
 
 import httpx
 import msgspec
 import psutil
 
-from adloom.runtime.installation import DataDirectory, Installation
+from adloom.core.actor import Actor, Role
+from adloom.runtime.auth import issue_access_token
+from adloom.runtime.installation import DataDirectory, Installation, Secrets
 
 START_SECONDS_MAX = 60.0
 ANSWER_SECONDS_MAX = 5.0
@@ -142,6 +146,16 @@ class Product:
         return installation
 
     @property
+    def admin_password(self) -> str:
+        return self._secrets.admin_password
+
+    @property
+    def _secrets(self) -> Secrets:
+        secrets = DataDirectory(self.data_dir).read_secrets()
+        assert secrets is not None
+        return secrets
+
+    @property
     def delivery_url(self) -> str:
         return f"http://127.0.0.1:{self.installation.delivery_port}"
 
@@ -155,16 +169,12 @@ class Product:
 
     @property
     def database_url(self) -> str:
-        secrets = DataDirectory(self.data_dir).read_secrets()
-        assert secrets is not None
         port = self.installation.postgres_port
-        return f"postgresql://adloom:{secrets.postgres_password}@127.0.0.1:{port}/adloom"
+        return f"postgresql://adloom:{self._secrets.postgres_password}@127.0.0.1:{port}/adloom"
 
     @property
     def redis_url(self) -> str:
-        secrets = DataDirectory(self.data_dir).read_secrets()
-        assert secrets is not None
-        return f"redis://:{secrets.valkey_password}@127.0.0.1:{self.installation.valkey_port}/0"
+        return f"redis://:{self._secrets.valkey_password}@127.0.0.1:{self.installation.valkey_port}/0"
 
     def wait_until_ready(self) -> "Product":
         def is_ready() -> bool:
@@ -183,14 +193,16 @@ class Product:
         )
         return all(status_of(address) == HTTPStatus.OK for address in addresses)
 
-    def token(self, role: str, *words: str) -> str:
-        done = adloom("token", "--role", role, "--data-dir", str(self.data_dir), *words)
-        assert done.code == 0, done.err
-        return done.out.strip()
+    def token(self, role: Role = Role.ADMIN, account_id: UUID | None = None) -> str:
+        """Sign what `adloom token` prints, without a process of its own."""
+        actor = Actor(subject="tests", role=role, account_id=account_id)
+        return issue_access_token(
+            self._secrets.jwt_secret, actor, now=datetime.now(UTC), lifetime=timedelta(hours=1)
+        )
 
     def admin(self) -> httpx.Client:
         """Open a client of the control plane with an admin's token."""
-        headers = {"Authorization": f"Bearer {self.token('admin')}"}
+        headers = {"Authorization": f"Bearer {self.token()}"}
         return httpx.Client(base_url=self.control_url, headers=headers, timeout=30)
 
     def children(self, kind: str) -> list[int]:

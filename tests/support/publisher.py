@@ -148,6 +148,6 @@ class Seller:
 @contextlib.contextmanager
 def a_seller(product: Product, site: Site) -> Generator[Seller]:
     """Return a seller with an admin's token."""
-    headers = {"Authorization": f"Bearer {product.token('admin')}"}
+    headers = {"Authorization": f"Bearer {product.token()}"}
     with httpx.Client(base_url=product.control_url, headers=headers) as admin:
         yield Seller(product, admin, site)

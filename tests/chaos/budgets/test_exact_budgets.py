@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, served
-from tests.support.product import adloom
+from tests.support.days import these_days
+from tests.support.product import adloom, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -120,11 +121,19 @@ async def test_where_clicks_are_paid_for_a_click_is_charged_and_no_impression(ma
 
     assert (charge.request_id, charge.slot, charge.amount) == (second.request_id, second.slot, 300_000)
     assert await market.asked(["clicks"] * READERS) == []
+    wait_until(lambda: spent(market, campaign) == 30, seconds=CHARGED_SECONDS_MAX, what="statistics show it")
+
+
+def spent(market: Market, campaign: str) -> int:
+    query = {**these_days(), "campaignId": campaign}
+    return market.admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
 
 
 def test_the_doctor_finds_that_the_books_agree(market: Market) -> None:
     today = datetime.now(UTC).date().isoformat()
 
     proof = adloom("doctor", "--money", "--day", today, "--data-dir", str(market.product.data_dir))
+    whole = adloom("doctor", "--data-dir", str(market.product.data_dir))
 
     assert (proof.code, "The books agree." in proof.out) == (0, True), proof
+    assert "the books agree" in whole.out, whole

@@ -1,0 +1,97 @@
+"""Products that several files of tests use one after another: a start costs ten seconds of a processor.
+
+The files of a product run on one worker, in the order below: first those that leave the product as it is, then
+those that kill its processes. It is stopped after the last of them.
+"""
+
+import contextlib
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from xdist.scheduler.loadfile import LoadFileScheduling
+
+from tests.support.product import Product, an_open_folder, wait_until
+
+HEALED_SECONDS_MAX = 30.0
+# Fixture to files, in order.
+FILES = {
+    "sample_product": (
+        "tests/sample/test_sample_lives.py",  # first: it wants nothing in the catalog but the sample
+        "tests/browser/test_console_pictures.py",
+        "tests/browser/test_console_campaign.py",
+        "tests/docs/test_commands.py",  # last: it restores a backup over the database
+    ),
+    "killed_product": (
+        "tests/app/test_up.py",
+        "tests/app/test_whole_thread.py",
+        "tests/chaos/test_storms.py",
+        "tests/chaos/test_chaos.py",
+    ),
+    "shared_product": (
+        "tests/app/test_auction_over_http.py",
+        "tests/app/test_direct_over_http.py",
+        "tests/browser/test_tag_behaves.py",
+        "tests/browser/test_tag_counts.py",
+        "tests/browser/test_tag_shows.py",
+        "tests/docs/test_clients.py",
+        "tests/app/test_learning_thread.py",
+        "tests/app/test_spool_survives.py",  # last: it kills Valkey
+    ),
+}
+PRODUCTS = {file: name for name, files in FILES.items() for file in files}
+
+
+def order_of(file: str) -> int:
+    """Return the place of a file among those that share a product; it is greater for all others."""
+    return list(PRODUCTS).index(file) if file in PRODUCTS else len(PRODUCTS)
+
+
+class SharedProductScheduling(LoadFileScheduling):
+    """Gives all files of a product to one worker; any other file is by itself."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return PRODUCTS.get(file, file)
+
+
+class SharedProducts:
+    """The running products of this test process, and the files that still need them."""
+
+    def __init__(self, items: Iterable[pytest.Item]) -> None:
+        self._running: dict[str, tuple[Product, contextlib.ExitStack]] = {}
+        self._users: dict[str, set[Path]] = {name: set() for name in FILES}
+        for item in items:
+            for name in FILES.keys() & set(getattr(item, "fixturenames", ())):
+                self._users[name].add(item.path)
+
+    @contextlib.contextmanager
+    def borrow(
+        self, name: str, user: Path, flags: Sequence[str] = (), **variables: str
+    ) -> Generator[Product]:
+        """Start the product if it does not run, and stop it after its last user."""
+        if name not in self._running:
+            self._start(name, flags, variables)
+        product = self._running[name][0]
+        wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="healed")
+        try:
+            yield product
+        finally:
+            self._users[name].discard(user)
+            if not self._users[name]:
+                self._stop(name)
+
+    def stop(self) -> None:
+        for name in list(self._running):
+            self._stop(name)
+
+    def _start(self, name: str, flags: Sequence[str], variables: dict[str, str]) -> None:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(an_open_folder())
+            product = stack.enter_context(Product(folder / "data", *flags, variables=variables))
+            product.wait_until_ready()
+            self._running[name] = product, stack.pop_all()
+
+    def _stop(self, name: str) -> None:
+        _, stack = self._running.pop(name)
+        stack.close()
