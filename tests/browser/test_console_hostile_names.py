@@ -34,6 +34,7 @@ PAGES = (
     "/console/auctions",
     "/console/auctions/{auction}",
     "/console/why?auction={auction}",
+    "/console/why?auction={auction}%23{name}",  # more than an id
     "/console/why?campaign={campaign}",
     "/console/why?placement=front&segment={name}",
     "/console/why?placement=front&device={name}",
@@ -185,11 +186,12 @@ def test_the_tooltips_of_bars_show_names_as_text(world: World, page: Page) -> No
 
 
 def test_a_name_never_runs_as_a_script(world: World, page: Page) -> None:
-    world.console.log_in(page)
+    world.console.log_in(page, goal=PAGES[0])
     ran: list[str] = []
 
     for path in PAGES:
-        page.goto(f"{world.console.url}{path.format(**world.ids)}")
+        if path != PAGES[0]:
+            page.goto(f"{world.console.url}{path.format(**world.ids)}")
         page.locator("h1").first.wait_for()
         page.wait_for_function("() => window.did_handshake")
         ran += [path] if page.evaluate(PWNED) != [None, 0] else []
@@ -204,15 +206,4 @@ def test_a_name_never_runs_as_a_script_in_the_guide(world: World, page: Page) ->
     page.get_by_role("button", name="Next").click()
 
     page.locator(".al-pictures button").first.wait_for()
-    assert page.evaluate(PWNED) == [None, 0]
-
-
-def test_text_after_an_id_in_an_address_does_not_run(world: World, page: Page) -> None:
-    world.console.log_in(page)
-    auction = quote(f"{world.ids['auction']}#{NAME}")
-
-    page.goto(f"{world.console.url}/console/why?auction={auction}")
-
-    page.locator("h1").first.wait_for()
-    page.wait_for_function("() => window.did_handshake")
     assert page.evaluate(PWNED) == [None, 0]

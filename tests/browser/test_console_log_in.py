@@ -69,10 +69,9 @@ def test_the_link_of_the_first_start_logs_in_without_a_password(
     expect(visit.page.get_by_role("alert")).to_contain_text("was used before")
 
 
-def test_the_overview_is_live_and_logs_no_browser_errors(
+def test_the_overview_is_live_logs_no_errors_and_is_reached_by_keyboard(
     visit: Visit, page: Page, console: RunningConsole
 ) -> None:
-    page.goto(f"{console.url}/console")
     expect(page.locator(".al-tile")).to_have_count(8)
     expect(page.locator("canvas").first).to_be_visible()
     # No worker runs beside this control plane, and it logs that at every request.
@@ -82,6 +81,22 @@ def test_the_overview_is_live_and_logs_no_browser_errors(
     assert unexpected == []
     outside = [request.url for request in visit.requests if not request.url.startswith(console.url)]
     assert [url for url in outside if not url.startswith(("data:", "blob:"))] == []
+    check_keyboard(page)
+
+
+def check_keyboard(page: Page) -> None:
+    """Check that Tab reaches everything in the frame."""
+    reached: list[str] = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate(
+                "document.activeElement.getAttribute('href') ?? document.activeElement.ariaLabel ?? ''"
+            )
+        )
+
+    assert {"#content", "/console", "/console/system"} <= set(reached)
+    assert {"Switch between light and dark", "Your account"} <= set(reached)
 
 
 def test_the_theme_is_switched_and_remembered(page: Page) -> None:
@@ -111,22 +126,9 @@ def test_a_phone_has_the_pages_in_a_drawer(chromium: Browser, console: RunningCo
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_keyboard_reaches_everything_in_the_frame(page: Page) -> None:
-    reached: list[str] = []
-    for _ in range(30):
-        page.keyboard.press("Tab")
-        reached.append(
-            page.evaluate(
-                "document.activeElement.getAttribute('href') ?? document.activeElement.ariaLabel ?? ''"
-            )
-        )
-
-    assert {"#content", "/console", "/console/system"} <= set(reached)
-    assert {"Switch between light and dark", "Your account"} <= set(reached)
-
-
-def test_a_key_is_created_shown_once_and_revoked(page: Page, console: RunningConsole) -> None:
-    page.goto(f"{console.url}/console/system?tab=keys")
+def test_a_key_is_created_shown_once_and_revoked(visit: Visit, console: RunningConsole) -> None:
+    page = visit.page
+    console.log_in(page, goal="/console/system?tab=keys")
     page.get_by_role("button", name="New key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="New key").click()
@@ -147,8 +149,11 @@ def test_a_key_is_created_shown_once_and_revoked(page: Page, console: RunningCon
     expect(row).to_contain_text("revoked")
 
 
-def test_an_account_is_created_and_errors_appear_at_their_field(page: Page, console: RunningConsole) -> None:
-    page.goto(f"{console.url}/console/system?tab=accounts")
+def test_an_account_is_created_and_errors_appear_at_their_field(
+    visit: Visit, console: RunningConsole
+) -> None:
+    page = visit.page
+    console.log_in(page, goal="/console/system?tab=accounts")
     page.get_by_role("button", name="New account").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("E-mail address").fill("bob")

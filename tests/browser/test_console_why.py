@@ -96,10 +96,13 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
 
 
 @pytest.fixture
-def visit(chromium: Browser) -> Iterator[Visit]:
+def visit(chromium: Browser, world: World) -> Iterator[Visit]:
+    """A page that logs no error and sends no request to another host."""
     with a_visit(chromium) as visit:
         yield visit
         assert visit.errors == []
+        own = (world.console.url, world.console.url.replace("http", "ws"), "data:", "blob:")
+        assert [request.url for request in visit.requests if not request.url.startswith(own)] == []
 
 
 def choose(page: Page, field: str, text: str) -> None:
@@ -130,9 +133,8 @@ def test_the_page_says_why_a_paused_and_a_targeted_campaign_are_not_shown(world:
 
 def test_the_url_of_a_question_repeats_it(world: World, visit: Visit) -> None:
     page = visit.page
-    world.console.log_in(page)
 
-    page.goto(f"{world.console.url}/console/why?placement=front&country=DE")
+    world.console.log_in(page, goal="/console/why?placement=front&country=DE")
 
     expect(page.get_by_text("2 banners would be shown to this reader.")).to_be_visible()
     expect(page.locator('[data-field="country"]').first).to_have_value("Germany")
@@ -140,9 +142,8 @@ def test_the_url_of_a_question_repeats_it(world: World, visit: Visit) -> None:
 
 def test_the_page_says_why_a_campaign_does_not_deliver(world: World, visit: Visit) -> None:
     page = visit.page
-    world.console.log_in(page)
 
-    page.goto(f"{world.console.url}/console/why?campaign={world.paused['id']}")
+    world.console.log_in(page, goal=f"/console/why?campaign={world.paused['id']}")
 
     expect(page.get_by_text("Why does “Winter” not deliver?")).to_be_visible()
     status = page.locator('[data-check="status"]')
@@ -157,6 +158,7 @@ def test_the_page_says_why_a_campaign_does_not_deliver(world: World, visit: Visi
 def test_an_auction_is_found_in_the_list_and_shown_in_detail(world: World, visit: Visit) -> None:
     page = visit.page
     world.console.log_in(page, goal="/console/auctions")
+    expect(page.get_by_text("Price against eCPM")).to_be_visible()
 
     page.locator(f'tr[data-href="/console/auctions/{world.auction_id}"]').click()
 
@@ -182,13 +184,3 @@ def test_a_report_is_shown_and_downloaded_as_csv(world: World, visit: Visit, tmp
     lines = (tmp_path / "sheet.csv").read_text().splitlines()
     assert lines[0].startswith("campaignId,country,impressions,clicks")
     assert lines[1].startswith(f"{world.shown['id']},FR,4,1,0.25")
-
-
-def test_no_request_goes_to_another_host(world: World, visit: Visit) -> None:
-    page = visit.page
-    world.console.log_in(page, goal="/console/auctions")
-
-    expect(page.get_by_text("Price against eCPM")).to_be_visible()
-
-    own = (world.console.url, world.console.url.replace("http", "ws"), "data:", "blob:")
-    assert [request.url for request in visit.requests if not request.url.startswith(own)] == []

@@ -42,14 +42,14 @@ def fail(message: str, password: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
+    root, before = logging.getLogger(), structlog.get_config()
     handlers, level, hook = root.handlers[:], root.level, sys.excepthook
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
     sys.excepthook = hook
     logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
+    structlog.configure(**before)
 
 
 def test_an_event_is_one_json_line_with_process_time_and_level() -> None:

@@ -157,11 +157,7 @@ def test_many_runs_over_several_processes_are_those_of_one() -> None:
     assert len({outcome.digest for outcome in alone}) == 2
 
 
-def test_the_command_reports_and_ends_well(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "DAY_SECONDS", 10_800)  # A whole day takes 8 seconds of a processor.
-
+def test_the_command_reports_and_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
     command.run(seed=5, days=1)
 
     printed = capsys.readouterr().out
