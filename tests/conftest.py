@@ -4,6 +4,8 @@ import ipaddress
 import os
 import signal
 import socket
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -102,12 +104,20 @@ class HandOver:
 
 
 def keep_bytecode(config: pytest.Config) -> None:
-    """Share compiled bytecode between processes, also where the source folder is read-only.
+    """Share compiled bytecode between processes, also where the environment or a read-only source forbids it.
 
-    Containers often make it so. A run starts some hundred processes, and each would compile everything again.
+    Containers often do. A run starts some hundred processes, and each would compile everything again.
     """
-    if config.pluginmanager.has_plugin("cacheprovider") and os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+    if not os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        return
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        folder = config.cache.mkdir("bytecode")
+    else:
+        folder = Path(tempfile.gettempdir()) / f"adloom-bytecode-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        assert folder.stat().st_uid == os.getuid(), f"{folder} is another user's"
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)
+    sys.dont_write_bytecode = False
 
 
 def render_logs_plainly() -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from adloom.cli import main as cli
 from adloom.core.actor import Role
 from adloom.runtime.auth import verify_access_token
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
@@ -34,20 +35,23 @@ def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, sec
     assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
 
 
-def test_a_token_acts_for_the_given_account(tmp_path: Path, secrets: Secrets) -> None:
-    done = adloom("token", "--role", "publisher", "--account", str(ACCOUNT), "--data-dir", str(tmp_path))
+def test_a_token_acts_for_the_given_account(
+    tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.token(role=Role.PUBLISHER, account=ACCOUNT, data_dir=tmp_path)
 
-    actor = verify_access_token(secrets.jwt_secret, done.out.strip(), now=now())
+    actor = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now())
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
 def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
-    tmp_path: Path, secrets: Secrets
+    tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = adloom("token", "--role", "advertiser", "--data-dir", str(tmp_path))
+    cli.token(role=Role.ADVERTISER, data_dir=tmp_path)
 
-    actor = verify_access_token(secrets.jwt_secret, done.out.strip(), now=now())
-    assert str(actor.account_id) in done.err
+    printed = capsys.readouterr()
+    actor = verify_access_token(secrets.jwt_secret, printed.out.strip(), now=now())
+    assert str(actor.account_id) in printed.err
 
 
 def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.money_world import MANY_FAULTS, NO_FAULTS, MoneyWorld
 from tests.support.for_each import for_each
 
-SEEDS = 30
+SEEDS = 20
 SECONDS_TO_SPEND = 300
 
 

@@ -8,10 +8,10 @@ from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.ops.test_system_routes import publish_heartbeat
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
+from tests.support.heartbeats import publish_heartbeat
 
 
 async def found(client: Client, kind: str | None = None) -> list[Json]:

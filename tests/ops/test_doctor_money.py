@@ -145,6 +145,21 @@ async def test_an_account_that_disagrees_is_named_and_the_doctor_fails(
     assert "The books do not agree." in output
 
 
+async def test_the_command_fails_with_exit_code_1_if_the_books_disagree(
+    pool: Pool, database_url: str
+) -> None:
+    await write(pool, *RECORDS)
+
+    async def run() -> int:
+        words = ["doctor", "--money", "--day", TODAY.isoformat()]
+        environment = {"DATABASE_URL": database_url}
+        return (await asyncio.to_thread(CliRunner().invoke, cli.app, words, env=environment)).exit_code
+
+    assert await run() == 0
+    await pool.execute("DELETE FROM money_entries WHERE amount_micros = 500001")
+    assert await run() == 1
+
+
 async def test_pending_totals_are_waited_for(pool: Pool, database_url: str) -> None:
     await write(pool, *RECORDS[:-3])
     proving = asyncio.ensure_future(prove(database_url, seconds=0.3))

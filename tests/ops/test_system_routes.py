@@ -5,33 +5,16 @@ from datetime import timedelta
 import pytest
 
 from adloom.core.actor import Role
-from adloom.core.clock import ManualClock
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
-from adloom.runtime.settings import Telemetry
-from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading
+from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.heartbeats import publish_heartbeat
 
 PATH = "/admin/system"
 ADMINS_ONLY = ("dead-letters", "settings")
 OPERATORS_ONLY = ("processes", "traffic", "ledger")
-
-
-async def publish_heartbeat(valkey: Valkey, process: str, reading: Reading, **settings: str) -> None:
-    telemetry = Telemetry(
-        process=process, log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None
-    )
-    publisher = HeartbeatPublisher(
-        valkey,
-        ManualClock(NOON),
-        telemetry=telemetry,
-        settings=settings,
-        read=lambda: reading,
-        is_serving=reading.index_version is not None,
-    )
-    await publisher.publish()
 
 
 async def add_dead_letter(valkey: Valkey) -> str:

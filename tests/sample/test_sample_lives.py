@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser
 
 from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
@@ -37,6 +38,7 @@ VISITED_PATHS = (
     "/sample/shop/table-and-tea",
     "/sample/shop/products/teapot",
 )
+WIDTHS = (1400, 390)
 COUNT_SHIFTS = """
 window.shifted = 0;
 new PerformanceObserver((list) => {
@@ -124,9 +126,14 @@ def test_every_direct_placement_has_banners(product: Product) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1400, 390])
-def test_a_browser_fills_every_slot_without_layout_shifts(product: Product, width: int) -> None:
-    with a_chromium() as browser, a_visit(browser, viewport={"width": width, "height": 900}) as visit:
+def test_a_browser_fills_every_slot_without_layout_shifts(product: Product) -> None:
+    with a_chromium() as browser:
+        for width in WIDTHS:
+            check_slots(browser, product, width)
+
+
+def check_slots(browser: Browser, product: Product, width: int) -> None:
+    with a_visit(browser, viewport={"width": width, "height": 900}) as visit:
         visit.page.add_init_script(COUNT_SHIFTS)
         for path in VISITED_PATHS:
             visit.page.goto(f"{product.delivery_url}{path}")

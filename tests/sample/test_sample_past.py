@@ -1,13 +1,20 @@
 """Events of the day before the sample was loaded, reported once."""
 
+import functools
 from datetime import datetime, timedelta
+from typing import Any
 
 from adloom.sample.visitors.past import past_events
 from tests.sample.builders import LOADED_AT, a_chance, a_manifest
 
 
+@functools.cache
+def events_of_a_load() -> list[dict[str, Any]]:
+    return list(past_events(a_manifest(), a_chance()))
+
+
 def test_all_events_are_in_the_24_hours_before_the_load() -> None:
-    moments = [datetime.fromisoformat(event["occurredAt"]) for event in past_events(a_manifest(), a_chance())]
+    moments = [datetime.fromisoformat(event["occurredAt"]) for event in events_of_a_load()]
 
     assert min(moments) > LOADED_AT - timedelta(hours=24)
     assert max(moments) <= LOADED_AT
@@ -18,22 +25,23 @@ def test_repeated_events_have_the_same_correlation_ids() -> None:
         events = past_events(a_manifest(), a_chance(seed))
         return [event["correlationId"] for event in events if event["type"] == "impression"]
 
-    assert impressions(1) == impressions(2)
-    assert len(set(impressions(1))) == len(impressions(1)) > 5_000
+    first = impressions(1)
+
+    assert first == impressions(2)
+    assert len(set(first)) == len(first) > 5_000
 
 
 def test_another_load_has_different_correlation_ids() -> None:
-    def correlation_ids(loaded_at: datetime) -> set[str]:
-        events = past_events(a_manifest(loaded_at=loaded_at), a_chance())
-        return {event["correlationId"] for event in events}
+    later = past_events(a_manifest(loaded_at=LOADED_AT + timedelta(hours=1)), a_chance())
+    correlation_ids = {event["correlationId"] for event in events_of_a_load()}
 
-    assert not correlation_ids(LOADED_AT) & correlation_ids(LOADED_AT + timedelta(hours=1))
+    assert not correlation_ids & {event["correlationId"] for event in later}
 
 
 def test_the_events_refer_only_to_the_sample_and_to_no_capped_campaign() -> None:
     manifest = a_manifest()
 
-    events = list(past_events(manifest, a_chance()))
+    events = events_of_a_load()
 
     assert {event["bannerId"] for event in events} <= set(manifest.ids_of("banners").values())
     assert {event["placementId"] for event in events} <= set(manifest.ids_of("placements").values())
@@ -41,11 +49,11 @@ def test_the_events_refer_only_to_the_sample_and_to_no_capped_campaign() -> None
 
 
 def test_the_events_have_no_token_and_cannot_be_charged() -> None:
-    assert not any("trackingToken" in event for event in past_events(a_manifest(), a_chance()))
+    assert not any("trackingToken" in event for event in events_of_a_load())
 
 
 def test_between_half_and_four_per_cent_of_the_events_are_clicks() -> None:
-    events = list(past_events(a_manifest(), a_chance()))
+    events = events_of_a_load()
     clicks = sum(event["type"] == "click" for event in events)
 
     assert 0.005 < clicks / len(events) < 0.04

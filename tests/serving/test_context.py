@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
+from adloom.events.ingest.accept import RequestInfo
 from adloom.runtime.geoip import Countries
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.request.context import ContextParser
@@ -123,6 +124,24 @@ def test_only_a_proxy_may_say_from_which_country_its_client_is(
 
     assert parser.parse(request, UTC_ZONE, NOON).country == country
     assert parser.read_request_info(request).country_code == country
+
+
+@pytest.mark.parametrize(
+    ("client", "headers"),
+    [
+        ("", {}),
+        ("", {"user_agent": IPHONE, "x_country_code": "de", "cf_ipcountry": "AT"}),
+        ("", {"x_country_code": "XX", "cf_ipcountry": "AT"}),
+        ("93.184.216.34", {}),
+    ],
+)
+def test_an_event_has_the_device_and_country_that_serving_finds(client: str, headers: dict[str, str]) -> None:
+    parser = ContextParser(Countries(countries))
+    context = parser.parse(a_request(client=client, **headers), UTC_ZONE, NOON)
+
+    info = parser.read_request_info(a_request(client=client, **headers))
+
+    assert info == RequestInfo(context.device, context.country)
 
 
 def test_without_a_country_file_the_address_gives_no_country() -> None:

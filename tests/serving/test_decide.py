@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adloom.core.ids import BannerId
 from adloom.schedule.schedule_window import is_open
 from adloom.serving.eligibility.decide import decide
-from adloom.serving.eligibility.eligible_set import NO_EXCLUSIONS, Exclusions, remove_excluded
+from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import IndexedPlacement
@@ -38,7 +38,7 @@ def titles(
     context: Context | None = None,
     *,
     now: datetime = NOON,
-    exclusions: Exclusions = NO_EXCLUSIONS,
+    exclusions: Exclusions = Exclusions(),  # noqa: B008 - immutable
 ) -> list[str]:
     available = remove_excluded(
         run_steps(build_schedule_mask(placement, now=now)).masks, placement, exclusions

@@ -502,6 +502,7 @@ class FakeCampaign:
     def __init__(self) -> None:
         self.granted: dict[int, int] = {}
         self.given: dict[int, int] = {}
+        self.ends: dict[int, datetime] = {}
         self.reported = 0
         self.lease = 0
 
@@ -513,6 +514,7 @@ class FakeCampaign:
             if not usage.lease and (is_new_day or not self.lease):
                 self.lease += 1
                 self.granted[self.lease] = self.given[self.lease] = 0
+                self.ends[self.lease] = MIDNIGHT + timedelta(days=is_new_day)
             lease = usage.lease or self.lease
             self.reported = usage.report
             self.given[lease] += sum(amount for _, amount in usage.given)
@@ -527,7 +529,7 @@ class FakeCampaign:
             lease=lease,
             granted=Micros(self.granted[lease]),
             given=Micros(self.given[lease]),
-            ends_at=MIDNIGHT,
+            ends_at=self.ends[lease],
             verdict=BudgetVerdict.GRANTED,
         )
 
@@ -535,7 +537,7 @@ class FakeCampaign:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["take", "take", "report", "arrive", "answer", "recall", "day"]),
+            st.sampled_from(["take", "take", "report", "arrive", "answer", "recall", "close", "day"]),
             st.integers(0, 5),
         ),
         max_size=80,
@@ -554,6 +556,7 @@ def test_offers_never_exceed_the_grant_whatever_happens_to_messages(steps: list[
                 lease = holder.take()
                 if lease is not None:
                     taken[lease] = taken.get(lease, 0) + COST
+                    assert holder.second < campaign.ends[lease].timestamp(), "its day is over"
             case "report":
                 reports += holder.due(after=0.3 * number)
             case "arrive" if reports:
@@ -566,9 +569,12 @@ def test_offers_never_exceed_the_grant_whatever_happens_to_messages(steps: list[
             case "recall":
                 recall = Recall(campaign_id=CAMPAIGN, session=SESSION)
                 holder.leases.on_recall(recall, second=holder.second + 2 * number, at=holder.at)
-            case "day":
-                holder.leases.close(at=holder.at) if number == 0 else None
-                is_new_day = number == 1
+            case "close" if number == 0:
+                holder.leases.close(at=holder.at)
+            case "day" if number < 2:
+                # The clocks of this process and of the campaign's actor pass midnight one after the other.
+                holder.second = max(holder.second, int(MIDNIGHT.timestamp())) if number else holder.second
+                is_new_day = is_new_day or not number
             case _:
                 pass
 

@@ -9,10 +9,10 @@ from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
-from tests.ops.test_system_routes import publish_heartbeat
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
+from tests.support.heartbeats import publish_heartbeat
 
 PAID = """
     INSERT INTO spend_hours (hour, campaign_id, banner_id, placement_id, charges, spent_micros)

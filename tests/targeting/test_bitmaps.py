@@ -1,10 +1,13 @@
 """Compiled rules match the same candidates as plain rules."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_block
+from adloom.serving.index.steps import run_steps
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock, compile_in_steps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, parse_rule
@@ -12,6 +15,10 @@ from tests.targeting.builders import a_context
 from tests.targeting.strategies import contexts, rules
 
 CANDIDATES = st.lists(st.lists(rules(), max_size=5).map(tuple), max_size=40)
+
+
+def compile_block(candidates: Sequence[Sequence[Rule]]) -> TargetingBlock:
+    return run_steps(compile_in_steps(candidates))
 
 
 def find_eligible_one_by_one(candidates: list[tuple[Rule, ...]], context: Context) -> int:

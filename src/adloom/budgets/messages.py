@@ -228,7 +228,6 @@ class ConfigureAdvertiser(msgspec.Struct, frozen=True, kw_only=True, tag="config
     is_active: bool
     daily_budget: Micros | None
     timezone: str
-    blocked_sites: tuple[str, ...] = ()
 
 
 class AdvertiserExhausted(msgspec.Struct, frozen=True, kw_only=True, tag="advertiser_exhausted.v1"):

@@ -68,16 +68,6 @@ class TargetingBlock:
         return among
 
 
-def compile_block(rules_by_candidate: Sequence[Sequence[Rule]]) -> TargetingBlock:
-    """Compile the rules of a block's candidates, in their order; all rules of a candidate must hold."""
-    steps = compile_in_steps(rules_by_candidate)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
 def compile_in_steps(rules_by_candidate: Sequence[Sequence[Rule]]) -> Generator[None, None, TargetingBlock]:
     """Compile with pauses: a full block takes milliseconds that a request should not wait for."""
     assert len(rules_by_candidate) <= BLOCK_CANDIDATES_MAX, "a block has a bound"

@@ -4,6 +4,8 @@ Campaigns commit only what the advertiser has allotted, so together they never e
 does not use its allotment and another needs it, the advertiser asks for it back.
 """
 
+# pure
+
 from datetime import datetime, timedelta
 from typing import Final
 

@@ -1,5 +1,7 @@
 """The state of an advertiser's daily budget."""
 
+# pure
+
 from datetime import date, datetime
 from typing import Final
 

@@ -1,5 +1,7 @@
 """A campaign's charges: holds that were confirmed, and how they become durable."""
 
+# pure
+
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final

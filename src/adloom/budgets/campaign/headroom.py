@@ -1,5 +1,7 @@
 """How much more a campaign may commit, and which budget prevents more."""
 
+# pure
+
 from datetime import datetime
 
 import msgspec

@@ -11,6 +11,8 @@ and the amounts of their seconds are negative until the report comes. The unassi
 covers them. So nothing is spent that was not granted, in whatever order messages arrive.
 """
 
+# pure
+
 from datetime import date
 
 import msgspec

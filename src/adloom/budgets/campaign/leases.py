@@ -1,5 +1,7 @@
 """A campaign's leases: reports, grants, recalls and released holds."""
 
+# pure
+
 from datetime import datetime
 from typing import Final
 

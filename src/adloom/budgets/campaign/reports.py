@@ -5,6 +5,8 @@ what happened meanwhile follows with the next. Amounts are totals, and the adver
 sequence, so nothing is counted twice and nothing has to be remembered.
 """
 
+# pure
+
 from datetime import datetime, timedelta
 from typing import Final
 

@@ -1,5 +1,7 @@
 """The state of a campaign's budget."""
 
+# pure
+
 from datetime import date, datetime
 from typing import Final
 

@@ -27,7 +27,7 @@ CAMPAIGNS: Final = """
 """
 PAYER_FIELDS: Final = ("id", "is_deleted", "daily_budget_paisa", "timezone")
 ADVERTISERS: Final = """
-    SELECT public_id AS id, deleted_at IS NOT NULL AS is_deleted, daily_budget_paisa, timezone, blocked_sites
+    SELECT public_id AS id, deleted_at IS NOT NULL AS is_deleted, daily_budget_paisa, timezone
       FROM advertisers WHERE public_id = ANY ($1::uuid[])
 """
 PAYERS: Final = """

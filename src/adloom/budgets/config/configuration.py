@@ -24,7 +24,6 @@ class AdvertiserRow(msgspec.Struct, frozen=True, kw_only=True):
     is_deleted: bool
     daily_budget_paisa: int | None
     timezone: str
-    blocked_sites: tuple[str, ...] = ()
 
 
 class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +67,6 @@ def build_advertiser_config(row: AdvertiserRow, *, version: int) -> ConfigureAdv
         is_active=not row.is_deleted,
         daily_budget=_micros(row.daily_budget_paisa),
         timezone=_zone(row.timezone),
-        blocked_sites=row.blocked_sites,
     )
 
 

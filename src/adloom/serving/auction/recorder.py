@@ -57,7 +57,6 @@ class AuctionRecorder:
         self._headroom = float(bytes_per_second * BURST_SECONDS)
         self._filled_at = 0.0
         # Plain counters, read by a collector.
-        self.recorded = 0
         self.left_out = 0  # No headroom.
         self.sampled_out = 0
 
@@ -94,7 +93,6 @@ class AuctionRecorder:
         record = request.record
         assert record is not None, "its bids were recorded before the winner was reserved"
         self._headroom -= ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count
-        self.recorded += 1
         auctioned = _build_auctioned(request, record, auction_id, won_on, scoring_version)
         self._publish_pair(served or encode_event(Unsold(held_at=request.now)), encode_event(auctioned))
 

@@ -33,9 +33,6 @@ class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
         return any(self.campaigns.values())
 
 
-NO_EXCLUSIONS = Exclusions()
-
-
 class ExcludedCampaigns:
     """The campaigns that may not serve, by source; each source changes only its own part."""
 
