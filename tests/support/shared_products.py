@@ -63,6 +63,8 @@ class SharedProducts:
         self._users: dict[str, set[Path]] = {name: set() for name in FILES}
         for item in items:
             for name in FILES.keys() & set(getattr(item, "fixturenames", ())):
+                file = item.nodeid.split("::")[0]
+                assert file in FILES[name], f"{file} uses {name}: it needs a place in {__name__}.FILES"
                 self._users[name].add(item.path)
 
     @contextlib.contextmanager
