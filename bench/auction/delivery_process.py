@@ -35,11 +35,10 @@ from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.eligible_set import Exclusions
+from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.compile import compile_index
@@ -63,13 +62,8 @@ SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - o
 async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps: bool) -> None:
     clock = SystemClock()
     index = compile_index(build_auction_catalog(campaigns, has_frequency_caps=has_frequency_caps))
-    states, caps, leases = PlacementStates(), CapTracker(), LocalLeases(SESSION)
+    states, leases = PlacementStates(), LocalLeases(SESSION)
     lease_all(leases, index)
-    caps.update(
-        {key: one for placement in index.by_key.values() for key, one in placement.caps.items()},
-        {},
-        second=int(clock.now().timestamp()),
-    )
     states.mark_changed(leases.take_changes())
     states.exclude(Exclusions(campaigns=choose_half(campaigns)), source="bench")
     states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
@@ -84,9 +78,7 @@ async def main(port: int, redis_url: str, campaigns: int, *, has_frequency_caps:
     ):
         if has_frequency_caps:
             await _record_views(valkey, index.by_key.values(), clock)
-        auctions = _build_routes(
-            index, markets, Reserver(states, caps, leases), states, line, appender, recording
-        )
+        auctions = _build_routes(index, markets, Reserver(states, leases), states, line, appender, recording)
         coming_and_going = asyncio.ensure_future(_toggle_budgets(states, campaigns))
         no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
         with socket.create_server(("127.0.0.1", port)) as listener:

@@ -23,6 +23,7 @@ from adloom.budgets.charges.offers import Offer
 from adloom.budgets.messages import MoneyKind, MoneyRow
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
+from adloom.events.log.event import ChargedBy
 from adloom.runtime.actors.actor import Address, StateWrite
 from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
@@ -38,6 +39,8 @@ class MadeOffer(NamedTuple):
     lease: int
     is_leased: bool
     amount: Micros
+    hold: Micros
+    charged_by: ChargedBy
     at: datetime  # By the true clock.
     session: int  # Of the process that made it.
 
@@ -86,7 +89,13 @@ class BudgetLaws:
         if not made.is_leased:
             return
         key = made.campaign_id, made.lease
-        self._offered_of_lease[key] += made.amount
+        self._offered_of_lease[key] += made.hold
+        self.demand(
+            made.hold == made.amount
+            if made.charged_by is ChargedBy.IMPRESSION
+            else 0 < made.hold <= self._catalog.campaigns[made.campaign_id].price.cost,
+            f"an offer of {made.campaign_id} at {made.amount} holds {made.hold}",
+        )
         self.demand(made.lease > 0, f"{made.campaign_id} was offered without a lease")
         self.demand(
             self._offered_of_lease[key] <= self._granted.get(key, 0),
@@ -129,6 +138,7 @@ class BudgetLaws:
             self._check_row(row)
         for before, after in campaigns:
             self._check_campaign(before, after)
+            self._check_over_budget(before, after, rows)
         self._check_allotments()
 
     def _allow(self, before: CampaignState | None, after: CampaignState) -> None:
@@ -157,16 +167,12 @@ class BudgetLaws:
         campaign_id, (since, until) = config.campaign_id, _versions(before, after)
         total_max = self._catalog.find_most(("total", campaign_id), since, until)
         daily_max = self._catalog.find_most(("daily", campaign_id), since, until)
-        total, window = (
-            after.spent_total + after.outstanding,
-            after.spent_window + after.outstanding_of_window,
-        )
+        # What may still be clicked guarantees no charge: each click is checked for itself.
+        total, window = (after.spent_total + after.firm, after.spent_window + after.firm_of_window)
         was_total = was_window = 0
         if before is not None:
-            was_total = before.spent_total + before.outstanding
-            was_window = (
-                before.spent_window + before.outstanding_of_window if before.window == after.window else 0
-            )
+            was_total = before.spent_total + before.firm
+            was_window = before.spent_window + before.firm_of_window if before.window == after.window else 0
             self.demand(after.day >= before.day, f"{campaign_id} went back from {before.day} to {after.day}")
             self.demand(after.window >= before.window, f"{campaign_id} went back to an older window")
         self.demand(
@@ -181,6 +187,25 @@ class BudgetLaws:
         )
         for lease in after.leases.values():
             self._check_lease(campaign_id, lease)
+
+    def _check_over_budget(
+        self, before: CampaignState | None, after: CampaignState, rows: Sequence[MoneyRow]
+    ) -> None:
+        """Law: a click is free only where it does not fit; whether it fits its advertiser's budget is not seen here."""
+        config = after.config
+        if before is None or config is None or before.config != config or config.is_allotted:
+            return
+        if (before.window, before.day) != (after.window, after.day):
+            return
+        for row in rows:
+            if row.campaign_id != config.campaign_id or row.kind is not MoneyKind.OVER_BUDGET:
+                continue
+            used = max(before.firm, after.firm) + row.amount
+            fits_total = config.total_budget is None or after.spent_total + used <= config.total_budget
+            fits_day = config.daily_budget is None or after.spent_window + used <= config.daily_budget
+            self.demand(
+                not (fits_total and fits_day), f"a click of {row.campaign_id} was free, and could be paid"
+            )
 
     def _check_lease(self, campaign_id: CampaignId, lease: Lease) -> None:
         key = campaign_id, lease.number
@@ -209,7 +234,7 @@ class BudgetLaws:
         self._charged[offer] = row
         if row.kind is not MoneyKind.CHARGE:
             self.demand(
-                not self._is_held(made, row),
+                made.charged_by is ChargedBy.CLICK or not self._is_held(made, row),
                 f"a hold of {row.campaign_id} was confirmed in time for nothing",
             )
             return

@@ -24,7 +24,6 @@ from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import NO_USER_TEXT, UNKNOWN_VISITOR, ServeQuery
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import EMPTY, Candidate, Index
@@ -134,10 +133,11 @@ class _LeaderGroup(GroupConnection):
 
 
 class Sold(msgspec.Struct, frozen=True, kw_only=True):
-    """An offer that was made: its campaign, cost, lease and second."""
+    """An offer that was made: its campaign, cost, hold, lease and second."""
 
     candidate: Candidate
     cost: Micros
+    hold: Micros
     lease: int
     second: int
     win: WinningBid | None = None  # Where it was auctioned off,
@@ -159,12 +159,10 @@ class SellingProcess:
             new_session=lambda: chance.getrandbits(SESSION_BITS) or 1,
         )
         self._index = EMPTY
-        caps, book = CapTracker(), self._leasing.leases
-        self._reserve = Reserver(self._states, caps, book).reserve_all
+        reserver = Reserver(self._states, self._leasing.leases)
+        self._reserve = reserver.reserve_all
         self._markets = Markets(self._states)
-        self._auctioneer = Auctioneer(
-            self._markets, ContextParser(), Reserver(self._states, caps, book), self._states.find_reason
-        )
+        self._auctioneer = Auctioneer(self._markets, ContextParser(), reserver, self._states.find_reason)
 
     @property
     def session(self) -> int:
@@ -191,7 +189,13 @@ class SellingProcess:
         state = self._states.get(placement, now)
         offers, leases = self._reserve(self._states.decide_offers(state, ANY_VISITOR, second), second)
         return [
-            Sold(candidate=offer.candidate, cost=offer.candidate.price.cost, lease=lease, second=second)
+            Sold(
+                candidate=offer.candidate,
+                cost=offer.candidate.price.cost,
+                hold=Micros(offer.candidate.hold),
+                lease=lease,
+                second=second,
+            )
             for offer, lease in zip(offers, leases, strict=True)
         ]
 
@@ -214,6 +218,7 @@ class SellingProcess:
             Sold(
                 candidate=win.bidder,
                 cost=request.auction.cost,
+                hold=request.auction.hold,
                 lease=request.lease,
                 second=second,
                 win=win,
@@ -224,7 +229,7 @@ class SellingProcess:
     def _rivals(self, market: Market, scorer: Scorer) -> tuple[Bid, ...]:
         """Return all bids that can pay; none while exclusions are still to be applied."""
         book = self._leasing.leases
-        if book.has_changes:
+        if book.changes:
             return ()
         out = frozenset[int]().union(*book.list_excluded().values())
         return tuple(

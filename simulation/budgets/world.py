@@ -170,6 +170,8 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             lease=sold.lease,
             is_leased=one.is_leased,
             amount=sold.cost,
+            hold=sold.hold,
+            charged_by=one.price.charged_by,
             at=self._clock.now(),
             session=session,
         )
@@ -285,8 +287,8 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         return self._is_reported() and not any(state.outstanding for state in self.laws.campaigns)
 
     def _is_reported(self) -> bool:
-        """Whether advertisers have answered all reports."""
-        return not any(state.report for state in self.laws.campaigns)
+        """Whether advertisers have answered all reports, and no click waits for one."""
+        return not any(state.report or state.clicks for state in self.laws.campaigns)
 
     def _count(self) -> dict[str, int]:
         database = self._servers.database
@@ -298,6 +300,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             "offers seen or clicked": len(self.laws.confirmed),
             "charges": kinds.count("charge"),
             "seen too late to be charged": kinds.count("unbilled"),
+            "clicks over budget": kinds.count("over_budget"),
             "changes of budgets and campaigns": self._changes,
             "states kept": sum(stored.version for stored in database.states.values()),
         }

@@ -110,7 +110,7 @@ async def test_charges_releases_and_unbilled_offers_are_written_together_and_cou
 
     rows = await tables.rows("kind, count(*), sum(amount_micros)", "money_entries GROUP BY kind")
     assert rows == [("charge", 2, 10_000), ("release", 2, 10_000), ("unbilled", 1, 5_000)]
-    assert tables.writer.rows == {"charge": 2, "release": 2, "unbilled": 1}
+    assert tables.writer.rows == {"charge": 2, "release": 2, "unbilled": 1, "over_budget": 0, "over_cap": 0}
     assert tables.writer.charged_micros == 10_000
 
 

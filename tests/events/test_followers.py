@@ -37,6 +37,7 @@ from adloom.serving.index.compile import compile_index
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
 from tests.events.catalog import insert_catalog
 from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
+from tests.support.answers import at_once
 from tests.support.rows import a_snapshot, an_assignment_row
 
 NOW = NEXT_HOUR
@@ -120,7 +121,7 @@ async def test_a_served_offer_is_published_to_its_topic(followed: Followed) -> N
             public_url="https://ads.example",
             publisher=ServedEventPublisher(appender.enqueue),
         )
-        answer = json.loads(routes.serve(FastRequest(b"GET", b"/banners/serve/home")).body)
+        answer = json.loads(at_once(routes.serve(FastRequest(b"GET", b"/banners/serve/home"))).body)
     async with running(followed):
         await until_all_is_applied(followed)
 

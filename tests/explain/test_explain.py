@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
 from adloom.explain.reasons import CandidateOutcome
 from adloom.schedule.schedule import Schedule, ScheduleStatus
-from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.rules import parse_rule

@@ -3,7 +3,10 @@
 from datetime import timedelta
 from uuid import UUID
 
+import msgspec
+
 from adloom.core.actor import Role
+from adloom.core.money import micros_from_paisa
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
@@ -91,6 +94,25 @@ async def test_an_under_delivering_campaign_is_reported_after_a_while(
 
     assert at_first == []
     assert item["id"] == campaign["id"]
+
+
+async def test_offers_that_hold_a_budget_and_are_never_confirmed_are_reported(
+    admin: Client, pool: Pool
+) -> None:
+    hoarded, seen = (await active(admin, budgetDailyPaisa=100), await active(admin, budgetDailyPaisa=100))
+    for campaign, charged in ((hoarded, 1), (seen, 20)):
+        state = a_busy_state(charged=charged, held=0, leased=0)
+        [number] = state.leases
+        lease = msgspec.structs.replace(state.leases[number], expired=micros_from_paisa(60))
+        lease = msgspec.structs.replace(
+            lease, granted=lease.granted + lease.expired, given=lease.given + lease.expired
+        )
+        await keep(pool, campaign, msgspec.structs.replace(state, leases={number: lease}))
+
+    [item] = await found(admin, "unconfirmed")
+
+    assert (item["id"], item["level"]) == (hoarded["id"], "warn")
+    assert "today they held 60 times what was charged" in item["message"]
 
 
 async def test_campaigns_and_banners_that_end_within_three_days_are_reported(

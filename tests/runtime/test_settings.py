@@ -28,7 +28,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (delivery.port, control.port, worker.port) == (8080, 8090, 3001)
     assert delivery.host == control.host == worker.host == "127.0.0.1"
     assert delivery.public_url == "http://127.0.0.1:8080"
-    assert delivery.rate_limit_permits_per_minute is None
+    assert (delivery.rate_limit_permits_per_minute, delivery.holds_per_address) == (12_000, 300)
     assert (delivery.events_per_address_per_minute, delivery.data_centers) == (600, ())
     assert control.rate_limit_permits_per_minute == 60
 

@@ -270,13 +270,13 @@ async def test_the_counts_of_a_past_day_are_summed_again_when_it_changes(
     )
     await pool.execute("INSERT INTO events.event_days (day, events) VALUES (current_date - 10, 2)")
     await refresher.refresh()
-    assert refresher.caps.find_reached()["click_cap"] == set()
+    assert refresher.states.find_reason(campaign) is None
 
     await pool.execute("UPDATE events.event_counts SET invalid_clicks = 0")
     await pool.execute(f"UPDATE events.event_days SET {written} = {written} + 1")  # noqa: S608 - our own names
     await refresher.rebuild()
 
-    assert refresher.caps.find_reached()["click_cap"] == {campaign}
+    assert refresher.states.find_reason(campaign) == "click_cap"
 
 
 async def test_counts_of_today_are_read_when_the_cursor_of_the_projection_moves(
@@ -294,7 +294,7 @@ async def test_counts_of_today_are_read_when_the_cursor_of_the_projection_moves(
     await pool.execute("INSERT INTO projection_cursors (projection, entry_id) VALUES ('event_tables', '1-0')")
     await refresher.refresh()
 
-    assert refresher.caps.find_reached()["click_cap"] == {campaign}
+    assert refresher.states.find_reason(campaign) == "click_cap"
 
 
 async def test_the_rules_of_a_campaign_are_in_the_index(

@@ -151,7 +151,7 @@ class DeliveryProcess:
 
     def take(self, key: int) -> int | None:
         lease = self.client.leases.reserve(key, COST, int(SystemClock().now().timestamp()))
-        if self.client.leases.has_changes:
+        if self.client.leases.changes:
             self.states.mark_changed(self.client.leases.take_changes())
         return lease
 

@@ -118,7 +118,7 @@ def test_a_granted_lease_and_a_used_up_lease_are_changes() -> None:
         {KEY: None},
         {KEY: "budget_pending"},
     )
-    assert not holder.leases.has_changes
+    assert not holder.leases.changes
 
 
 def test_usage_is_reported_by_second_when_half_of_the_lease_is_used() -> None:

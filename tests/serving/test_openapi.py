@@ -13,6 +13,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Snapshot
+from tests.support.answers import at_once
 from tests.support.catalogs import NOON
 from tests.support.rows import a_placement_row, an_assignment_row
 
@@ -87,7 +88,7 @@ def test_a_served_answer_has_exactly_the_described_fields() -> None:
     routes = ServeRoutes(lambda: index, keys.signer, ManualClock(NOON), SystemIds(), public_url="")
     path = b"/banners/serve/" + snapshot.placements[0].slug.encode()
 
-    answer = msgspec.json.decode(routes.serve(FastRequest(b"GET", path)).body)
+    answer = msgspec.json.decode(at_once(routes.serve(FastRequest(b"GET", path))).body)
 
     schemas = DOCUMENT["components"]["schemas"]
     assert answer.keys() == schemas["ServedAnswer"]["properties"].keys()

@@ -21,7 +21,6 @@ def a_candidate(banner: int, campaign: int = 1) -> Candidate:
         placing=b"",
         timing=None,
         rules=(),
-        is_capped=False,
     )
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
+from adloom.budgets.messages import COUNTED_LEASE, BudgetVerdict, LeaseAnswer
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow, Caps, OfferPrice
@@ -43,14 +42,13 @@ class PlacementServer:
 
     def __init__(self, *rows: AssignmentRow) -> None:
         self._placement = compile_index(a_snapshot(*rows, max_banners=10)).by_slug[b"home"]
-        self.states, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
-        self._reserver = Reserver(self.states, self.caps, self.leases)
+        self.states, self.leases = PlacementStates(), LocalLeases(1)
+        self._reserver = Reserver(self.states, self.leases)
         self.states.get(self._placement, NOON)
-        self.caps.update(self._placement.caps, {}, second=SECOND)
         self.leases.update({1: self._placement.terms}, at=0.0)
         self.states.mark_changed(self.leases.take_changes())
 
-    def grant(self, offers: int) -> None:
+    def grant(self, offers: int, impressions: int = 0) -> None:
         reports = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
         for terms, usage in reports:
             answer = LeaseAnswer(
@@ -60,6 +58,7 @@ class PlacementServer:
                 lease=9,
                 granted=Micros(offers * COST),
                 given=Micros(0),
+                impressions_granted=impressions,
                 ends_at=datetime(2100, 1, 1, tzinfo=UTC),
                 verdict=BudgetVerdict.GRANTED,
             )
@@ -98,23 +97,31 @@ def test_a_second_offer_of_the_same_campaign_that_cannot_be_reserved_is_left_out
     assert server.ask() == [(2, 0)]
 
 
-def test_an_offer_without_a_lease_does_not_count_against_its_cap() -> None:
+def test_an_offer_that_cannot_be_paid_does_not_count_against_its_cap() -> None:
     server = PlacementServer(leased_row(1, 7, caps=Caps(2, None)), leased_row(2, 7, caps=Caps(2, None)))
 
-    server.grant(1)
-    first = server.ask()
-    server.grant(5)
+    server.grant(1, impressions=2)
 
-    assert first == [(1, 9)]
-    assert server.ask() == [(1, 9)]
+    assert server.ask() == [(1, 9 | COUNTED_LEASE)]
+    [(_, usage)] = server.leases.collect_reports(second=SECOND, at=2.0, most=9, is_wanted=lambda _: True)
+    assert usage.impressions == ((SECOND, 1),)
 
 
-def test_an_offer_with_a_lease_is_withheld_by_its_cap() -> None:
+def test_an_offer_that_can_be_paid_is_withheld_by_its_cap() -> None:
     server = PlacementServer(leased_row(1, 7, caps=Caps(1, None)))
 
-    server.grant(5)
+    server.grant(5, impressions=1)
 
-    assert [server.ask(), server.ask()] == [[(1, 9)], []]
+    assert [server.ask(), server.ask()] == [[(1, 9 | COUNTED_LEASE)], []]
+
+
+def test_a_free_campaign_with_a_cap_needs_a_lease_too() -> None:
+    server = PlacementServer(a_row(1, 7, caps=Caps(1, None)), a_row(2, 8, caps=Caps(None, 1)))
+
+    assert server.ask() == [(2, 0)]
+    server.grant(5, impressions=1)
+
+    assert [server.ask(), server.ask()] == [[(1, 9 | COUNTED_LEASE), (2, 0)], [(2, 0)]]
 
 
 def test_without_lease_terms_no_campaign_that_needs_a_lease_is_offered() -> None:
@@ -122,4 +129,4 @@ def test_without_lease_terms_no_campaign_that_needs_a_lease_is_offered() -> None
     states = PlacementStates()
     offers = states.decide_offers(states.get(placement, NOON), a_context(), SECOND)
 
-    assert Reserver(states, CapTracker(), LocalLeases()).reserve_all(offers, SECOND) == ([], [])
+    assert Reserver(states, LocalLeases()).reserve_all(offers, SECOND) == ([], [])

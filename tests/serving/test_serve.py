@@ -11,17 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adloom.budgets.messages import BudgetVerdict, LeaseAnswer
 from adloom.core.clock import ManualClock
 from adloom.core.errors import ValidationFailedError
 from adloom.core.ids import BannerId, SystemIds
+from adloom.core.money import Micros
 from adloom.events.ingest.token import SLOT_MAX, OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Caps, Delivery, Snapshot
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.targeting.rules import parse_rule
+from tests.support.answers import at_once
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -36,8 +39,30 @@ def serve_routes(snapshot: Snapshot, clock: ManualClock | None = None, **parts: 
     )
 
 
+def leased(snapshot: Snapshot, *, impressions: int) -> LocalLeases:
+    """The leases of a process that was granted some offers of every campaign that needs them."""
+    leases = LocalLeases(1)
+    second = int(NOON.timestamp())
+    leases.update({1: compile_index(snapshot).by_slug[b"home"].terms}, at=0.0)
+    for terms, usage in leases.collect_reports(second=second, at=1.0, most=99, is_wanted=lambda _: True):
+        answer = LeaseAnswer(
+            campaign_id=terms.campaign_id,
+            session=1,
+            report=usage.report,
+            lease=9,
+            granted=Micros(1_000_000),
+            given=Micros(0),
+            impressions_granted=impressions,
+            ends_at=datetime(2100, 1, 1, tzinfo=UTC),
+            verdict=BudgetVerdict.GRANTED,
+        )
+        leases.on_answer(answer, second=second, at=1.0)
+    leases.take_changes()
+    return leases
+
+
 def served(routes: ServeRoutes, slug: str = "home") -> tuple[bytes, dict[str, Any]]:
-    answer = routes.serve(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
+    answer = at_once(routes.serve(FastRequest(b"GET", b"/banners/serve/" + slug.encode())))
     return answer.head, json.loads(answer.body)
 
 
@@ -149,7 +174,7 @@ def test_targeting_uses_the_headers_and_the_query() -> None:
 
     def shown(country: bytes, query: bytes = b"") -> int:
         headers = [(b"x-country-code", country)]
-        answer = routes.serve(FastRequest(b"GET", b"/banners/serve/home", query, headers))
+        answer = at_once(routes.serve(FastRequest(b"GET", b"/banners/serve/home", query, headers)))
         return len(json.loads(answer.body)["banners"])
 
     assert (shown(b"DE"), shown(b"FR"), shown(b"FR", b"country=DE")) == (1, 0, 1)
@@ -175,10 +200,9 @@ def test_a_placement_of_another_route_is_not_found_and_the_error_names_the_route
     assert word in body["detail"]
 
 
-def test_the_cap_of_a_campaign_counts_open_offers() -> None:
+def test_a_campaign_with_an_impression_cap_is_offered_as_often_as_its_lease_allows() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(2, None)))
-    caps = CapTracker()
-    caps.update({7: Caps(2, None)}, {}, second=0)
-    routes = serve_routes(snapshot, caps=caps)
+    leases = leased(snapshot, impressions=2)
+    routes = serve_routes(snapshot, leases=leases)
 
     assert [len(served(routes)[1]["banners"]) for _ in range(4)] == [1, 1, 0, 0]

@@ -15,6 +15,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import AssignmentRow, Snapshot
 from adloom.targeting.rules import parse_rule
+from tests.support.answers import at_once
 from tests.support.rows import a_placement_row, an_assignment_row, an_id
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -49,7 +50,7 @@ def routes(*rows: AssignmentRow, placements: int = 2) -> ServeRoutes:
 
 def ask(serve: ServeRoutes, *slugs: str, **fields: Any) -> dict[str, Any]:
     body = json.dumps({"placements": slugs, **fields}).encode()
-    return json.loads(serve.serve_page(FastRequest(b"POST", b"/banners/serve", body=body)).body)
+    return json.loads(at_once(serve.serve_page(FastRequest(b"POST", b"/banners/serve", body=body))).body)
 
 
 def shown(page: dict[str, Any]) -> dict[str, list[str]]:

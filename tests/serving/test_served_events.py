@@ -13,6 +13,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
+from tests.support.answers import at_once
 from tests.support.rows import a_snapshot, an_assignment_row, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -39,12 +40,12 @@ class PublishingRoutes:
     def get(self, query: bytes = b"", method: bytes = b"GET") -> dict[str, Any]:
         request = FastRequest(method, b"/banners/serve/home")
         request.query = query
-        return json.loads(self.routes.serve(request).body)
+        return json.loads(at_once(self.routes.serve(request)).body)
 
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         request = FastRequest(b"POST", b"/banners/serve")
         request.body = json.dumps(body).encode()
-        return json.loads(self.routes.serve_page(request).body)
+        return json.loads(at_once(self.routes.serve_page(request)).body)
 
     @property
     def served(self) -> list[Served]:

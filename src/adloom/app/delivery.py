@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
+from time import monotonic
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from adloom.app.delivery_auctions import (
     AuctionParts,
     RecordingParts,
     build_auctions,
+    build_frequency,
     build_markets,
 )
 from adloom.app.listeners import take_socket
@@ -23,6 +25,7 @@ from adloom.app.metrics.delivery import (
     register_index,
     register_leases,
     register_model,
+    register_senders,
     register_spool,
 )
 from adloom.app.process import run_process
@@ -40,7 +43,6 @@ from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
-from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process_tuning import (
@@ -62,11 +64,13 @@ from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
+from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.context import ContextParser
-from adloom.serving.request.rate_limit import limit_routes
+from adloom.serving.request.rate_limit import RequestLimiter
+from adloom.serving.request.sender_limits import SenderCheck
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
@@ -148,7 +152,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
             is_serving=True,
         )
-        routes = _add_other_routes(_limit(public, settings, clock), settings, refresher)
+        routes = _add_other_routes(public, settings, refresher)
         async with publish_meanwhile(heartbeat):
             freeze_new_objects()  # The first index.
             await serve(
@@ -178,6 +182,8 @@ def _build_public_routes(
     keys = _token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     detector = _build_detector(settings, contexts)
+    senders = _build_sender_check(settings, detector)
+    frequency = build_frequency(settings, running.line, clock)
     offers = ServeRoutes(
         lambda: refresher.current,
         keys.signer,
@@ -186,25 +192,26 @@ def _build_public_routes(
         public_url=settings.public_url,
         contexts=contexts,
         states=refresher.states,
-        caps=refresher.caps,
         leases=leases.leases,
         publisher=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
+        senders=senders,
+        frequency=DirectFrequency(frequency),
     )
-    read = contexts.read_request_info
     events = EventRoutes(
         lambda: refresher.current,
         appender,
         keys,
         clock,
         detector=detector,
-        read_request_info=read,
+        read_request_info=contexts.read_request_info,
         reporters=running.reporters,
         refuses_unbound=settings.unbound_events == "refuse",
+        on_seen=senders.note_seen,
     )
     auctions = build_auctions(
         settings,
         refresher,
-        running.line,
+        frequency,
         clock,
         keys=keys,
         contexts=contexts,
@@ -212,24 +219,29 @@ def _build_public_routes(
         leases=leases.leases,
         appender=appender,
         recording=running.recording.appender,
+        senders=senders,
     )
-    ad_events = AdEventRoutes(lambda: refresher.current, keys, clock, events)
-    figures = ServeFigures(offers, auctions.routes, detector.peers)
-    figures.register(metrics)
-    register_index(metrics, refresher, clock)
+    limiter = RequestLimiter(settings.rate_limit_permits_per_minute, detector.find_rate_key, monotonic)
+    (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
     register_events(metrics, events, detector, appender)
-    register_spool(metrics, running.spool)
-    register_leases(metrics, leases)
-    register_auctions(metrics, auctions, running.recording)
-    register_model(metrics, running.models)
+    register_senders(metrics, limiter, senders)
+    _register_running(metrics, running, auctions)
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
         *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
         *events.routes(),
-        *ad_events.routes(),
+        *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events).routes(),
     ]
-    return routes, auctions, figures
+    return limiter.limit(routes), auctions, figures
+
+
+def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:
+    register_auctions(metrics, auctions, running.recording)
+    register_index(metrics, running.refresher, running.clock)
+    register_spool(metrics, running.spool)
+    register_leases(metrics, running.leases)
+    register_model(metrics, running.models)
 
 
 def _token_keys(settings: DeliverySettings) -> TokenKeys:
@@ -271,6 +283,15 @@ def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> Traf
     )
 
 
+def _build_sender_check(settings: DeliverySettings, detector: TrafficDetector) -> SenderCheck:
+    return SenderCheck(
+        detector.identify_sender,
+        requests_per_minute_max=settings.events_per_address_per_minute,
+        holds_max=settings.holds_per_address,
+        hold_seconds=settings.hold_seconds,
+    )
+
+
 def _has_sample(refresher: IndexRefresher) -> bool:
     """Whether the catalog has placements of the sample."""
     by_slug = refresher.current.by_slug
@@ -287,13 +308,6 @@ def _trace(routes: list[FastRoute], name: str) -> list[FastRoute]:
         msgspec.structs.replace(route, handler=sample_calls(route.handler, name, one_in=TRACED_ONE_IN))
         for route in routes
     ]
-
-
-def _limit(routes: list[FastRoute], settings: DeliverySettings, clock: Clock) -> list[FastRoute]:
-    if settings.rate_limit_permits_per_minute is None:
-        return routes
-    limiter = RateLimiter(settings.rate_limit_permits_per_minute)
-    return limit_routes(routes, limiter, clock, trusted=settings.trusted_proxies)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,16 @@ from adloom.runtime.valkey import DedicatedConnection
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import CappedAds, FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
+from adloom.serving.eligibility.frequency_lookup import CappedAds, FrequencyLookup
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
+from adloom.serving.request.sender_limits import SenderCheck
 
 
 class AuctionParts(NamedTuple):
@@ -57,10 +58,20 @@ def build_markets(settings: DeliverySettings, states: PlacementStates, models: M
     return markets
 
 
+def build_frequency(settings: DeliverySettings, line: DedicatedConnection, clock: Clock) -> FrequencyLookup:
+    wanted = settings.auctions
+    return FrequencyLookup(
+        FrequencyCounters(line),
+        clock,
+        when_away=CappedAds(wanted.frequency_when_away),
+        without_user=CappedAds(wanted.frequency_without_user),
+    )
+
+
 def build_auctions(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     refresher: IndexRefresher,
-    line: DedicatedConnection,
+    frequency: FrequencyLookup,
     clock: Clock,
     *,
     keys: TokenKeys,
@@ -69,14 +80,9 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     leases: LocalLeases,
     appender: EventAppender,
     recording: AuctionAppender,
+    senders: SenderCheck,
 ) -> AuctionParts:
     wanted = settings.auctions
-    frequency = FrequencyLookup(
-        FrequencyCounters(line),
-        clock,
-        when_away=CappedAds(wanted.frequency_when_away),
-        without_user=CappedAds(wanted.frequency_without_user),
-    )
     publisher, pair_publisher = (
         BatchingPublisher(appender.enqueue_all),
         BatchingPublisher(recording.enqueue_all),
@@ -88,7 +94,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         sample_rate=wanted.sample_rate,
         bytes_per_second=wanted.record_bytes_per_second,
     )
-    reserver = Reserver(refresher.states, refresher.caps, leases)
+    reserver = Reserver(refresher.states, leases)
     routes = AuctionRoutes(
         lambda: refresher.current,
         clock,
@@ -99,6 +105,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         encoder=AdEncoder(keys.signer, public_url=settings.public_url),
         frequency=frequency,
         recorder=recorder,
+        senders=senders,
     )
     return AuctionParts(routes, frequency, recorder, (pair_publisher, publisher))
 

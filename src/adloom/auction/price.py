@@ -4,6 +4,7 @@
 from it, that of a CPC bid from it and the CTR: `bid * 1000 * CTR * quality`.
 """
 
+import math
 from typing import Final
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
@@ -12,6 +13,8 @@ from adloom.core.money import Micros
 CENT: Final = Micros(10_000)
 LEAST: Final = Micros(1)  # An eCPM that rounds to 0 takes no part.
 CLICKS_A_PRICE: Final = 1_000
+HOLD_MARGIN: Final = 3
+HOLD_BIDS_MIN: Final = 100  # One part of the bid in so many is held at least.
 
 PER_IMPRESSION: Final = QUALITY_ONE
 PER_CLICK: Final = CTR_ONE // CLICKS_A_PRICE * QUALITY_ONE
@@ -46,6 +49,16 @@ def charge_of(bid: Micros, *, ecpm: Micros, final: Micros) -> Micros:
     charge = Micros(divide_half_up(bid * final, ecpm))
     assert 0 <= charge <= bid, "the charge is at most the bid"
     return charge
+
+
+def click_hold(bid: Micros, *, ecpm: Micros, quality: Quality) -> Micros:
+    """Return what an offer holds whose click is charged: three times what it is expected to cost.
+
+    At least a hundredth of the bid, so that an ad that is never clicked is not offered without end; at most the bid.
+    """
+    expected = ecpm * QUALITY_ONE / (quality * CLICKS_A_PRICE) if quality else 0.0
+    least = -(-bid // HOLD_BIDS_MIN)
+    return Micros(max(least, min(bid, math.ceil(HOLD_MARGIN * expected))))
 
 
 def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -> Micros | None:

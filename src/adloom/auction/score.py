@@ -167,6 +167,11 @@ class Heuristic:
         return self._scorers[base, signals.segment == HIGH_INTENT, is_recent]
 
 
+def predict_base_ctr(placement_type: str) -> Ctr:
+    """Predict the CTR of any ad on a placement of a type, where nothing is known of the visitor."""
+    return _BASES.get(placement_type, _BASE)
+
+
 def rate_quality(ad_format: str) -> Quality:
     return _QUALITIES.get(ad_format, _QUALITY)
 

@@ -6,6 +6,7 @@ possible, senders number their messages, and only the answer to the last number 
 
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -23,6 +24,11 @@ class BudgetVerdict(StrEnum):
     TOTAL_BUDGET = "total_budget"
     ADVERTISER_BUDGET = "advertiser_budget"
     PACING = "pacing"
+    IMPRESSION_CAP = "impression_cap"
+
+
+# Set in the lease of an offer that counts against an impression cap. Numbers of leases are below it until 2094.
+COUNTED_LEASE: Final = 1 << 31
 
 
 class ChargeKind(StrEnum):
@@ -49,6 +55,8 @@ class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configur
     hold_seconds: int
     # Whether the advertiser has a budget of its own: then every grant needs an allotment.
     is_allotted: bool
+    impression_cap: int | None = None
+    click_cap: int | None = None
 
 
 class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
@@ -62,8 +70,12 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     report: int
     lease: int
     given: tuple[tuple[int, int], ...] = ()
+    # Of a campaign with an impression cap: how many offers were made, and how many more it wants to make.
+    impressions: tuple[tuple[int, int], ...] = ()
+    want_impressions: int = 0
     want: Micros
-    cost: Micros  # Of one offer: grants are whole multiples of it.
+    cost: Micros  # What one offer holds: grants are whole multiples of it.
+    price: Micros = Micros(0)  # Of a click, where clicks are charged; their offers hold less than that.
     # A visitor was turned away for lack of it: others must return what they do not use.
     is_needed: bool = False
 
@@ -86,6 +98,20 @@ class Confirms(msgspec.Struct, frozen=True, tag="confirms.v1"):
     """Several confirms in one message."""
 
     confirms: tuple[Confirm, ...]
+
+
+class CountedImpressions(msgspec.Struct, frozen=True, tag="counted_impressions.v1"):
+    """Counted impressions of offers that were counted against a cap: lease, second of the offer, entry of the log."""
+
+    seen: tuple[tuple[int, int, str], ...]
+
+
+class CampaignCounts(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_counts.v1"):
+    """What the event tables have counted in a campaign's life, up to an entry of the log."""
+
+    impressions: int
+    clicks: int
+    until: str
 
 
 class SessionOver(msgspec.Struct, frozen=True, kw_only=True, tag="session_over.v1"):
@@ -132,6 +158,8 @@ CampaignMessage = (
     | LeaseUsage
     | Confirm
     | Confirms
+    | CountedImpressions
+    | CampaignCounts
     | SessionOver
     | Allotment
     | GiveBack
@@ -157,6 +185,8 @@ class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
     lease: int
     granted: Micros
     given: Micros
+    impressions_granted: int = 0
+    impressions_given: int = 0
     ends_at: datetime
     verdict: BudgetVerdict
 
@@ -256,6 +286,8 @@ class MoneyKind(StrEnum):
     CHARGE = "charge"
     RELEASE = "release"  # Holds that were not confirmed in time came back.
     UNBILLED = "unbilled"  # Confirmed too late, when nothing was left.
+    OVER_BUDGET = "over_budget"  # A click that did not fit what was left.
+    OVER_CAP = "over_cap"  # A click beyond the campaign's click cap.
 
 
 class MoneyRow(msgspec.Struct, frozen=True, kw_only=True):

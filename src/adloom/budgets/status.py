@@ -49,6 +49,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     remaining_today: Micros | None
     pace: float | None
     projected: Micros
+    unconfirmed: Micros = NOTHING  # Held by offers of today that nobody saw or clicked in time.
 
 
 class AdvertiserBudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ def build_campaign_status(
             now=now,
             left=_unspent(state, config) if config.is_running else NOTHING,
         ),
+        unconfirmed=Micros(sum(one.expired for one in state.leases.values() if one.day == state.day)),
     )
 
 

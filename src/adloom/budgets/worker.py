@@ -9,6 +9,7 @@ from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
+from adloom.budgets.config.count_follower import CountFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop
@@ -74,7 +75,8 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     inbox = Inbox(valkey, SessionStore(pool), host, broadcaster, clock, sessions=sessions)
     follower = CatalogFollower(valkey, catalog, configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run])
+    counts = CountFollower(pool, host, clock)
+    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run])
     recent_counted = RecentCounted()
     return BudgetActors(
         host=host,

@@ -9,16 +9,11 @@ from typing import Final
 
 import msgspec
 
+from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.schedule.schedule import Schedule
 from adloom.schedule.schedule_window import ClosedReason, find_closed_reason
 from adloom.serving.auction.bid_record import FLOOR, FREQUENCY_CAP
-from adloom.serving.eligibility.caps import (
-    CLICK_CAP,
-    IMPRESSION_CAP,
-    NO_COUNTS,
-    LifetimeCounts,
-    find_reached_cap,
-)
+from adloom.serving.eligibility.caps import CLICK_CAP, IMPRESSION_CAP, find_reached_cap
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import find_failing, value_of

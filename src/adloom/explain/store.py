@@ -8,6 +8,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.config.cap_counts import read_counts
+from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.status_store import load_states
 from adloom.catalog.campaign.model import Campaign
 from adloom.explain.budget import find_missing_budget
@@ -21,10 +23,8 @@ from adloom.explain.traffic import (
     SeenImpressions,
 )
 from adloom.runtime.postgres import Connection
-from adloom.serving.background.cap_counts import read_counts
-from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
 from adloom.serving.index import store
-from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows
+from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows, build_lease_terms
 
 AUCTIONS_MAX: Final = 5_000  # The last ones say enough, and each has to be opened.
 UNNAMED: Final = "removed"
@@ -160,7 +160,7 @@ async def _find_missing_budgets(
         if campaign is None:
             continue  # One that is not known yet has spent nothing.
         payer = states.get(payers[key]) if key in payers else None
-        missing = find_missing_budget(campaign, payer, cost=row.price.cost, now=now)
+        missing = find_missing_budget(campaign, payer, cost=build_lease_terms(row).cost, now=now)
         if missing is not None:
             found[key] = missing
     return found

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.catalog.campaign.model import Campaign
 from adloom.schedule.schedule import find_zone
-from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all

@@ -184,6 +184,7 @@ _CONTROL_URL: Final = Variable(
 )
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", _one_of("count", "refuse"))
 _A_DAY: Final = _whole(1, 86_400)
+_HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
 _CAPPED: Final = _one_of("offer", "withhold")
 
 
@@ -232,7 +233,10 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", _whole(60, 86_400))] = 30 * 60
     geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None
-    rate_limit_permits_per_minute: Annotated[int | None, _PERMITS] = None
+    # An office of a thousand readers who look at ten pages a minute does not meet it.
+    rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 12_000
+    holds_per_address: Annotated[int, Variable("ADLOOM_HOLDS_PER_ADDRESS", _whole(0, 1_000_000_000))] = 300
+    hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     data_centers: Annotated[
         tuple[Network, ...], Variable("ADLOOM_DATA_CENTERS_FILE", _parse_network_file)
@@ -288,7 +292,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
         1_000_000
     )
     stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
-    hold_seconds: Annotated[int, Variable("ADLOOM_HOLD_SECONDS", _A_DAY)] = 300
+    hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     learning_wait_seconds: Annotated[int, Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)] = (
         LEARNING_WAIT_SECONDS
     )

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, served
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import MoneyKind
+from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, awaited, served
 from tests.support.days import these_days
 from tests.support.product import adloom, wait_until
 
@@ -108,25 +110,68 @@ async def stops_in_time(
     assert [round(at - changed_at, 2) for at, _ in offers if at > changed_at + CHANGED_SECONDS_MAX] == []
 
 
-async def test_where_clicks_are_paid_for_a_click_is_charged_and_no_impression(market: Market) -> None:
-    # An offer holds what a click costs, because it may be clicked: that is paid for twice here.
+async def test_where_clicks_are_paid_for_they_are_charged_as_far_as_the_budget_pays_for_them(
+    market: Market,
+) -> None:
+    # An offer holds a part of a click only, so more are offered than clicks can be paid for: here two.
     campaign = market.an_ad("clicks", bidType="cpc", bidAmount=0.3, budgetDailyPaisa=60)
-    first, second = await market.offered(["clicks"] * 50, count=2, seconds=OFFERED_SECONDS_MAX)
-    assert await market.asked(["clicks"] * READERS) == []
+    offers = await market.offered(["clicks"] * 20, count=5, seconds=OFFERED_SECONDS_MAX)
 
-    market.seen([first, second])
-    market.clicked(second)
-    # The ledger is in order: when the click is charged, the impressions before it have been looked at.
-    [charge] = await market.charged([campaign], count=1, seconds=CHARGED_SECONDS_MAX)
+    market.seen(offers[:5])
+    for offer in offers[:3]:
+        market.clicked(offer)
+    # The ledger is in order: when a click is charged, the impressions before it have been looked at.
+    entries = await awaited(
+        lambda: market.entries(campaign),
+        lambda found: sum(one.kind != MoneyKind.RELEASE for one in found) >= 3,
+        seconds=CHARGED_SECONDS_MAX,
+    )
 
-    assert (charge.request_id, charge.slot, charge.amount) == (second.request_id, second.slot, 300_000)
-    assert await market.asked(["clicks"] * READERS) == []
-    wait_until(lambda: spent(market, campaign) == 30, seconds=CHARGED_SECONDS_MAX, what="statistics show it")
+    assert [(one.kind, one.request_id, one.amount) for one in entries if one.kind != MoneyKind.RELEASE] == [
+        (kind, offer.request_id, 300_000)
+        for kind, offer in zip(["charge", "charge", "over_budget"], offers, strict=False)
+    ]
+    await stops_being_offered(market, "clicks")
+    wait_until(lambda: spent(market, campaign) == 60, seconds=CHARGED_SECONDS_MAX, what="statistics show it")
 
 
 def spent(market: Market, campaign: str) -> int:
     query = {**these_days(), "campaignId": campaign}
     return market.admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
+
+
+async def stops_being_offered(market: Market, slug: str) -> None:
+    ends_at = time.monotonic() + CHANGED_SECONDS_MAX
+    while await market.asked([slug] * 50):
+        assert time.monotonic() < ends_at, f"{slug} is still offered"
+    assert await market.asked([slug] * READERS) == []
+
+
+@pytest.mark.parametrize("price", [{"bidAmount": None}, {}, {"bidType": "cpc", "bidAmount": 0.1}])
+async def test_an_impression_cap_allows_as_many_offers_over_all_processes(
+    market: Market, price: dict[str, object]
+) -> None:
+    slug = f"capped-{len(price)}"
+    campaign = market.an_ad(slug, impressionCap=7, **price)
+    offers = await market.offered([slug] * 20, count=7, seconds=OFFERED_SECONDS_MAX)
+    offers += await market.asked([slug] * READERS)
+    assert len(offers) == 7, "what is held counts"
+
+    market.seen(offers)
+    await awaited(
+        lambda: market.state(campaign),
+        lambda state: state is not None and _count_seen(state) == 7,
+        seconds=CHARGED_SECONDS_MAX,
+    )
+
+    assert await market.asked([slug] * READERS) == []
+    market.changed(f"/admin/campaigns/{campaign}", {"impressionCap": 9})
+    offers = await market.offered([slug] * 4, count=2, seconds=CHANGED_SECONDS_MAX)
+    assert len(offers + await market.asked([slug] * READERS)) == 2
+
+
+def _count_seen(state: CampaignState) -> int:
+    return len(state.seen) + (state.counted.impressions if state.counted is not None else 0)
 
 
 def test_the_doctor_finds_that_the_books_agree(market: Market) -> None:

@@ -21,10 +21,9 @@ from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastAnswer, Fas
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import FrequencyLookup
 from adloom.serving.auction.market import Markets
 from adloom.serving.auction.recorder import AuctionRecorder
-from adloom.serving.eligibility.caps import CapTracker
+from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.serving.leases.local_leases import LocalLeases
@@ -76,7 +75,7 @@ class AuctionServer:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.states, self.caps, self.leases = PlacementStates(), CapTracker(), LocalLeases(1)
+        self.states, self.leases = PlacementStates(), LocalLeases(1)
         markets = Markets(self.states)
         self.counts = FakeCounts()
         self.frequency = FrequencyLookup(
@@ -93,7 +92,7 @@ class AuctionServer:
             sample_rate=options.get("sample_rate", 1.0),
             bytes_per_second=options.get("bytes_per_second", 1 << 20),
         )
-        reserver = Reserver(self.states, self.caps, self.leases)
+        reserver = Reserver(self.states, self.leases)
         self.routes = AuctionRoutes(
             lambda: self.index,
             self.clock,
@@ -106,9 +105,6 @@ class AuctionServer:
             recorder=self.recorder,
         )
         placements = self.index.by_key.values()
-        self.caps.update(
-            {key: caps for one in placements for key, caps in one.caps.items()}, {}, second=SECOND
-        )
         self.leases.update({one.key: one.terms for one in placements}, at=0.0)
         self.states.mark_changed(self.leases.take_changes())
 
@@ -116,7 +112,7 @@ class AuctionServer:
         self.logged.append(decode_event(entry))
         self.published.append(auction)
 
-    def grant(self, amount: int) -> None:
+    def grant(self, amount: int, impressions: int = 0) -> None:
         """Grant a lease of `amount` micros to every campaign that asks."""
         reports = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
         for terms, usage in reports:
@@ -127,6 +123,7 @@ class AuctionServer:
                 lease=7,
                 granted=Micros(amount),
                 given=Micros(0),
+                impressions_granted=impressions,
                 ends_at=NOON + timedelta(hours=1),
                 verdict=BudgetVerdict.GRANTED,
             )

@@ -191,6 +191,7 @@ def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
 
 def test_a_cap_of_one_impression_is_offered_once() -> None:
     server = AuctionServer(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
+    server.grant(1_000_000, impressions=1)
 
     assert [(server.served() or {})["adId"] for _ in range(3)] == [ad_id(1), ad_id(2), ad_id(2)]
 

@@ -5,7 +5,7 @@ import gc
 from adloom.core.ids import BannerId
 from adloom.events.frequency.windows import Window
 from adloom.serving.auction.events import AuctionedAds
-from adloom.serving.auction.frequency_lookup import CappedBannerCache
+from adloom.serving.eligibility.frequency_lookup import CappedBannerCache
 from adloom.serving.index.index import Index, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import FrequencyLimit
 from tests.serving.auction.marketplace import a_row, a_slot, an_index

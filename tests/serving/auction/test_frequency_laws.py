@@ -11,7 +11,7 @@ from adloom.core.money import decimal_from_micros
 from adloom.events.frequency.counts import BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
-from adloom.serving.auction.frequency_lookup import CappedAds
+from adloom.serving.eligibility.frequency_lookup import CappedAds
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.auction.bids import units
 from tests.serving.auction.auction_server import USER, AuctionServer, read_ad

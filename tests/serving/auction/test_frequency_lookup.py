@@ -11,7 +11,7 @@ from adloom.events.frequency.counts import USERS_MAX, BannerFrequency
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import Auctioned, RemovedCandidates
 from adloom.runtime.http.fast.fast_routes import DeferredAnswer
-from adloom.serving.auction.frequency_lookup import CappedAds, CappedBanners, SeenBanners
+from adloom.serving.eligibility.frequency_lookup import CappedAds, CappedBanners, SeenBanners
 from adloom.serving.index.rows import AssignmentRow, FrequencyLimit
 from tests.serving.auction.auction_server import USER, AuctionServer, read_ad
 from tests.serving.auction.marketplace import a_row

@@ -23,7 +23,6 @@ from adloom.serving.auction.request import (
     parse_request,
 )
 from adloom.serving.auction.result_cache import DecidedAuction
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentRow
@@ -72,7 +71,7 @@ class CachedAuctions:
         self.index, self.now, self.policy = index, NOON, ReplaceablePolicy()
         self.states = PlacementStates()
         self.markets = Markets(self.states, policies={HEURISTIC: Heuristic(), LEARNED: self.policy})
-        reserver = Reserver(self.states, CapTracker(), LocalLeases(1))
+        reserver = Reserver(self.states, LocalLeases(1))
         self.auctioneer = Auctioneer(self.markets, HEADERS, reserver, self.states.find_reason)
 
     def find_market(self, slug: str | None = None) -> Market:
@@ -93,7 +92,7 @@ class CachedAuctions:
         uncached = Auctioneer(
             self.markets,
             HEADERS,
-            Reserver(self.states, CapTracker(), LocalLeases(1)),
+            Reserver(self.states, LocalLeases(1)),
             self.states.find_reason,
         )
         return uncached.decide(request, visitor, self.index, self.find_market(slug), self.now).win

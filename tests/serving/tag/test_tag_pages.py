@@ -14,10 +14,10 @@ from adloom.events.ingest.api import PIXEL
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.direct.api import ServeRoutes
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Caps, Delivery, OfferPrice, Snapshot
 from adloom.serving.tag.pages import ScriptlessRoutes
+from tests.serving.test_serve import leased
 from tests.support.rows import a_snapshot, an_assignment_row
 
 KEYS = TokenKeys("a secret of the tests, long enough to be one")
@@ -138,10 +138,11 @@ def test_a_head_request_holds_nothing() -> None:
 
 def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -> None:
     snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
-    caps = CapTracker()
-    caps.update({7: Caps(1, None)}, {}, second=0)
+    leases = leased(snapshot, impressions=1)
     index = compile_index(snapshot)
-    offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", caps=caps)
+    offers = ServeRoutes(
+        lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", leases=leases
+    )
     routes = ScriptlessRoutes(offers, FakeEventRoutes())
 
     def is_shown(form: bytes) -> bool:

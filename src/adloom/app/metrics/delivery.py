@@ -17,6 +17,8 @@ from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.leases.client import LeaseClient
+from adloom.serving.request.rate_limit import RequestLimiter
+from adloom.serving.request.sender_limits import SenderCheck
 
 MEDIAN = 0.5
 NEARLY_ALL = 0.99
@@ -104,6 +106,18 @@ def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) ->
         "Answers by whether they came from the cache.",
         "from",
         lambda: {"cache": refresher.states.hits, "decision": refresher.states.misses},
+    )
+
+
+def register_senders(metrics: Metrics, limiter: RequestLimiter, senders: SenderCheck) -> None:
+    metrics.counter(
+        "adloom_requests_refused", "Requests beyond the limit of their address.", lambda: limiter.refused
+    )
+    metrics.counters(
+        "adloom_serve_free",
+        "Answers whose offers hold and cost nothing because of their sender, by why.",
+        "reason",
+        lambda: senders.free,
     )
 
 

@@ -140,6 +140,11 @@ def register_budget_actors(metrics: Metrics, budget_actors: BudgetActors) -> Non
     )
     metrics.counter("adloom_charged_micros", "What was charged.", lambda: budget_actors.money.charged_micros)
     metrics.counter(
+        "adloom_released_micros",
+        "What was held by offers that nobody confirmed in time.",
+        lambda: budget_actors.money.released_micros,
+    )
+    metrics.counter(
         "adloom_charges_known_new",
         "Offers of which the money ledger was not asked.",
         lambda: budget_actors.charges.certainly_new,

@@ -9,19 +9,25 @@ from typing import Any, Final
 import msgspec
 
 from adloom.budgets.addresses import CAMPAIGN
-from adloom.budgets.campaign.headroom import compute_headroom, pacing_allowance
+from adloom.budgets.campaign.caps import has_click_left
+from adloom.budgets.campaign.headroom import compute_headroom, find_unfit_budget, pacing_allowance
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
-from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.messages import Confirm, DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.campaign.state import CampaignState, WaitingClick
+from adloom.budgets.messages import BudgetVerdict, ChargeKind, Confirm, DayTotal, MoneyKind, MoneyRow
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Persist, RecordRow
 
 FLUSH_EVENTS_MAX: Final = 20
 FLUSH_AFTER: Final = timedelta(milliseconds=500)
+ALLOTMENT_WAIT: Final = timedelta(
+    seconds=5
+)  # Other campaigns of the advertiser return within it what they can.
+WAITING_CLICKS_MAX: Final = 1_000
 
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
+_CLICK: Final = ChargeKind.CLICK
 
 _changed = msgspec.structs.replace
 
@@ -63,6 +69,8 @@ def apply_confirm(
     if _is_buffered(state, confirm):
         return state
     lease = _find_covering_lease(state, confirm)
+    if lease is None and confirm.kind is _CLICK:
+        return _apply_click(state, confirm, now, effects)
     kind = _CHARGE
     if lease is None and not _is_affordable(state, confirm.amount, now):
         kind = MoneyKind.UNBILLED
@@ -72,6 +80,62 @@ def apply_confirm(
         buffer=(*state.buffer, row),
         flush_at=state.flush_at or now + FLUSH_AFTER,
         **(_changes_by_charge(state, row, lease) if kind is _CHARGE else {}),
+    )
+    return flush_if_due(state, now, effects)
+
+
+def _apply_click(
+    state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect]
+) -> CampaignState:
+    """Charge a click where it fits what is left; one that only its advertiser's budget may refuse waits for that."""
+    is_within_cap = has_click_left(state)
+    if state.configured.click_cap is not None:
+        state = _changed(state, clicked=state.clicked + 1)
+    if not is_within_cap:
+        return _record_click(state, confirm, now, effects, kind=MoneyKind.OVER_CAP)
+    unfit = find_unfit_budget(state, confirm.amount)
+    if unfit is not BudgetVerdict.ADVERTISER_BUDGET or len(state.clicks) >= WAITING_CLICKS_MAX:
+        return _record_click(state, confirm, now, effects, kind=_kind_of(unfit))
+    click = WaitingClick(confirm, now + ALLOTMENT_WAIT)
+    state = _changed(state, clicks=(*state.clicks, click), is_giving_back=False)
+    effects.append(Persist())
+    return queue_report(state, now, effects)
+
+
+def settle_clicks(state: CampaignState, now: datetime, effects: list[Effect]) -> CampaignState:
+    """Charge the waiting clicks that fit by now; those that have waited long enough are free."""
+    waiting = state.clicks
+    state = _changed(state, clicks=())
+    for click in waiting:
+        unfit = find_unfit_budget(state, click.confirm.amount)
+        # It cannot be further ahead, unless the clock was set back.
+        is_patient = click.until - ALLOTMENT_WAIT <= now < click.until
+        if unfit is BudgetVerdict.ADVERTISER_BUDGET and is_patient:
+            state = _changed(state, clicks=(*state.clicks, click))
+        else:
+            state = _record_click(state, click.confirm, now, effects, kind=_kind_of(unfit))
+    return state
+
+
+def _kind_of(unfit: BudgetVerdict | None) -> MoneyKind:
+    return _CHARGE if unfit is None else MoneyKind.OVER_BUDGET
+
+
+def _record_click(
+    state: CampaignState, confirm: Confirm, now: datetime, effects: list[Effect], *, kind: MoneyKind
+) -> CampaignState:
+    lease = state.leases.get(confirm.lease)
+    if lease is not None and lease.window != state.window:
+        lease = None  # It is charged to the budget of today.
+    row = _build_row(state, kind, confirm, lease, now)
+    changes: dict[str, Any] = {}
+    if kind is _CHARGE:
+        changes = _changes_by_charge(state, row, None)
+        if lease is not None and lease.is_by_click:
+            clicked = lease.clicked_at(confirm.second, confirm.amount)
+            changes["leases"] = {**state.leases, lease.number: clicked}
+    state = _changed(
+        state, buffer=(*state.buffer, row), flush_at=state.flush_at or now + FLUSH_AFTER, **changes
     )
     return flush_if_due(state, now, effects)
 
@@ -106,17 +170,20 @@ def flush(state: CampaignState, effects: list[Effect]) -> CampaignState:
 
 
 def _is_buffered(state: CampaignState, confirm: Confirm) -> bool:
-    """Whether the offer is charged but not stored yet: its confirm may be repeated."""
+    """Whether the offer is charged but not stored yet, or waits: its confirm may be repeated."""
     number = confirm.request_id.int
     for row in state.buffer:
         assert row.request_id is not None, "only offers are buffered"
         if row.request_id.int == number and row.slot == confirm.slot:
             return True
-    return False
+    return any(
+        one.confirm.request_id.int == number and one.confirm.slot == confirm.slot for one in state.clicks
+    )
 
 
 def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequence[Confirm]:
     known = {(row.request_id.int, row.slot) for row in state.buffer if row.request_id is not None}
+    known |= {(one.confirm.request_id.int, one.confirm.slot) for one in state.clicks}
     new: dict[tuple[int, int], Confirm] = {}
     for confirm in confirms:
         new.setdefault((confirm.request_id.int, confirm.slot), confirm)
@@ -146,8 +213,9 @@ def _find_covering_lease(state: CampaignState, confirm: Confirm) -> Lease | None
 
 
 def _is_covered(state: CampaignState, lease: Lease, second: int, amount: Micros) -> bool:
-    is_over = lease.has_expired(second, released_until=state.released_until)
-    return not is_over and lease.covers(second, amount)
+    if lease.is_by_click or lease.has_expired(second, released_until=state.released_until):
+        return False
+    return lease.covers(second, amount)
 
 
 def _is_affordable(state: CampaignState, amount: Micros, now: datetime) -> bool:

@@ -34,9 +34,8 @@ def compute_headroom(
         return Headroom(NOTHING, BudgetVerdict.NOT_RUNNING)
     limits: list[tuple[int, BudgetVerdict]] = []
     if config.total_budget is not None:
-        limits.append(
-            (config.total_budget - state.spent_total - state.outstanding, BudgetVerdict.TOTAL_BUDGET)
-        )
+        left = config.total_budget - state.spent_total - state.outstanding
+        limits.append((left, BudgetVerdict.TOTAL_BUDGET))
     if config.daily_budget is not None:
         committed = state.spent_window + state.outstanding_of_window
         limits.append((config.daily_budget - committed, BudgetVerdict.DAILY_BUDGET))
@@ -50,7 +49,27 @@ def compute_headroom(
     if amount < max(1, state.cost):
         # If several limits leave too little for an offer, report the first: it lasts longest.
         verdict = next(why for left, why in limits if left < max(1, state.cost))
+    unfit = find_unfit_budget(state, state.price) if state.price else None
+    # Whether a click fits the advertiser's budget is found out when there is one.
+    if unfit is not None and unfit is not BudgetVerdict.ADVERTISER_BUDGET:
+        return Headroom(NOTHING, unfit)
     return Headroom(Micros(max(0, amount)), verdict)
+
+
+def find_unfit_budget(state: CampaignState, amount: Micros) -> BudgetVerdict | None:
+    """Return the budget that a click does not fit; None if it fits all.
+
+    What other clicks may cost does not count against it: their holds guarantee no charge.
+    """
+    config = state.configured
+    if config.total_budget is not None and state.spent_total + state.firm + amount > config.total_budget:
+        return BudgetVerdict.TOTAL_BUDGET
+    spent = state.spent_window + state.firm_of_window
+    if config.daily_budget is not None and spent + amount > config.daily_budget:
+        return BudgetVerdict.DAILY_BUDGET
+    if config.is_allotted and state.firm_today + amount > state.allotted:
+        return BudgetVerdict.ADVERTISER_BUDGET
+    return None
 
 
 def pacing_allowance(state: CampaignState, now: datetime) -> int:
@@ -64,7 +83,7 @@ def pacing_allowance(state: CampaignState, now: datetime) -> int:
 def find_exhausted_budget(state: CampaignState) -> BudgetVerdict | None:
     """Return the budget that is used up; a remainder smaller than one offer counts as nothing."""
     config = state.configured
-    offer_cost = max(1, state.cost)
+    offer_cost = state.offer_price
     if config.total_budget is not None and config.total_budget - state.spent_total < offer_cost:
         return BudgetVerdict.TOTAL_BUDGET
     if config.daily_budget is not None and config.daily_budget - state.spent_window < offer_cost:

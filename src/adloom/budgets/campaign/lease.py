@@ -9,6 +9,9 @@ tokens, so an unconfirmed hold is released to the second.
 An offer may be confirmed before its process has reported it. Such charges are `ahead` of the reports,
 and the amounts of their seconds are negative until the report comes. The unassigned part of the lease
 covers them. So nothing is spent that was not granted, in whatever order messages arrive.
+
+The offers of a lease `by_click` hold what they are expected to cost, which is less than a click. Such holds limit
+how much is offered and guarantee no charge: a click is charged where it fits what is left of the budgets.
 """
 
 # pure
@@ -29,6 +32,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     session: int
     window: int
     day: date
+    is_by_click: bool = False  # Its offers are charged by clicks.
     granted: Micros = Micros(0)
     given: Micros = Micros(0)  # As far as the process has reported.
     charged: Micros = Micros(0)
@@ -131,6 +135,15 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
             assert self.closed_second is not None
             _add(held, self.closed_second, taken - amount)
         return _changed(self, held=held, ahead=ahead, charged=Micros(self.charged + amount))
+
+    def clicked_at(self, second: int, amount: Micros) -> "Lease":
+        """Let a click take what is held for the offers of its second, as far as it costs that much."""
+        taken = min(amount, max(0, self.held.get(second, 0)))
+        if not taken:
+            return self
+        held = dict(self.held)
+        _add(held, second, -taken)
+        return _changed(self, held=held, charged=Micros(self.charged + taken))
 
     def expired_until(self, second: int) -> "Lease":
         heard = self.heard

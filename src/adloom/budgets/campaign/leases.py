@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import session_topic
+from adloom.budgets.campaign.caps import compute_offers_left, grant_offers, oldest_offer, report_offers
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import (
@@ -50,16 +51,21 @@ def apply_usage(
     if usage.report == known.reported:
         # The answer was lost.
         effects += [
-            *_confirm_ownership(known),
+            *_confirm_ownership(state, known),
             _build_answer(state, usage, known, _find_verdict(state, known, usage, now)),
         ]
         return state
     second = int(now.timestamp())
     lease = known.reported_given(usage.given, report=usage.report, second=second)
-    if not lease.is_sound:
+    offers = report_offers(state, known, usage, second)
+    if not lease.is_sound or (offers is not None and not offers.is_sound):
         effects += [Persist(), _build_void(state, usage, now)]
         return _close_lease(state, known, second)
-    state = _record_usage(state, lease, usage)
+    state = _record_usage(state, lease, usage, offers)
+    if offers is not None:
+        left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
+        granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
+        state = _changed(state, offers={**state.offers, lease.number: granted})
     if usage.want <= lease.unassigned:
         lease = lease.granted_up_to(usage.want, second=second)
         state = state.with_lease(lease)
@@ -68,11 +74,12 @@ def apply_usage(
     else:
         lease = _grant(state, lease, usage, now)
         state = _request_missing(state.with_lease(lease), lease, usage, now, effects)
-    if usage.given or lease.granted != known.granted or usage.lease != lease.number:
+    is_changed = bool(usage.given) or lease.granted != known.granted or usage.lease != lease.number
+    if is_changed or offers is not None:
         # Otherwise nothing has changed but the number of the report, which may be forgotten.
         effects.append(Persist())
     effects += [
-        *_confirm_ownership(lease),
+        *_confirm_ownership(state, lease),
         _build_answer(state, usage, lease, _find_verdict(state, lease, usage, now)),
     ]
     return state
@@ -81,7 +88,8 @@ def apply_usage(
 def recall(state: CampaignState, effects: list[Effect], *, idle_until: int | None = None) -> None:
     """Ask processes for what they have not given: all of them, or only those that are idle."""
     for lease in state.leases.values():
-        if lease.unassigned == 0 or lease.closed_second is not None:
+        has_nothing = lease.unassigned == 0 and not _count_unassigned(state, lease)
+        if has_nothing or lease.closed_second is not None:
             continue
         if idle_until is None or lease.active_second <= idle_until:
             recall = Recall(campaign_id=state.configured.campaign_id, session=lease.session)
@@ -106,15 +114,25 @@ def release_expired(state: CampaignState, now: datetime, effects: list[Effect]) 
     if state.held_since is None or state.held_since > until:
         return state
     leases = {number: lease.expired_until(until) for number, lease in state.leases.items()}
+    offers = {number: one.expired_until(until) for number, one in state.offers.items()}
+    has_offers_back = any(one.expired != state.offers[number].expired for number, one in offers.items())
     rows = [
         _build_release(state, lease, Micros(back), now)
         for number, lease in leases.items()
         if (back := lease.expired - state.leases[number].expired)
     ]
-    since = _min_second(*(lease.oldest_hold() for lease in leases.values()))
-    state = _changed(state, leases=leases, held_since=since, released_until=max(state.released_until, until))
+    since = _min_second(*(one.oldest_hold() for one in (*leases.values(), *offers.values())))
+    state = _changed(
+        state,
+        leases=leases,
+        offers=offers,
+        held_since=since,
+        released_until=max(state.released_until, until),
+    )
     state = drop_settled(state)
     if not rows:
+        if has_offers_back:
+            effects += [Persist(), publish_spend(state, now)]
         return state
     effects += [*map(RecordRow, rows), publish_spend(state, now)]
     # The advertiser asked for it while it was on hold: return it now.
@@ -127,7 +145,9 @@ def drop_settled(state: CampaignState) -> CampaignState:
     kept = {
         number: lease
         for number, lease in state.leases.items()
-        if not lease.is_settled or (lease.closed_second is None and number == newest[lease.session])
+        if not lease.is_settled
+        or (number in state.offers and not state.offers[number].is_settled)
+        or (lease.closed_second is None and number == newest[lease.session])
     }
     spent = state.spent_by_day
     if state.report is None and not state.buffer:
@@ -136,7 +156,8 @@ def drop_settled(state: CampaignState) -> CampaignState:
         spent = {day: amount for day, amount in spent.items() if day in days}
     if len(kept) == len(state.leases) and len(spent) == len(state.spent_by_day):
         return state
-    return _changed(state, leases=kept, spent_by_day=spent)
+    offers = {number: one for number, one in state.offers.items() if number in kept}
+    return _changed(state, leases=kept, offers=offers, spent_by_day=spent)
 
 
 def _find_lease(state: CampaignState, usage: LeaseUsage) -> Lease | None:
@@ -147,29 +168,42 @@ def _find_lease(state: CampaignState, usage: LeaseUsage) -> Lease | None:
         lease = state.leases.get(usage.lease)
         is_theirs = lease is not None and lease.session == usage.session and lease.closed_second is None
         return lease if is_theirs else None
-    return state.find_lease(usage.session) or Lease(
+    is_by_click = usage.price > 0
+    return state.find_lease(usage.session, is_by_click=is_by_click) or Lease(
         number=state.leases_made + 1,
         session=usage.session,
         window=state.window,
         day=state.day,
+        is_by_click=is_by_click,
         reported=usage.report - 1,
     )
 
 
-def _record_usage(state: CampaignState, lease: Lease, usage: LeaseUsage) -> CampaignState:
-    oldest = min((lease.heard.get(at, at) for at, _ in usage.given), default=None)
+def _is_current(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
+    """Whether a lease is of this window, and of what the campaign is charged by now."""
+    return lease.window == state.window and lease.is_by_click == (usage.price > 0)
+
+
+def _record_usage(
+    state: CampaignState, lease: Lease, usage: LeaseUsage, offers: Lease | None
+) -> CampaignState:
+    oldest = _min_second(
+        min((lease.heard.get(at, at) for at, _ in usage.given), default=None), oldest_offer(usage, offers)
+    )
     return _changed(
         state,
         leases={**state.leases, lease.number: lease},
+        offers=state.offers if offers is None else {**state.offers, lease.number: offers},
         leases_made=max(state.leases_made, lease.number),
         cost=usage.cost,
+        price=usage.price,
         held_since=_min_second(state.held_since, oldest),
     )
 
 
 def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> Lease:
     """Grant what fits: less, the less is left for all processes."""
-    if not state.configured.is_running or lease.window != state.window:
+    if not _may_grant(state, lease, usage):
         return lease
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
     more = usage.want - lease.unassigned
@@ -184,6 +218,10 @@ def _grant(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime)
     return lease.granted_up_to(Micros(max(lease.unassigned, whole)), second=int(now.timestamp()))
 
 
+def _may_grant(state: CampaignState, lease: Lease, usage: LeaseUsage) -> bool:
+    return state.configured.is_running and _is_current(state, lease, usage)
+
+
 def _size_grant(want: int, left: int, *, cost: int, sessions: int) -> int:
     """At most half of a process's share of what is left, but at least one offer."""
     return max(0, min(want, left, max(left // (2 * sessions), cost)))
@@ -195,8 +233,11 @@ def _count_sessions(state: CampaignState) -> int:
 
 
 def _find_verdict(state: CampaignState, lease: Lease, usage: LeaseUsage, now: datetime) -> BudgetVerdict:
-    if lease.unassigned >= min(usage.want, usage.cost) or lease.window != state.window:
+    if not _is_current(state, lease, usage):
         return BudgetVerdict.GRANTED
+    if lease.unassigned >= min(usage.want, usage.cost):
+        is_capped = usage.want_impressions > 0 and _count_unassigned(state, lease) == 0
+        return BudgetVerdict.IMPRESSION_CAP if is_capped else BudgetVerdict.GRANTED
     return (
         compute_headroom(state, now, is_paced=True).verdict
         if state.configured.is_running
@@ -209,10 +250,12 @@ def _request_missing(
 ) -> CampaignState:
     """Get what this process lacks from idle processes, and from the advertiser ahead of need."""
     config = state.configured
-    if not config.is_running or lease.window != state.window:
+    if not config.is_running or not _is_current(state, lease, usage):
         return state
     second = int(now.timestamp())
-    is_turned_away = usage.is_needed and lease.unassigned < usage.cost
+    is_short = lease.unassigned < usage.cost
+    is_short |= usage.want_impressions > 0 and _count_unassigned(state, lease) == 0
+    is_turned_away = usage.is_needed and is_short
     is_urgent = is_turned_away and not has_unmet_demand(state, now)
     if is_turned_away:
         state = _changed(state, needed_second=max(state.needed_second, second))
@@ -224,10 +267,13 @@ def _request_missing(
 
 def _close_lease(state: CampaignState, lease: Lease, second: int) -> CampaignState:
     closed = lease.closed_at(second)
+    held_since = _min_second(state.held_since, closed.oldest_hold())
+    offers = state.offers
+    if lease.number in offers:
+        offers = {**offers, lease.number: offers[lease.number].closed_at(second)}
+        held_since = _min_second(held_since, offers[lease.number].oldest_hold())
     return _changed(
-        state,
-        leases={**state.leases, lease.number: closed},
-        held_since=_min_second(state.held_since, closed.oldest_hold()),
+        state, leases={**state.leases, lease.number: closed}, offers=offers, held_since=held_since
     )
 
 
@@ -237,6 +283,7 @@ def _min_second(*seconds: int | None) -> int | None:
 
 def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict: BudgetVerdict) -> Publish:
     day = build_budget_day(lease.day, state.configured.timezone)
+    offers = state.offers.get(lease.number)
     answer = LeaseAnswer(
         campaign_id=state.configured.campaign_id,
         session=usage.session,
@@ -244,19 +291,27 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
         lease=lease.number,
         granted=lease.granted,
         given=lease.given,
-        # One of an earlier window has ended, whatever the process's clock says.
-        ends_at=day.ends_at if lease.window == state.window else day.starts_at,
+        impressions_granted=0 if offers is None else offers.granted,
+        impressions_given=0 if offers is None else offers.given,
+        # One that is not current has ended, whatever the process's clock says.
+        ends_at=day.ends_at if _is_current(state, lease, usage) else day.starts_at,
         verdict=verdict,
     )
     return Publish(session_topic(usage.session), answer)
 
 
-def _confirm_ownership(lease: Lease) -> list[Effect]:
+def _confirm_ownership(state: CampaignState, lease: Lease) -> list[Effect]:
     """Persist before a process is told that it may give.
 
     This fails if another worker owns the campaign by now, whose state may be older than ours.
     """
-    return [Persist()] if lease.unassigned else []
+    return [Persist()] if lease.unassigned or _count_unassigned(state, lease) else []
+
+
+def _count_unassigned(state: CampaignState, lease: Lease) -> int:
+    """Return how many offers a process can still make of a cap."""
+    offers = state.offers.get(lease.number)
+    return 0 if offers is None else offers.unassigned
 
 
 def _build_void(state: CampaignState, usage: LeaseUsage, now: datetime) -> Publish:

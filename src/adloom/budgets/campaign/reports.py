@@ -78,7 +78,9 @@ def has_unmet_demand(state: CampaignState, now: datetime) -> bool:
 
 
 def compute_spare(state: CampaignState) -> Micros:
-    """Allotted, and not committed."""
+    """Allotted, and not committed; nothing if it pays for no click."""
+    if state.allotted < state.firm_today + state.price:
+        return NOTHING
     return Micros(max(0, state.allotted - state.committed_today))
 
 
@@ -105,7 +107,7 @@ def ask_for_more(
 
     While there is none, ask once a second; at once if a visitor was just turned away.
     """
-    want = _limit_to_own_budgets(state, want, now)
+    want = _limit_to_own_budgets(state, Micros(max(want, state.price)), now)
     if compute_spare(state) >= want:
         return _changed(state, wanted=NOTHING) if state.wanted else state
     second = int(now.timestamp())
@@ -151,7 +153,9 @@ def apply_allotment(
 def _limit_to_own_budgets(state: CampaignState, amount: Micros, now: datetime) -> Micros:
     """How much of an amount our own budgets allow; nothing if that pays for no offer."""
     left = compute_headroom(state, now, is_paced=True, is_allotted=False).amount
-    amount = amount if left is None else min(amount, left)
+    if left is not None:
+        # A click is paid out of what is left, and not only out of what can still be held.
+        amount = Micros(min(amount, max(left, state.price if left else NOTHING)))
     return amount if amount >= max(1, state.cost) else NOTHING
 
 
@@ -161,8 +165,11 @@ def _send_report(
     config = state.configured
     assert config.advertiser_id is not None
     delay = retry_delay(attempts) if attempts <= ATTEMPTS_MAX else RECONCILE_AFTER
-    committed = state.committed_today
-    kept = committed if state.is_giving_back else max(committed, state.allotted)
+    # What clicks wait for is asked for from what is certain on; the rest of the holds gives way.
+    committed = state.firm_today if state.clicks else state.committed_today
+    kept = state.committed_today if state.is_giving_back else max(committed, state.allotted)
+    price = max([state.offer_price, *(one.confirm.amount for one in state.clicks)])
+    awaited = 0 if state.is_giving_back else len(state.clicks) * price
     report = SpendReport(
         campaign_id=config.campaign_id,
         incarnation=state.incarnation,
@@ -170,9 +177,9 @@ def _send_report(
         day=state.day,
         spent_by_day=state.spent_by_day,
         committed=committed,
-        target=Micros(max(kept, committed + state.wanted)),
-        cost=state.cost,
-        is_needed=state.wanted > 0 and has_unmet_demand(state, now),
+        target=Micros(max(kept, committed + max(state.wanted, awaited))),
+        cost=Micros(price if state.price or state.clicks else state.cost),
+        is_needed=bool(state.clicks) or (state.wanted > 0 and has_unmet_demand(state, now)),
     )
     effects += [Persist(), Tell(advertiser_address(config.advertiser_id), report)]
     return _changed(

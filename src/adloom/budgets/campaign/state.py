@@ -8,8 +8,9 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.campaign.lease import Lease
-from adloom.budgets.messages import BudgetVerdict, ConfigureCampaign, MoneyRow
+from adloom.budgets.messages import BudgetVerdict, CampaignCounts, ConfigureCampaign, Confirm, MoneyRow
 from adloom.core.money import Micros
+from adloom.events.log.event import BEGINNING
 from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
 
 NOTHING: Final = Micros(0)
@@ -21,6 +22,13 @@ class PendingReport(msgspec.Struct, frozen=True, kw_only=True):
 
     attempts: int
     again_at: datetime
+
+
+class WaitingClick(msgspec.Struct, frozen=True):
+    """A click that fits the campaign's own budgets, and waits for its advertiser's."""
+
+    confirm: Confirm
+    until: datetime
 
 
 class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +44,21 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     spent_by_day: dict[date, int] = {}
     leases: dict[int, Lease] = {}
     leases_made: int = 0
+    # Of an impression cap: by lease, offers in place of micros.
+    offers: dict[int, Lease] = {}
+    counted: CampaignCounts | None = None  # As the event tables say,
+    seen: tuple[str, ...] = ()  # and the entries after that which we were told of,
+    seen_until: str = BEGINNING  # up to this one.
+    clicked: int = (
+        0  # Clicks that were charged or could have been, since the tables first said how many there were,
+    )
+    clicked_before: int | None = None  # and until then.
     sessions_over: dict[int, int] = {}  # Since which second: what they said before may still arrive.
     held_since: int | None = None  # No hold is of an earlier second.
     released_until: int = 0  # Holds of this second and before have come back.
-    cost: Micros = NOTHING  # Of an offer, as last heard: less than that is dust.
+    cost: Micros = NOTHING  # What an offer holds, as last heard: less than that is dust.
+    price: Micros = NOTHING  # Of a click, where clicks are charged.
+    clicks: tuple[WaitingClick, ...] = ()
     needed_second: int = 0  # In which a process last turned a visitor away.
     asked_second: int = 0  # In which the advertiser was last asked for more.
     allotted: Micros = NOTHING  # By the advertiser, for `day`.
@@ -72,10 +91,41 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
         return Micros(sum(lease.outstanding for lease in self.leases.values() if lease.window == self.window))
 
     @property
+    def firm(self) -> Micros:
+        """What is outstanding of leases by impression: it will be charged if it is confirmed in time."""
+        return Micros(sum(lease.outstanding for lease in self.leases.values() if not lease.is_by_click))
+
+    @property
+    def firm_of_window(self) -> Micros:
+        leases = self.leases.values()
+        return Micros(
+            sum(one.outstanding for one in leases if not one.is_by_click and one.window == self.window)
+        )
+
+    @property
+    def firm_today(self) -> Micros:
+        """What of the advertiser's day is spent, or will be if it is confirmed in time."""
+        leases = self.leases.values()
+        firm = sum(one.outstanding for one in leases if not one.is_by_click and one.day == self.day)
+        return Micros(self.spent_today + firm)
+
+    @property
     def committed_today(self) -> Micros:
-        """What of the advertiser's day is spent, or may still be."""
+        """What of the advertiser's day is spent, or may still be.
+
+        Holds of clicks guarantee no charge: they count as far as they are allotted, if that pays for a click.
+        """
         leased = sum(lease.outstanding for lease in self.leases.values() if lease.day == self.day)
-        return Micros(self.spent_today + leased)
+        committed = Micros(self.spent_today + leased)
+        if self.config is None or not self.config.is_allotted:
+            return committed
+        firm = self.firm_today
+        return min(committed, self.allotted) if self.allotted >= firm + max(1, self.price) else firm
+
+    @property
+    def offer_price(self) -> Micros:
+        """The least that a budget needs for another offer: a click, where clicks are charged."""
+        return Micros(max(1, self.cost, self.price))
 
     @property
     def held(self) -> Micros:
@@ -87,10 +137,11 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
         """What processes can still give, as far as they have reported."""
         return Micros(sum(lease.unassigned - lease.ahead for lease in self.leases.values()))
 
-    def find_lease(self, session: int) -> Lease | None:
+    def find_lease(self, session: int, *, is_by_click: bool = False) -> Lease | None:
         """Return the open lease of a process in this window."""
         for lease in self.leases.values():
-            if lease.session == session and lease.window == self.window and lease.closed_second is None:
+            is_open = lease.window == self.window and lease.closed_second is None
+            if lease.session == session and is_open and lease.is_by_click == is_by_click:
                 return lease
         return None
 

@@ -11,12 +11,14 @@ from typing import assert_never
 
 import msgspec
 
+from adloom.budgets.campaign.caps import apply_counts, apply_seen
 from adloom.budgets.campaign.charges import (
     apply_confirm,
     apply_confirms,
     flush,
     flush_and_publish,
     flush_if_due,
+    settle_clicks,
 )
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.leases import (
@@ -41,11 +43,13 @@ from adloom.budgets.messages import (
     Allotment,
     AskBudget,
     BudgetVerdict,
+    CampaignCounts,
     CampaignMessage,
     CheckClock,
     ConfigureCampaign,
     Confirm,
     Confirms,
+    CountedImpressions,
     GiveBack,
     LeaseUsage,
     OpenWindow,
@@ -72,6 +76,8 @@ def step(
         state = _apply_configuration(state, before, now, effects)
     else:
         state = _apply(state, message, now, effects)
+    if state.clicks:
+        state = settle_clicks(state, now, effects)
     state = publish_transition(state, now, effects)
     effects.append(Wake(_next_due(state, now)))
     return StepResult(state, tuple(effects))
@@ -95,7 +101,7 @@ def advance_to(state: CampaignState, now: datetime) -> CampaignState:
     return state if state.config is None else _advance(state, now, [])
 
 
-def _apply(  # noqa: C901, PLR0911 - one a message
+def _apply(  # noqa: C901, PLR0911, PLR0912 - one a message
     state: CampaignState, message: CampaignMessage, now: datetime, effects: list[Effect]
 ) -> CampaignState:
     match message:
@@ -103,6 +109,10 @@ def _apply(  # noqa: C901, PLR0911 - one a message
             return apply_confirm(state, message, now, effects)
         case Confirms(confirms=confirms):
             return apply_confirms(state, confirms, now, effects)
+        case CountedImpressions():
+            return apply_seen(state, message, effects)
+        case CampaignCounts():
+            return apply_counts(state, message, now, effects)
         case LeaseUsage():
             return apply_usage(state, message, now, effects)
         case SessionOver():
@@ -185,6 +195,7 @@ def _next_due(state: CampaignState, now: datetime) -> datetime | None:
         due.append(state.flush_at)
     if state.report is not None:
         due.append(state.report.again_at)
+    due += [click.until for click in state.clicks[:1]]
     if state.held_since is not None:
         expires_at = datetime.fromtimestamp(state.held_since + state.configured.hold_seconds, now.tzinfo)
         due.append(max(now, expires_at))

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
-from adloom.budgets.messages import ChargeKind, Confirm
+from adloom.budgets.messages import COUNTED_LEASE, ChargeKind, Confirm
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import Click, Event, Impression, LogEvent
 
@@ -124,10 +124,10 @@ _CLICK: Final = ChargeKind.CLICK
 
 
 def may_cost(happening: LogEvent) -> bool:
-    """Whether an event belongs to an offer with a price, whatever confirms it."""
+    """Whether an event belongs to an offer with a price, whatever confirms it, or to one that counts against a cap."""
     return (
         isinstance(happening, EVENTS)
-        and happening.charge > 0
+        and (happening.charge > 0 or happening.lease & COUNTED_LEASE > 0)
         and happening.request_id is not None
         and happening.slot is not None
         and happening.campaign_id is not None
@@ -137,7 +137,7 @@ def may_cost(happening: LogEvent) -> bool:
 def build_confirm(counted: CountedEntry) -> Confirm | None:
     """Return what a counted event confirms: None if it is not valid, or the other kind confirms the offer."""
     event = counted.event
-    if not isinstance(event, EVENTS) or not counted.is_valid:
+    if not isinstance(event, EVENTS) or not counted.is_valid or not event.charge:
         return None
     kind = _IMPRESSION if isinstance(event, Impression) else _CLICK
     return _build_confirm(event, kind) if event.charged_by == kind else None
@@ -146,9 +146,17 @@ def build_confirm(counted: CountedEntry) -> Confirm | None:
 def build_awaited_click(counted: CountedEntry) -> Confirm | None:
     """Return what an earlier click confirms that became valid with this impression."""
     event = counted.event
-    if not isinstance(event, Impression) or event.charged_by != _CLICK:
+    if not isinstance(event, Impression) or event.charged_by != _CLICK or not event.charge:
         return None
     return _build_confirm(event, _CLICK)
+
+
+def find_seen(counted: CountedEntry) -> tuple[int, int, str] | None:
+    """Return the lease, second and entry of an impression whose offer counts against a cap."""
+    event = counted.event
+    if not isinstance(event, Impression) or not counted.is_valid or not event.lease & COUNTED_LEASE:
+        return None
+    return event.lease & ~COUNTED_LEASE, event.offered_at, counted.entry_id
 
 
 def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
@@ -158,7 +166,7 @@ def _build_confirm(event: Event, kind: ChargeKind) -> Confirm:
         request_id=event.request_id,
         slot=event.slot,
         kind=kind,
-        lease=event.lease,
+        lease=event.lease & ~COUNTED_LEASE,
         second=event.offered_at,
         amount=event.charge,
         banner_id=event.banner_id,

@@ -22,15 +22,16 @@ from adloom.budgets.charges.offers import (
     SeenOffers,
     build_awaited_click,
     build_confirm,
+    find_seen,
     may_cost,
     offer_key,
 )
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.entity_config import CatalogAddresses
-from adloom.budgets.messages import CheckClock, Confirm, Confirms
+from adloom.budgets.messages import CheckClock, Confirm, Confirms, CountedImpressions
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
-from adloom.events.followers.counted import CountedLookup
+from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host, MailboxFullError
@@ -93,15 +94,33 @@ class ChargesProjection:
         if costly:
             if await self._store.read_cursor() != after:
                 raise CursorMovedError
-            result = await self._confirm(await self._find_confirms(costly))
+            counted = await self._lookup.find_counted(costly)
+            await self._end_holds_of_caps(counted)
+            result = await self._confirm(await self._find_confirms(counted))
         await self._store.move(after, cursor)
         return result
 
-    async def _find_confirms(self, records: Sequence[DecodedEntry]) -> ByOffer:
+    async def _end_holds_of_caps(self, entries: Sequence[CountedEntry]) -> None:
+        """Tell campaigns with impression caps which of their offers were seen."""
+        together: dict[UUID, list[tuple[int, int, str]]] = {}
+        for counted in entries:
+            seen = find_seen(counted)
+            if seen is not None and isinstance(counted.event, EVENTS) and counted.event.campaign_id:
+                together.setdefault(counted.event.campaign_id, []).append(seen)
+        if together:
+            addresses = await self._addresses.find(together)
+            await self._make_durable(
+                (addresses[one], CountedImpressions(tuple(its[start : start + CONFIRMS_MAX])))
+                for one, its in together.items()
+                if one in addresses
+                for start in range(0, len(its), CONFIRMS_MAX)
+            )
+
+    async def _find_confirms(self, entries: Sequence[CountedEntry]) -> ByOffer:
         """Return what these entries confirm, each offer once."""
         found: ByOffer = {}
         awaited: ByOffer = {}
-        for counted in await self._lookup.find_counted(records):
+        for counted in entries:
             event = counted.event
             if not isinstance(event, EVENTS) or (campaign_id := event.campaign_id) is None:
                 continue
@@ -128,7 +147,7 @@ class ChargesProjection:
         known = [(addresses[one], its) for one, its in together.values() if one in addresses]
         # Before they are sent: from then on the ledger must be asked about them.
         self._current_memory().note(new, now=self._clock.now())
-        await self._make_durable(known)
+        await self._make_durable(_split_messages(known))
         counted = sum(len(its) for _, its in known)
         return BatchResult(counted=counted, repeated=len(charged), dropped=len(new) - counted)
 
@@ -145,10 +164,10 @@ class ChargesProjection:
             self._memory = term, SeenOffers(Bloom, now=self._clock.now())
         return self._memory[1]
 
-    async def _make_durable(self, confirms: Iterable[tuple[Address, Sequence[Confirm]]]) -> None:
+    async def _make_durable(self, messages: Iterable[tuple[Address, Confirms | CountedImpressions]]) -> None:
         kept: list[tuple[asyncio.Future[None], Address]] = []
         try:
-            for address, together in _split_messages(confirms):
+            for address, together in messages:
                 try:
                     future = self._host.send_durably(address, together)
                 except MailboxFullError:
@@ -177,7 +196,9 @@ class ChargesProjection:
             for address in sorted({address for _, address in waiting}):
                 self._host.tell(address, CheckClock())
 
-    async def _send_when_possible(self, address: Address, together: Confirms) -> asyncio.Future[None]:
+    async def _send_when_possible(
+        self, address: Address, together: Confirms | CountedImpressions
+    ) -> asyncio.Future[None]:
         seconds = 0.0
         while True:
             await asyncio.sleep(MAILBOX_SECONDS)

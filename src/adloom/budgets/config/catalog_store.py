@@ -19,6 +19,7 @@ CAMPAIGNS: Final = """
            campaign.deleted_at IS NOT NULL AS is_deleted, campaign.starts_at, campaign.ends_at,
            campaign.budget_daily_paisa, campaign.budget_total_paisa,
            campaign.pacing_strategy::text AS pacing_strategy, campaign.timezone,
+           campaign.impression_cap, campaign.click_cap,
            payer.public_id AS payer_id, payer.deleted_at IS NOT NULL AS payer_is_deleted,
            payer.daily_budget_paisa AS payer_daily_budget_paisa, payer.timezone AS payer_timezone
       FROM campaigns AS campaign

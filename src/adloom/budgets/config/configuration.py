@@ -39,6 +39,8 @@ class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
     budget_total_paisa: int | None
     pacing_strategy: str
     timezone: str
+    impression_cap: int | None = None
+    click_cap: int | None = None
 
 
 def build_campaign_config(
@@ -57,6 +59,8 @@ def build_campaign_config(
         timezone=_zone(row.timezone if payer is None else payer.timezone),
         hold_seconds=hold_seconds,
         is_allotted=payer is not None and not payer.is_deleted and payer.daily_budget_paisa is not None,
+        impression_cap=row.impression_cap,
+        click_cap=row.click_cap,
     )
 
 

@@ -59,7 +59,7 @@ ENTRIES: Final = """
            coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge'), 0)::bigint AS bill,
            coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge' AND advertiser_id IS NULL), 0)::bigint
                AS without_advertiser,
-           coalesce(sum(amount_micros) FILTER (WHERE kind = 'unbilled'), 0)::bigint AS unbilled,
+           coalesce(sum(amount_micros) FILTER (WHERE kind IN ('unbilled', 'over_budget', 'over_cap')), 0)::bigint AS unbilled,
            coalesce(sum(amount_micros) FILTER (WHERE kind = 'release'), 0)::bigint AS released
       FROM money_entries WHERE day = $1
 """

@@ -57,6 +57,7 @@ class MoneyWriter:
         # Plain counters, read by a collector; after a crash they may include rows that were not written.
         self.rows: Counter[str] = Counter({kind.value: 0 for kind in MoneyKind})
         self.charged_micros = 0
+        self.released_micros = 0
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         """Write rows in the connection's transaction; of several totals of a day the last counts."""
@@ -80,6 +81,7 @@ class MoneyWriter:
         self.rows[_CHARGE.value] += len(charges)
         self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
         self.charged_micros += sum(row.amount for row in charges)
+        self.released_micros += sum(row.amount for row in rows if row.kind is MoneyKind.RELEASE)
 
 
 async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int], DayTotal]) -> None:

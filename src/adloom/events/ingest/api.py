@@ -30,6 +30,7 @@ from adloom.events.ingest.accept import (
 from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
 from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
+from adloom.events.ingest.ivt.flags import Sender
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.http.body import BodyDecoder
@@ -51,6 +52,10 @@ PIXEL: Final = FastAnswer(encode_head(HTTPStatus.OK, b"image/gif", _NO_STORE), _
 
 _impressions: Final = BodyDecoder(ImpressionRequest)
 _clicks: Final = BodyDecoder(ClickRequest)
+
+
+def _ignore_seen(sender: Sender, offer: OfferToken, now: datetime) -> None:
+    del sender, offer, now
 
 
 def _ignore_request(request: FastRequest) -> RequestInfo:
@@ -88,6 +93,7 @@ class EventRoutes:
         read_request_info: Callable[[FastRequest], RequestInfo] = _ignore_request,
         reporters: Reporters | None = None,
         refuses_unbound: bool = False,
+        on_seen: Callable[[Sender, OfferToken, datetime], None] = _ignore_seen,
     ) -> None:
         detector = detector or NullDetector()
         self._index = index
@@ -100,6 +106,7 @@ class EventRoutes:
         self._read_request_info = read_request_info
         self._is_reporter = (reporters or NoReporters()).is_reporter
         self._refuses_unbound = refuses_unbound
+        self._on_seen = on_seen  # Told of every impression with a token.
         self._slicer = BatchSlicer()
         # Plain counters, read by the metrics: clicks that were redirected without being stored, and the events of
         # batches.
@@ -178,6 +185,8 @@ class EventRoutes:
         def accept(report: Report) -> bytes:
             offer = validate_report(report, known=known, tokens=self._tokens, now=now)
             if offer is not None:
+                if isinstance(report, ImpressionRequest):
+                    self._on_seen(sender, offer, now)
                 # Afterwards, because it counts: a report that is not accepted does not count as a flood.
                 return encode_bounded(
                     build_event(report, offer, info, self._flag_event(sender, now), now=now)
@@ -196,7 +205,10 @@ class EventRoutes:
     def _encode_offered(
         self, report: Report, offer: OfferToken, request: FastRequest, now: datetime
     ) -> bytes:
-        flags = self._flag_event(self._identify_sender(request), now)
+        sender = self._identify_sender(request)
+        if isinstance(report, ImpressionRequest):
+            self._on_seen(sender, offer, now)
+        flags = self._flag_event(sender, now)
         return encode_bounded(build_event(report, offer, self._read_request_info(request), flags, now=now))
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:

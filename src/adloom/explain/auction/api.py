@@ -33,8 +33,8 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.runtime.settings import AuctionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.schedule.schedule import find_zone
-from adloom.serving.auction.frequency_lookup import CappedAds
 from adloom.serving.auction.request import CONTEXT_KEYS_MAX, DEFAULT_TYPE, VisitorInfo, parse_visitor
+from adloom.serving.eligibility.frequency_lookup import CappedAds
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
 

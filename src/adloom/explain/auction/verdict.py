@@ -14,10 +14,10 @@ from adloom.auction.bid import Bid, BidOutcome, Ctr, OwnBids, Quality
 from adloom.auction.price import ecpm_of, price_thousand_clicks, worth_of
 from adloom.auction.run import AuctionResult, BidResult, run_auction
 from adloom.auction.score import Scorer, rate_quality
+from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.core.money import Micros
 from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
 from adloom.serving.auction.bid_record import FLOOR, FREQUENCY_CAP
-from adloom.serving.eligibility.caps import LifetimeCounts
 from adloom.serving.index.bid_block import find_format, has_bid
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
 from adloom.targeting.context import Context

@@ -11,9 +11,10 @@ from datetime import datetime
 
 import msgspec
 
+from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.core.ids import BannerId, CampaignId
 from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
-from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts, find_reached_cap
+from adloom.serving.eligibility.caps import find_reached_cap
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask

@@ -19,6 +19,9 @@ PACE_GOOD: Final = 0.66
 # A campaign that has just begun has spent nothing yet.
 SETTLED_AFTER: Final = timedelta(hours=2)
 EACH_MAX: Final = 10
+# Of a click that is predicted right, two thirds of its holds come back; of impressions that nobody scrolls to, more.
+UNCONFIRMED_TIMES: Final = 20
+UNCONFIRMED_SHARE: Final = 0.5  # Of the budget: less keeps nothing off the air.
 
 
 class AttentionLevel(StrEnum):
@@ -37,6 +40,7 @@ class AttentionKind(StrEnum):
     JOBS = "jobs"
     EXHAUSTED = "exhausted"
     UNDER_DELIVERING = "underDelivering"
+    UNCONFIRMED = "unconfirmed"
     EXPIRING = "expiring"
     CREDENTIALS = "credentials"
 
@@ -86,7 +90,24 @@ def judge_budgets(statuses: Iterable[tuple[Thing, BudgetStatus]], *, now: dateti
         elif status.pace is not None and status.pace < PACE_GOOD and _is_settled(thing, now):
             message = f"has spent {status.pace:.0%} of what it may have by now."
             found.append(_about(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
+        if _is_hoarded(status):
+            times = "" if not status.spent_today else f" {status.unconfirmed // status.spent_today} times"
+            message = (
+                f"has offers that nobody confirms: today they held{times} what was charged. "
+                "Look for a client that asks for ads and does not show them."
+            )
+            found.append(_about(thing, AttentionKind.UNCONFIRMED, AttentionLevel.WARN, message))
     return found
+
+
+def _is_hoarded(status: BudgetStatus) -> bool:
+    """Whether nearly all that was held today came back, and that was much of the budget."""
+    budgets = [one for one in (status.daily_budget, status.total_budget) if one is not None]
+    return (
+        bool(budgets)
+        and status.unconfirmed > UNCONFIRMED_SHARE * min(budgets)
+        and status.unconfirmed > UNCONFIRMED_TIMES * status.spent_today
+    )
 
 
 def list_ends(things: Iterable[Thing]) -> list[Attention]:

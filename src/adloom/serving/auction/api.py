@@ -13,6 +13,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
+from adloom.events.ingest.token import drop_charge
 from adloom.runtime.http.fast.errors import answer_error
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
@@ -30,12 +31,13 @@ from adloom.serving.auction.bid_record import (
     name_frequency_step,
 )
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.frequency_lookup import FrequencyLookup, SeenBanners
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.request import DEFAULT_TYPE, ServeQuery, parse_request
+from adloom.serving.eligibility.frequency_lookup import FrequencyLookup, SeenBanners
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
+from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
 
@@ -74,6 +76,7 @@ class AuctionRoutes:
         encoder: AdEncoder,
         frequency: FrequencyLookup,
         recorder: AuctionRecorder,
+        senders: SenderCheck | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -84,6 +87,7 @@ class AuctionRoutes:
         self._encoder = encoder
         self._frequency = frequency
         self._recorder = recorder
+        self._senders = senders or TrustingCheck()
         # Plain counters, read by a collector.
         self.won = 0
         self.unfilled = {"nobody": 0, FREQUENCY_CAP: 0, FREQUENCY_UNKNOWN: 0, "not_held": 0}
@@ -106,7 +110,10 @@ class AuctionRoutes:
             return _refuse(index, query)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now)
         at = now.timestamp()
-        request = AuctionRequest(http, query, index, now, int(at), auction, self._recorder.wants_next(at))
+        second = int(at)
+        request = AuctionRequest(http, query, index, now, second, auction, self._recorder.wants_next(at))
+        if auction.win is not None:
+            request.is_free = not self._senders.may_hold(http, 1, second)
         return self._look_up(request) if auction.capped_banner_ids else self._answer(request)
 
     def _look_up(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
@@ -182,9 +189,13 @@ class AuctionRoutes:
         else:
             self._recorder.publish_served(served)
         self.won += 1
-        self._price_sum += win.final
+        terms = rendered.terms
+        if request.is_free:
+            terms = drop_charge(terms)
+        else:
+            self._price_sum += win.final
         return FastAnswer(
-            SERVED_HEAD, self._encoder.encode(rendered, auction_id, user, now, second, request.lease)
+            SERVED_HEAD, self._encoder.encode(rendered, terms, auction_id, user, now, second, request.lease)
         )
 
     def _record(

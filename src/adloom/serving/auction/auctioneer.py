@@ -9,15 +9,15 @@ import msgspec
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.auction.bid_record import AuctionInput, BidRecord, BidRecorder
 from adloom.serving.auction.decide import WinningBid
-from adloom.serving.auction.frequency_lookup import (
+from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.request import ServeQuery, VisitorInfo
+from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
+from adloom.serving.eligibility.frequency_lookup import (
     NOTHING_KNOWN,
     CappedBannerCache,
     CappedBanners,
     SeenBanners,
 )
-from adloom.serving.auction.market import Market, Markets
-from adloom.serving.auction.request import ServeQuery, VisitorInfo
-from adloom.serving.auction.result_cache import AuctionCache, CacheKey, DecidedAuction
 from adloom.serving.index.index import Index
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
@@ -38,6 +38,7 @@ class AuctionRequest(msgspec.Struct, gc=False):
     is_recorded: bool  # If the record still has headroom when it is answered.
     seen: SeenBanners = NOTHING_KNOWN
     lease: int = 0  # Of the winner that is reserved.
+    is_free: bool = False  # Its sender is doubtful: the offer holds and costs nothing.
     record: BidRecord | None = None
 
 
@@ -104,9 +105,9 @@ class Auctioneer:
                 # Before the reservation, which may exclude the winner's campaign.
                 request.record = self._record(auction, request.now, seen)
             win = auction.win
-            if win is None:
+            if win is None or request.is_free:
                 return True
-            lease = self._reserve(win.bidder, auction.cost, request.second)
+            lease = self._reserve(win.bidder, auction.hold, request.second)
             if lease is not None:
                 request.lease = lease
                 return True

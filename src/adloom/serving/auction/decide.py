@@ -23,6 +23,7 @@ from adloom.auction.price import (
     PER_CLICK,
     PER_IMPRESSION,
     charge_of,
+    click_hold,
     final_price,
 )
 from adloom.auction.score import RankedScorer, Scorer
@@ -235,3 +236,10 @@ def offer_cost(win: WinningBid) -> Micros:
         return win.charge
     bid_max = win.bidder.bid // IMPRESSIONS_PER_CPM
     return Micros(max(OFFER_COST_MIN, min(impression_cost(win.charge), bid_max)))
+
+
+def offer_hold(win: WinningBid) -> Micros:
+    """Return what the offer takes out of its lease: its cost, or what its click is expected to cost."""
+    if win.bidder.price.charged_by is ChargedBy.CLICK:
+        return click_hold(win.bidder.bid, ecpm=win.ecpm, quality=win.bidder.quality)
+    return offer_cost(win)

@@ -74,11 +74,21 @@ class AdEncoder:
         )
 
     def encode(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self, rendered: RenderedWin, auction_id: OpaqueId, user: bytes, now: datetime, second: int, lease: int
+        self,
+        rendered: RenderedWin,
+        terms: bytes,
+        auction_id: OpaqueId,
+        user: bytes,
+        now: datetime,
+        second: int,
+        lease: int,
     ) -> bytes:
-        """Encode an offer; its pixel has the user, for frequency caps, so that only we can read who it is."""
+        """Encode an offer with the terms of its token; its pixel has the user, for frequency caps.
+
+        Only we can read who it is.
+        """
         request_id = auction_id.bytes
-        token = self._sign(rendered.terms, request_id=request_id, issued_at=second, slot=0, lease=lease)
+        token = self._sign(terms, request_id=request_id, issued_at=second, slot=0, lease=lease)
         return b"".join(
             (
                 rendered.ad,

@@ -12,12 +12,12 @@ from typing import Final
 from adloom.auction.score import Scoring
 from adloom.core.money import Micros
 from adloom.serving.auction.bid_record import AuctionInput, BidRecord
-from adloom.serving.auction.decide import WinningBid, offer_cost
+from adloom.serving.auction.decide import WinningBid, offer_cost, offer_hold
 from adloom.serving.auction.encode import RenderedWin
-from adloom.serving.auction.frequency_lookup import BannerKeys
 from adloom.serving.auction.market import Market
 from adloom.serving.auction.request import VisitorInfo
 from adloom.serving.eligibility.eligible_set import ChangeCounter
+from adloom.serving.eligibility.frequency_lookup import BannerKeys
 from adloom.serving.request.context import LocalTime
 from adloom.targeting.context import Context
 
@@ -38,6 +38,7 @@ class DecidedAuction:
         "_scored_by",
         "capped_banner_ids",
         "cost",
+        "hold",
         "input",
         "market",
         "record",
@@ -59,6 +60,7 @@ class DecidedAuction:
         self.market = market
         self.input = auction_input
         self.cost = Micros(0) if win is None else offer_cost(win)
+        self.hold = Micros(0) if win is None else offer_hold(win)
         self.capped_banner_ids = () if win is None else win.capped_banner_ids
         # Made when first needed.
         self.rendered: RenderedWin | None = None

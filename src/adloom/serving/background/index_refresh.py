@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from redis.asyncio.client import PubSub
 
+from adloom.budgets.config.cap_counts import CapCounts
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL, read_version
@@ -22,8 +23,7 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 from adloom.runtime.process_tuning import pause_gc
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Markets
-from adloom.serving.background.cap_counts import CapCounts
-from adloom.serving.eligibility.caps import CapTracker
+from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index import store
@@ -63,7 +63,6 @@ class IndexRefresher:
         self.states = states or PlacementStates()
         self.markets = markets or Markets(self.states)
         self._swapped = swapped
-        self.caps = CapTracker()
         self._cap_counts = CapCounts()
         self._caps: dict[int, Caps] = {}
         self._index: Index | None = None
@@ -195,8 +194,7 @@ class IndexRefresher:
 
     async def _update_caps(self, connection: Connection, now: datetime) -> None:
         counts = await self._cap_counts.read(connection, self._caps, now)
-        self.caps.update(self._caps, counts, second=int(now.timestamp()))
-        self.states.exclude(Exclusions(campaigns=self.caps.find_reached()))
+        self.states.exclude(Exclusions(campaigns=find_reached(self._caps, counts)))
 
     async def _try_refresh(self) -> None:
         try:

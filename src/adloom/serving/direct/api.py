@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -10,32 +11,41 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
-from adloom.core.ids import IdSource
+from adloom.core.ids import NO_USER, IdSource
 from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
     FastAnswer,
     FastRequest,
     FastRoute,
     encode_head,
     problem_answer,
 )
-from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher
+from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
+from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
-from adloom.serving.eligibility.caps import CapTracker
 from adloom.serving.eligibility.decide import iter_eligible
-from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates, RenderedOffer
+from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
+from adloom.serving.eligibility.placement_state import (
+    PlacementState,
+    PlacementStates,
+    RenderedOffer,
+    make_free,
+)
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import ReservedOffers, Reserver
 from adloom.serving.request.context import ContextParser
-from adloom.serving.request.overrides import parse_overrides
+from adloom.serving.request.overrides import Overrides, parse_overrides
+from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 from adloom.targeting.context import Context
 
 SERVE_PREFIX: Final = b"/banners/serve/"
 PAGE_PATH: Final = b"/banners/serve"
 PLACEMENTS_A_PAGE_MAX: Final = 20
+REFILL_CANDIDATES_MAX: Final = 64  # Tried for the slots of offers that could not be reserved.
 
 SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK,
@@ -95,9 +105,10 @@ class ServeRoutes:
         public_url: str,
         contexts: ContextParser | None = None,
         states: PlacementStates | None = None,
-        caps: CapTracker | None = None,
         leases: LocalLeases | None = None,
         publisher: ServedEventPublisher | None = None,
+        senders: SenderCheck | None = None,
+        frequency: DirectFrequency | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -106,7 +117,9 @@ class ServeRoutes:
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._parse_context = (contexts or ContextParser()).parse
         self._states = states or PlacementStates()
-        self._reserve = Reserver(self._states, caps or CapTracker(), leases or LocalLeases()).reserve_all
+        self._reserver = Reserver(self._states, leases or LocalLeases())
+        self._senders = senders or TrustingCheck()
+        self._frequency = frequency
         self._publisher = publisher
         self.served = 0
         self.empty = 0
@@ -117,19 +130,57 @@ class ServeRoutes:
             FastRoute(b"POST", PAGE_PATH, is_prefix=False, handler=self.serve_page),
         ]
 
-    def serve(self, request: FastRequest) -> FastAnswer:
-        """Answer `GET /banners/serve/{slug}`."""
+    def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
+        """Answer `GET /banners/serve/{slug}`; it waits only where it depends on what the visitor has seen."""
         now = self._now()
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
         if isinstance(found, FastAnswer):
             return found
+        placement = found[0].placement
+        if placement.has_frequency and self._frequency is not None:
+            user_id = parse_user(request.query)
+            if user_id is not None and user_id != NO_USER:
+                return self._frequency.answer_knowing(
+                    user_id,
+                    (placement,),
+                    self._index(),
+                    lambda seen: self._serve_unseen(request, user_id, seen),
+                )
+        return FastAnswer(SERVED_HEAD, self._serve(request, found, now, int(now.timestamp())))
+
+    def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
+        """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
+        now = self._now()
+        found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
+        if isinstance(found, FastAnswer):
+            return found
+        body = self._serve(request, found, now, int(now.timestamp()), user_id, seen)
+        return FastAnswer(SERVED_HEAD, body)
+
+    def _serve(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        request: FastRequest,
+        found: Found,
+        now: datetime,
+        second: int,
+        user_id: UUID | None = None,
+        seen: BannerKeys = NO_BANNERS,
+    ) -> bytes:
         state, context = found
-        placement, second = state.placement, int(now.timestamp())
-        offers = self._states.decide_offers(state, context, second)
+        placement = state.placement
+        offers = self._decide(state, context, second, seen)
         reserved = offers, NO_LEASES
-        if (placement.terms or placement.caps) and request.method != b"HEAD":
-            reserved = self._reserve(offers, second)
-        return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
+        if placement.is_limited and request.method != b"HEAD":
+            reserved = self._hold(request, state, context, offers, second, set(seen))
+        return self._answer(request, placement, reserved, now, second, user_id)
+
+    def _decide(
+        self, state: PlacementState, context: Context, second: int, seen: BannerKeys
+    ) -> tuple[RenderedOffer, ...]:
+        if not seen:
+            return self._states.decide_offers(state, context, second)
+        unseen = iter_eligible(state.placement, context, state.available, without=seen)
+        return state.build_offers(islice(unseen, state.placement.slots_max))
 
     def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose one banner, for pages without script. An offer that is not shown is free, and not reserved."""
@@ -139,9 +190,10 @@ class ServeRoutes:
             return found
         state, context = found
         placement, second = state.placement, int(now.timestamp())
-        offers, leases = self._states.decide_offers(state, context, second)[:1], NO_LEASES
+        offers: Sequence[RenderedOffer] = self._states.decide_offers(state, context, second)[:1]
+        leases: Sequence[int] = NO_LEASES
         if is_shown:
-            offers, leases = self._reserve(offers, second)
+            offers, leases = self._hold(request, state, context, offers, second)
             self.served += len(offers)
             self.empty += not offers
         if not offers:
@@ -153,11 +205,32 @@ class ServeRoutes:
         token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
         return ChosenOffer(placement, context.device, offers[0], token)
 
-    def serve_page(self, request: FastRequest) -> FastAnswer:
+    def serve_page(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /banners/serve`; a repeated slug is answered once."""
         page = _pages.decode(request.body)
         overrides = parse_overrides(page.context, within="context.")
         user_id = page.user_id or overrides.user_id
+        if user_id is not None and user_id != NO_USER and self._frequency is not None:
+            index = self._index()
+            found = [index.by_slug.get(slug.encode()) for slug in dict.fromkeys(page.placements)]
+            capped = tuple(one for one in found if one is not None and one.is_served and one.has_frequency)
+            if capped:
+                return self._frequency.answer_knowing(
+                    user_id,
+                    capped,
+                    index,
+                    lambda seen: self._serve_page(request, page, overrides, user_id, seen),
+                )
+        return self._serve_page(request, page, overrides, user_id)
+
+    def _serve_page(
+        self,
+        request: FastRequest,
+        page: ServePageRequest,
+        overrides: Overrides,
+        user_id: UUID | None,
+        seen: BannerKeys = NO_BANNERS,
+    ) -> FastAnswer:
         now = self._now()
         second = int(now.timestamp())
         slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
@@ -169,11 +242,60 @@ class ServeRoutes:
                 answers[slug] = found.body
             else:
                 asked.append((found[0], overrides.apply_to(found[1])))
-        for (state, _), offers in zip(asked, self._decide_page(asked, second), strict=True):
-            placement, reserved = state.placement, self._reserve(offers, second)
-            answers[placement.slug] = self._answer(request, placement, reserved, now, second, user_id)
+        decided = self._decide_page(asked, second, seen)
+        on_page = set(seen) | {offer.candidate.banner_key for offers in decided for offer in offers}
+        for (state, context), offers in zip(asked, decided, strict=True):
+            reserved = self._hold(request, state, context, offers, second, on_page)
+            answers[state.placement.slug] = self._answer(
+                request, state.placement, reserved, now, second, user_id
+            )
         results = [(msgspec.json.encode(slug.decode()), answers[slug]) for slug in slugs]
         return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
+
+    def _hold(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        request: FastRequest,
+        state: PlacementState,
+        context: Context,
+        offers: Sequence[RenderedOffer],
+        second: int,
+        on_page: set[int] | None = None,
+    ) -> ReservedOffers:
+        """Reserve what offers need; for a doubtful sender they hold and cost nothing."""
+        if not offers:
+            return offers, NO_LEASES
+        if not self._senders.may_hold(request, len(offers), second):
+            return [make_free(offer) for offer in offers], NO_LEASES
+        reserved = self._reserver.reserve_all(offers, second)
+        if len(reserved[0]) == len(offers):
+            return reserved
+        return self._refill(state, context, (offers, reserved), second, on_page or set())
+
+    def _refill(
+        self,
+        state: PlacementState,
+        context: Context,
+        tried: tuple[Sequence[RenderedOffer], ReservedOffers],
+        second: int,
+        on_page: set[int],
+    ) -> ReservedOffers:
+        """Give the slots of offers that could not be reserved to the next candidates."""
+        offers, (reserved, leases) = tried
+        made, its_leases = list(reserved), list(leases)
+        banners = on_page | {offer.candidate.banner_key for offer in offers}
+        candidates = iter_eligible(state.placement, context, state.available, has_evergreens=not made)
+        for candidate in islice(candidates, REFILL_CANDIDATES_MAX):
+            if len(made) == len(offers):
+                break
+            if candidate.banner_key in banners:
+                continue
+            banners.add(candidate.banner_key)
+            lease = self._reserver.reserve(candidate, candidate.hold, second)
+            if lease is not None:
+                made += state.build_offers((candidate,))
+                its_leases.append(lease)
+        on_page |= banners
+        return made, its_leases
 
     def _find(self, request: FastRequest, slug: bytes, now: datetime) -> Found | FastAnswer:
         """Return the state of a placement and the context of a request for it, or why it is not served here."""
@@ -185,16 +307,20 @@ class ServeRoutes:
         context = self._parse_context(request, placement.zone, now)
         return self._states.get(placement, now), context
 
-    def _decide_page(self, asked: Sequence[Found], second: int) -> Sequence[Sequence[RenderedOffer]]:
+    def _decide_page(
+        self, asked: Sequence[Found], second: int, seen: BannerKeys
+    ) -> Sequence[Sequence[RenderedOffer]]:
         """Decide each placement alone, and all together only if a banner would appear twice."""
-        alone = [self._states.decide_offers(state, context, second) for state, context in asked]
+        alone = [self._decide(state, context, second, seen) for state, context in asked]
         if has_no_repeats([[offer.candidate for offer in offers] for offers in alone]):
             return alone
         # Every other slot of the page can take one candidate away, so a placement needs at most as many as all slots.
         at_most = sum(state.placement.slots_max for state, _ in asked)
         choices = [
             PageChoice(
-                dedupe_banners(iter_eligible(state.placement, context, state.available), at_most=at_most),
+                dedupe_banners(
+                    iter_eligible(state.placement, context, state.available, without=seen), at_most=at_most
+                ),
                 state.placement.slots_max,
             )
             for state, context in asked
@@ -223,4 +349,4 @@ class ServeRoutes:
             self._publisher.publish(
                 request, placement, offers, request_id=request_id, now=now, user_id=user_id
             )
-        return self._encoder.encode_answer(placement, offers, request_id, now, second, leases)
+        return self._encoder.encode_answer(placement, offers, request_id, now, second, leases, user_id)

@@ -26,6 +26,7 @@ class AnswerEncoder:
 
     def __init__(self, signer: TokenSigner, ids: IdSource, *, public_url: str) -> None:
         self._sign = signer.sign
+        self._seal_user = signer.seal_user
         self._new_id = ids.new_opaque
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression_prefix = b'","impressionUrl":"%b/i/' % origin
@@ -40,9 +41,11 @@ class AnswerEncoder:
         now: datetime,
         second: int,
         leases: Sequence[int] = NO_LEASES,
+        user_id: UUID | None = None,
     ) -> bytes:
-        """Encode what fills one placement; each offer has its lease."""
+        """Encode what fills one placement; each offer has its lease, and its pixel the user, for frequency caps."""
         issued = request_id.bytes
+        user = b"" if user_id is None else b"?u=" + self._seal_user(issued, user_id.bytes)
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
         # One join of many parts: formatting would parse the format and copy twice.
         parts = [placement.head]
@@ -61,6 +64,7 @@ class AnswerEncoder:
                 token,
                 impression,
                 token,
+                user,
                 click,
                 token,
                 b'"}',
@@ -120,7 +124,7 @@ class ServedEventPublisher:
         """Publish the offers of an answer; a HEAD request was offered nothing."""
         if not offers or request.method == b"HEAD":
             return
-        served_to = user_id or _parse_user(request.query)
+        served_to = user_id or parse_user(request.query)
         in_request = RequestId(UUID(bytes=request_id.bytes))
         for slot, offer in enumerate(offers):
             banner_id, campaign_id = unpack_ids(offer.candidate.pair)
@@ -137,5 +141,5 @@ class ServedEventPublisher:
             self._publish(encode_event(served))
 
 
-def _parse_user(query: bytes) -> UUID | None:
+def parse_user(query: bytes) -> UUID | None:
     return parse_query(query).user_id if USER_ID in query else None

@@ -6,7 +6,7 @@ narrowed to those that the request matches; the search ends as soon as the slots
 
 # pure
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from adloom.serving.index.index import Candidate, IndexedPlacement
@@ -19,10 +19,15 @@ def decide(placement: IndexedPlacement, context: Context, available: Sequence[in
 
 
 def iter_eligible(
-    placement: IndexedPlacement, context: Context, available: Sequence[int]
+    placement: IndexedPlacement,
+    context: Context,
+    available: Sequence[int],
+    *,
+    has_evergreens: bool = True,
+    without: Collection[int] = (),
 ) -> Iterator[Candidate]:
-    """Yield the candidates that may serve in fill order; `available` has a bitmap per block."""
-    is_empty = True
+    """Yield the candidates that may serve in fill order, `without` some banners; `available` has a bitmap per block."""
+    is_empty = has_evergreens
     evergreens_from = placement.primary_blocks + placement.fallback_blocks
     for number, block in enumerate(placement.blocks):
         if number == evergreens_from and not is_empty:
@@ -32,7 +37,10 @@ def iter_eligible(
             continue
         mask = block.targeting.find_eligible(context, mask)
         while mask:
-            is_empty = False
             lowest = mask & -mask
-            yield block.candidates[lowest.bit_length() - 1]
             mask ^= lowest
+            candidate = block.candidates[lowest.bit_length() - 1]
+            if without and candidate.banner_key in without:
+                continue
+            is_empty = False
+            yield candidate

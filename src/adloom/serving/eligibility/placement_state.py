@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.ingest.token import pack_charge, pack_terms
+from adloom.events.ingest.token import drop_charge, pack_charge, pack_terms
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import (
     ChangeCounter,
@@ -46,6 +46,11 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
     candidate: Candidate
     token_terms: bytes
     ids: bytes
+
+
+def make_free(offer: RenderedOffer) -> RenderedOffer:
+    """Return the same offer at no price."""
+    return RenderedOffer(offer.candidate, drop_charge(offer.token_terms), offer.ids)
 
 
 class PlacementState(EligibleSet):

@@ -23,7 +23,7 @@ from adloom.auction.score import AdFeatures, AdFormat, Strengths, rate_quality
 from adloom.core.money import Micros
 from adloom.serving.index.index import Block, Candidate
 from adloom.serving.index.rendered_banner import build_destination, encode_members
-from adloom.serving.index.rows import AssignmentRow, FrequencyLimit, PlacementRow
+from adloom.serving.index.rows import AssignmentRow, PlacementRow
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, compile_in_steps
 
 CHUNK_BIDS: Final = 32
@@ -115,7 +115,6 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
     quality: Quality
     format: AdFormat
     floor: Micros
-    frequency: tuple[FrequencyLimit, ...]
 
     @property
     def worth(self) -> int:
@@ -168,8 +167,8 @@ def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementR
         placing=candidate.placing,
         timing=candidate.timing,
         rules=candidate.rules,
-        is_capped=candidate.is_capped,
         price=candidate.price,
+        hold=candidate.hold,
         is_leased=candidate.is_leased,
         placement_key=placement.key,
         payer=payer_of(row.advertiser_key, row.campaign_key),
@@ -178,7 +177,7 @@ def build_bidder(candidate: Candidate, row: AssignmentRow, placement: PlacementR
         quality=rate_quality(ad_format),
         format=ad_format,
         floor=placement.floor,
-        frequency=row.frequency,
+        frequency=candidate.frequency,
     )
 
 

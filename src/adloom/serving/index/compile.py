@@ -30,6 +30,7 @@ from adloom.serving.index.rendered_banner import (
 )
 from adloom.serving.index.rows import (
     EVERGREEN,
+    HOLD_MIN,
     AssignmentRow,
     AssignmentStatus,
     Caps,
@@ -38,6 +39,7 @@ from adloom.serving.index.rows import (
     PlacementRow,
     PlacementRows,
     Snapshot,
+    build_lease_terms,
 )
 from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -103,7 +105,8 @@ def _compile_direct(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlace
         pair = known.add_creative(one, creative)
         if not is_candidate(one):
             continue
-        candidate = _build_candidate(one, pair, creative, shared.intern(encode_placing(one)), shared)
+        placing = shared.intern(encode_placing(one))
+        candidate = _build_candidate(one, row, pair, creative, placing, shared)
         if not one.is_fallback:
             primaries.append(candidate)
         elif row.allow_partial_render:
@@ -128,7 +131,7 @@ def _compile_auctioned(rows: PlacementRows, shared: Interner) -> Steps[IndexedPl
         creative = shared.intern(render_ad(one))
         pair = known.add_creative(one, creative)
         if is_candidate(one) and has_bid(one):
-            candidate = _build_candidate(one, pair, creative, b"", shared)
+            candidate = _build_candidate(one, rows.placement, pair, creative, b"", shared)
             bidders.append(build_bidder(candidate, one, rows.placement))
             known.add_limits(one, candidate)
     blocks = yield from build_bid_blocks(bidders)
@@ -142,6 +145,7 @@ class _PlacementParts:
         self.creatives: dict[bytes, bytes] = {}
         self.caps: dict[int, Caps] = {}
         self.terms: dict[int, LeaseTerms] = {}
+        self.is_limited = self.has_frequency = False
 
     def add_creative(self, row: AssignmentRow, creative: bytes) -> bytes:
         """Record what is shown, and return its packed ids."""
@@ -150,10 +154,12 @@ class _PlacementParts:
         return pair
 
     def add_limits(self, row: AssignmentRow, candidate: Candidate) -> None:
+        self.is_limited |= row.caps is not None or row.price.cost > 0
+        self.has_frequency |= bool(row.frequency)
         if row.caps is not None:
             self.caps[row.campaign_key] = row.caps
         if candidate.is_leased and row.campaign_key not in self.terms:
-            self.terms[row.campaign_key] = LeaseTerms(row.campaign_id, row.advertiser_id, row.price.cost)
+            self.terms[row.campaign_key] = build_lease_terms(row)
 
 
 def _build_placement(
@@ -180,6 +186,8 @@ def _build_placement(
         creatives=known.creatives,
         caps=known.caps,
         terms=known.terms,
+        is_limited=known.is_limited,
+        has_frequency=known.has_frequency,
         scoring=row.scoring,
     )
 
@@ -216,8 +224,13 @@ def _sort_rows(rows: Sequence[AssignmentRow]) -> Steps[list[AssignmentRow]]:
     return [rows[number] for _, number in ranks]
 
 
-def _build_candidate(
-    row: AssignmentRow, pair: bytes, creative: bytes, placing: bytes, shared: Interner
+def _build_candidate(  # noqa: PLR0913, PLR0917 - what is encoded already comes with it
+    row: AssignmentRow,
+    placement: PlacementRow,
+    pair: bytes,
+    creative: bytes,
+    placing: bytes,
+    shared: Interner,
 ) -> Candidate:
     return Candidate(
         pair=pair,
@@ -227,10 +240,17 @@ def _build_candidate(
         placing=placing,
         timing=shared.intern(timing) if (timing := _build_timing(row)) else None,
         rules=shared.intern(row.rules),
-        is_capped=row.caps is not None,
         price=shared.intern(row.price),
-        is_leased=row.is_limited and row.price.cost > 0,
+        hold=max(HOLD_MIN, row.price.compute_hold(placement.placement_type)),
+        is_leased=needs_lease(row),
+        frequency=row.frequency,
     )
+
+
+def needs_lease(row: AssignmentRow) -> bool:
+    """Whether offers cost of a budget, or count against a cap."""
+    is_capped = row.caps is not None and row.caps.impressions is not None
+    return is_capped or (row.is_limited and row.price.cost > 0)
 
 
 def _build_timing(row: AssignmentRow) -> Timing | None:

@@ -19,7 +19,7 @@ from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
 from adloom.schedule.schedule import Schedule
 from adloom.serving.index.rendered_banner import pack_ids, read_destination
-from adloom.serving.index.rows import FREE, Caps, Delivery, LeaseTerms, OfferPrice
+from adloom.serving.index.rows import FREE, Caps, Delivery, FrequencyLimit, LeaseTerms, OfferPrice
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
 
@@ -48,9 +48,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     placing: bytes
     timing: Timing | None  # None: always.
     rules: tuple[Rule, ...]
-    is_capped: bool
     price: OfferPrice = FREE
+    hold: int = 0  # What an offer takes out of its lease.
     is_leased: bool = False  # Its offers need a lease of its campaign's budget.
+    frequency: tuple[FrequencyLimit, ...] = ()  # How often one visitor may see its banner.
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +98,8 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     creatives: Mapping[bytes, bytes]  # Of all assignments, live or not, by `pack_ids`.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
     terms: Mapping[int, LeaseTerms]  # Of the campaigns that need leases.
+    is_limited: bool = False  # An offer of it may cost or count something.
+    has_frequency: bool = False  # A candidate has a frequency cap.
     is_auctioned: bool = False  # Active, and filled by auction.
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
 

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import QUALITY_ONE, BidType, Quality
-from adloom.auction.price import ecpm_of, worth_of
-from adloom.auction.score import HEURISTIC, Heuristic, Signals
+from adloom.auction.price import click_hold, ecpm_of, worth_of
+from adloom.auction.score import HEURISTIC, Heuristic, Signals, predict_base_ctr
 from adloom.core.delivery import Delivery
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, impression_cost
@@ -29,8 +29,18 @@ class OfferPrice(msgspec.Struct, frozen=True):
     cost: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
 
+    def compute_hold(self, placement_type: str) -> Micros:
+        """Return what an offer holds on a placement: its cost, or what a click is expected to cost."""
+        if self.charged_by is ChargedBy.IMPRESSION:
+            return self.cost
+        ecpm = ecpm_of(BidType.CPC, worth_of(self.cost, _ANY_QUALITY), predict_base_ctr(placement_type))
+        return click_hold(self.cost, ecpm=ecpm, quality=_ANY_QUALITY)
+
 
 FREE = OfferPrice()
+_ANY_QUALITY = Quality(QUALITY_ONE)
+HOLD_MIN = Micros(1)  # Of an offer that needs a lease for its cap, and costs nothing.
+_ANY_TYPE = ""  # Of which most clicks are expected.
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
@@ -38,7 +48,16 @@ class LeaseTerms(msgspec.Struct, frozen=True):
 
     campaign_id: CampaignId
     advertiser_id: AdvertiserId | None
-    cost: Micros
+    cost: Micros  # What an offer holds, wherever it is made.
+    price: Micros = Micros(0)  # Of a click, where clicks are charged.
+    is_capped: bool = False  # Its impressions are: each offer counts one.
+
+
+def build_lease_terms(row: "AssignmentRow") -> LeaseTerms:
+    price = row.price.cost if row.price.charged_by is ChargedBy.CLICK else Micros(0)
+    hold = Micros(max(HOLD_MIN, row.price.compute_hold(_ANY_TYPE)))
+    is_capped = row.caps is not None and row.caps.impressions is not None
+    return LeaseTerms(row.campaign_id, row.advertiser_id, hold, price, is_capped)
 
 
 class AssignmentStatus(StrEnum):

@@ -33,6 +33,7 @@ REASON_BY_VERDICT: Final = {
     BudgetVerdict.TOTAL_BUDGET: "total_budget",
     BudgetVerdict.ADVERTISER_BUDGET: "advertiser_budget",
     BudgetVerdict.PACING: "pacing",
+    BudgetVerdict.IMPRESSION_CAP: "impression_cap",
 }
 
 
@@ -54,6 +55,10 @@ class CampaignLease:
     ends_second: int = 0
     offered_second: int = 0
     unreported: dict[int, int] = field(default_factory=dict[int, int])
+    # Of an impression cap, in offers.
+    impressions_left: int = 0
+    impressions_low: int = 0
+    unreported_impressions: dict[int, int] = field(default_factory=dict[int, int])
     pending: LeaseUsage | None = None
     sent_at: float = 0.0
     repeat_seconds: float = 0.0
@@ -77,12 +82,27 @@ class CampaignLease:
 
     def can_offer(self, second: int) -> bool:
         """Whether the price of an offer is left."""
-        return self.left >= self.terms.cost and second < self.ends_second
+        is_within_cap = self.impressions_left > 0 or not self.terms.is_capped
+        return self.left >= self.terms.cost and second < self.ends_second and is_within_cap
+
+    def count_impression(self, second: int) -> bool:
+        """Count an offer against the impression cap, or return False if none is left."""
+        if self.impressions_left <= 0 or second >= self.ends_second:
+            return False
+        self.impressions_left -= 1
+        self.unreported_impressions[second] = self.unreported_impressions.get(second, 0) + 1
+        return True
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something can still be offered, or returned."""
+        return self.left > 0 or self.impressions_left > 0
 
     @property
     def needs_report(self) -> bool:
-        """Whether the budget service does not know everything yet, or has money to get back."""
-        return self.left > 0 or bool(self.unreported) or self.pending is not None
+        """Whether the budget service does not know everything yet, or has something to get back."""
+        is_known = not self.unreported and not self.unreported_impressions
+        return self.has_rest or not is_known or self.pending is not None
 
     def build_report(self, session: int, *, second: int, at: float) -> LeaseUsage:
         """Report what was spent since the last report, and what is wanted; what is returned is set aside here."""
@@ -93,21 +113,28 @@ class CampaignLease:
         # First report the rest of an ended lease; then ask for another.
         is_over = self.is_ending or (has_ended and self.needs_report)
         lease = 0 if has_ended and not is_over else self.number
-        want = NOTHING if is_over else Micros(self._offers_wanted() * cost)
+        offers = 0 if is_over else self._offers_wanted()
+        want, want_impressions = Micros(offers * cost), offers if self.terms.is_capped else 0
         self.left = min(self.left, want)
+        self.impressions_left = min(self.impressions_left, want_impressions)
         # It was offered just now, so it would be again.
-        self.is_needed |= self.left < cost and bool(self.unreported)
+        is_short = self.left < cost or (self.terms.is_capped and not self.impressions_left)
+        self.is_needed |= is_short and bool(self.unreported)
         self.report += 1
         self.pending = LeaseUsage(
             session=session,
             report=self.report,
             lease=lease,
             given=tuple(self.unreported.items()),
+            impressions=tuple(self.unreported_impressions.items()),
+            want_impressions=want_impressions,
             want=want,
             cost=cost,
+            price=self.terms.price,
             is_needed=self.is_needed and not is_over,
         )
         self.unreported = {}
+        self.unreported_impressions = {}
         self.is_ending = False
         self.is_recalled = False
         self.is_touched = False
@@ -118,6 +145,9 @@ class CampaignLease:
         assert answer.lease == self.number or not self.unreported, "nothing is spent out of an unknown lease"
         self.number = answer.lease
         self.left = max(0, answer.granted - answer.given - sum(self.unreported.values()))
+        offered = sum(self.unreported_impressions.values())
+        self.impressions_left = max(0, answer.impressions_granted - answer.impressions_given - offered)
+        self.impressions_low = self.impressions_left // 2
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict
         # An auction may charge less than the bid; a campaign that cannot pay its bid is out all the same.
@@ -125,12 +155,18 @@ class CampaignLease:
 
     def recall(self, second: int) -> None:
         """Return what is not needed here: other processes have visitors for it."""
-        if self.left == 0:
+        if not self.has_rest:
             return
         if self.offered_second >= second - SHOWN_SECONDS:
             self.is_recalled = True
         else:
             self.is_ending = True
+
+    def change_terms(self, terms: LeaseTerms) -> None:
+        """Use other terms; a lease of what is charged otherwise has ended."""
+        if bool(terms.price) != bool(self.terms.price):
+            self.ends_second = 0
+        self.terms = terms
 
     def mark_satisfied(self) -> None:
         self.is_needed = False
@@ -166,8 +202,11 @@ class CampaignLease:
     def _offers_wanted(self) -> int:
         if self.is_recalled:
             needed = max(1, math.ceil(self.rate * RECALLED_SECONDS))
-            return min(needed, self.left // self.terms.cost)
-        return max(OFFERS_MIN, int(self.rate * LEASE_SECONDS))
+            most = self.left // self.terms.cost
+            return min(needed, most, self.impressions_left) if self.terms.is_capped else min(needed, most)
+        # An ad that is likely to be clicked holds up to the price of a click.
+        a_click = -(-self.terms.price // self.terms.cost)
+        return max(OFFERS_MIN, int(self.rate * LEASE_SECONDS), a_click)
 
 
 _KEPT: Final = {"terms", "placements", "report", "reason", "rate", "rated_at", "is_leaving"}

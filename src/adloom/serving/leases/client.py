@@ -288,7 +288,7 @@ class LeaseClient:
         await self._send([(session_address(self.leases.session), SessionEnds(session=self.leases.session))])
 
     def _update_exclusions(self) -> None:
-        if self.leases.has_changes:
+        if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 
     def _second(self) -> int:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from adloom.budgets.messages import BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
+from adloom.budgets.messages import COUNTED_LEASE, BudgetVerdict, LeaseAnswer, LeaseUsage, Recall
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import (
@@ -70,11 +70,6 @@ class LocalLeases:
 
     # ------------------------------------------------------------ who may be offered
 
-    @property
-    def has_changes(self) -> bool:
-        """Whether a campaign became offerable, or no longer is, since `take_changes`."""
-        return bool(self.changes)
-
     def take_changes(self) -> dict[int, str | None]:
         """Return why campaigns are excluded, or None, for those that changed since the last call."""
         changes, self.changes = self.changes, {}
@@ -101,7 +96,8 @@ class LocalLeases:
         for key in changes.changed - changes.new - changes.gone:
             lease = self._leases[key]
             lease.is_leaving = lease.is_ending = False
-            if lease.left < lease.terms.cost or lease.reason is not None:
+            is_usable = lease.ends_second > 0 and lease.can_offer(lease.ends_second - 1)
+            if not is_usable or lease.reason is not None:
                 # What is left does not pay for an offer, or was about to be returned: ask again.
                 self._set_reason(key, lease, BUDGET_PENDING)
                 lease.is_gated = False
@@ -120,6 +116,12 @@ class LocalLeases:
             return None
         lease.offers += 1
         left = lease.left - cost
+        number, is_low = lease.number, left <= lease.low
+        if lease.terms.is_capped:
+            if left < 0 or not lease.count_impression(second):
+                left = -1
+            number |= COUNTED_LEASE
+            is_low |= lease.impressions_left <= lease.impressions_low
         if left < 0 or second >= lease.ends_second:
             lease.is_needed = True
             self._update_reason(key, lease, second)
@@ -129,14 +131,14 @@ class LocalLeases:
         lease.left = left
         lease.unreported[second] = lease.unreported.get(second, 0) + cost
         lease.offered_second = second
-        if left <= lease.low:
-            if left < lease.terms.cost:
+        if is_low:
+            if not lease.can_offer(second):
                 self._update_reason(key, lease, second)
             self._mark_urgent(key, lease)
         elif not lease.is_touched:
             lease.is_touched = True
             self._touched.append(key)
-        return lease.number
+        return number
 
     # ------------------------------------------------------------ reports
 
@@ -231,8 +233,14 @@ class LocalLeases:
     def on_campaign_exhausted(self, campaign_id: CampaignId, *, at: float) -> None:
         """Nothing is left of a budget: asking is of no use until it is restored."""
         found = self._registry.find(campaign_id)
-        if found is not None and found[1].is_gated and found[1].pending is None:
-            key, lease = found
+        if found is None:
+            return
+        key, lease = found
+        if lease.terms.price and lease.has_rest:
+            # What is left would still hold offers, and pays for no click.
+            lease.is_ending = True
+            self._schedule(key, lease, at)
+        elif lease.is_gated and lease.pending is None:
             lease.wait_seconds = WAIT_SECONDS_MAX
             self._timers.reschedule(key, lease, at + WAIT_SECONDS_MAX)
 

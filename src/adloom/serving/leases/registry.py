@@ -77,7 +77,7 @@ class LeaseRegistry:
             changes.new.add(key)
         elif lease.terms != terms:
             self._disown(key, lease)
-            lease.terms = terms
+            lease.change_terms(terms)
             self._of_advertiser.setdefault(terms.advertiser_id, set()).add(key)
             changes.changed.add(key)
         elif placement_key not in lease.placements:

@@ -108,7 +108,18 @@ class TrafficDetector:
         self.peers = PeerCounter()
 
     def identify_sender(self, request: FastRequest) -> Sender:
-        """Identify the sender by the address, the user agent and the headers of purpose."""
+        """Identify the sender by the address, the user agent and the headers of purpose; once a request."""
+        if request.sender is None:
+            request.sender = self._identify(request)
+        return request.sender
+
+    def find_rate_key(self, request: FastRequest) -> bytes | None:
+        """Return what the requests of a sender are counted by, and look at nothing else."""
+        if self._trusted:
+            return self.identify_sender(request).rate_key
+        return self._identify_cached(request.client, ()).rate_key
+
+    def _identify(self, request: FastRequest) -> Sender:
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values

@@ -69,6 +69,7 @@ class FastRequest(msgspec.Struct, gc=False):
     client: str | None = None
     version: str = "1.1"
     first_values: dict[bytes, bytes] | None = None
+    sender: Any = None  # Who sent it, once that was found out.
 
     def header(self, name: bytes) -> bytes | None:
         if self.first_values is None:

@@ -5,13 +5,12 @@ days grow: those are read when a projection has moved, and only for campaigns wi
 summed up once, and again if they turn out to have changed, in case a projection was far behind.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.runtime.postgres import Connection, Record
-from adloom.serving.eligibility.caps import NO_COUNTS, LifetimeCounts
-from adloom.serving.index.rows import Caps
 
 GROWING: Final = timedelta(days=1)
 EVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -50,16 +49,16 @@ class CapCounts:
         self._is_doubtful = True
 
     async def read(
-        self, connection: Connection, caps: Mapping[int, Caps], now: datetime
+        self, connection: Connection, campaign_keys: Collection[int], now: datetime
     ) -> dict[int, LifetimeCounts]:
-        if not caps:
+        if not campaign_keys:
             return {}
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        asked = (frozenset(caps), today - GROWING)
+        asked = (frozenset(campaign_keys), today - GROWING)
         projected = [row[0] for row in await connection.fetch(PROJECTED)]
         if asked == self._asked and projected == self._projected and not self._is_doubtful:
             return self._counts
-        keys, self._projected = list(caps), []  # If it fails half way, the next read starts over.
+        keys, self._projected = list(campaign_keys), []  # If it fails half way, the next read starts over.
         await self._settle(connection, asked)
         recent = await _counts(connection, COUNTS_SINCE, keys, asked[1])
         self._counts = {

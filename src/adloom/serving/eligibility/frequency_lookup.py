@@ -16,11 +16,10 @@ import structlog
 from uuid_utils import UUID  # Written thousands of times at once: five times as fast as Python's.
 
 from adloom.core.clock import Clock
+from adloom.core.ids import NO_USER
 from adloom.events.frequency.counts import USERS_MAX, BannerFrequency, FrequencyQuery, MinimumCounts
 from adloom.events.frequency.windows import Window
 from adloom.runtime.http.fast.tick_batch import TOGETHER_MAX
-from adloom.serving.auction.decide import NO_KEYS
-from adloom.serving.auction.request import NO_USER_TEXT
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 
@@ -29,6 +28,8 @@ APART_SECONDS: Final = 0.002  # From the start of a look-up to the start of the 
 AWAY_SECONDS: Final = 1.0  # After a look-up that failed, before the next is tried.
 
 BannerKeys = frozenset[int]
+NO_BANNERS: Final[BannerKeys] = frozenset()
+_NO_USER: Final = str(NO_USER)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -36,7 +37,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 class SeenBanners(NamedTuple):
     """The banners that a visitor has seen often enough; other banners are known only if `is_all`."""
 
-    enough: BannerKeys = NO_KEYS
+    enough: BannerKeys = NO_BANNERS
     is_all: bool = False
     unseen: tuple[str, ...] = ()  # Looked up and not seen often enough, if not all were looked up.
     is_unknown: bool = False  # The counts of those in `enough` are unknown, so they are withheld.
@@ -160,9 +161,10 @@ class CappedBannerCache:
 
 def _collect_limits(placement: IndexedPlacement) -> dict[Window, Limits]:
     limits: dict[Window, Limits] = {}
-    for block in placement.blocks:
-        if isinstance(block, BidBlock) and block.capped:
-            for one in block.bidders:
+    for block in placement.blocks if placement.has_frequency else ():
+        # Of a block of bids it is known whether one has a cap.
+        if not isinstance(block, BidBlock) or block.capped:
+            for one in block.candidates:
                 if one.frequency:
                     banner = str(UUID(bytes=one.pair[:16]))
                     for cap in one.frequency:
@@ -200,7 +202,7 @@ class FrequencyLookup:
         self, asked: FrequencyQuery, banners: CappedBanners, waiter: LookupWaiter
     ) -> SeenBanners | None:
         """Return the banners that take no part; None if they have to be looked up: then `waiter` is called later."""
-        if asked[0] == NO_USER_TEXT:
+        if asked[0] == _NO_USER:
             return self._resolve_unknown(self._without_user, banners)
         if self._is_away():
             return self._resolve_unknown(self._when_away, banners)

@@ -1,0 +1,108 @@
+"""A campaign's caps. An impression cap is a budget of offers: processes lease parts of it, and offers hold one each.
+
+    cap >= counted + seen since + leased or held by all processes
+
+The event tables say what counted, up to an entry of the log. Each counted impression of an offer that holds one ends
+that hold; those of later entries are added to what the tables said, so none is missing and none counts twice.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from adloom.budgets.campaign.lease import Lease
+from adloom.budgets.campaign.reports import publish_spend
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import CampaignCounts, CountedImpressions, LeaseUsage
+from adloom.core.money import Micros
+from adloom.events.log.event import BEGINNING, parse_entry_id
+from adloom.runtime.actors.actor import Effect, Persist
+
+_changed = msgspec.structs.replace
+
+
+def report_offers(state: CampaignState, lease: Lease, usage: LeaseUsage, second: int) -> Lease | None:
+    """Apply what a process reports of its offers; None if it counts none."""
+    known = state.offers.get(lease.number)
+    if known is None:
+        if not usage.impressions and not usage.want_impressions:
+            return None
+        known = Lease(
+            number=lease.number,
+            session=lease.session,
+            window=lease.window,
+            day=lease.day,
+            reported=usage.report - 1,
+        )
+    return known.reported_given(usage.impressions, report=usage.report, second=second)
+
+
+def grant_offers(offers: Lease, left: int, usage: LeaseUsage, *, sessions: int, second: int) -> Lease:
+    """Grant what fits, as for money: at most half of a process's share of what is left, but at least one offer."""
+    want = usage.want_impressions
+    if want <= offers.unassigned:
+        return offers.granted_up_to(Micros(want), second=second)
+    more = max(0, min(want - offers.unassigned, left, max(left // (2 * sessions), 1)))
+    return offers.granted_up_to(Micros(offers.unassigned + more), second=second)
+
+
+def compute_offers_left(state: CampaignState) -> int:
+    """Return how many more offers may be made; none before it is known how many impressions there were."""
+    cap, counted = state.configured.impression_cap, state.counted
+    if cap is None or counted is None:
+        return 0
+    out = sum(one.outstanding for one in state.offers.values())
+    return max(0, cap - counted.impressions - len(state.seen) - out)
+
+
+def apply_seen(state: CampaignState, message: CountedImpressions, effects: list[Effect]) -> CampaignState:
+    """End the holds of offers that were seen. Entries come in their order, and may be repeated."""
+    until = state.seen_until
+    last = parse_entry_id(until)
+    known = parse_entry_id(BEGINNING if state.counted is None else state.counted.until)
+    offers, seen = dict(state.offers), list(state.seen)
+    for number, second, entry_id in message.seen:
+        entry = parse_entry_id(entry_id)
+        if entry <= last:
+            continue
+        until, last = entry_id, entry
+        if entry > known:
+            seen.append(entry_id)
+        one = offers.get(number)
+        is_over = one is None or one.has_expired(second, released_until=state.released_until)
+        if one is not None and not is_over and one.covers(second, Micros(1)):
+            offers[number] = one.charged_at(second, Micros(1))
+    effects.append(Persist())
+    return _changed(state, offers=offers, seen=tuple(seen), seen_until=until)
+
+
+def apply_counts(
+    state: CampaignState, counts: CampaignCounts, now: datetime, effects: list[Effect]
+) -> CampaignState:
+    """Take what the tables say, unless we know of a later state of them."""
+    if state.counted is None:
+        effects.append(publish_spend(state, now))  # Processes that were refused until now ask again.
+    if state.counted is not None and parse_entry_id(counts.until) < parse_entry_id(state.counted.until):
+        return state
+    until = parse_entry_id(counts.until)
+    before = state.clicked_before
+    if before is None:
+        before = max(0, counts.clicks - state.clicked)
+    return _changed(
+        state,
+        counted=counts,
+        seen=tuple(entry_id for entry_id in state.seen if parse_entry_id(entry_id) > until),
+        clicked_before=before,
+    )
+
+
+def has_click_left(state: CampaignState) -> bool:
+    """Whether another click is within the click cap."""
+    cap = state.configured.click_cap
+    return cap is None or state.clicked + (state.clicked_before or 0) < cap
+
+
+def oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:
+    """Return the second of the oldest offer of a report."""
+    heard = {} if offers is None else offers.heard
+    return min((heard.get(at, at) for at, _ in usage.impressions), default=None)

@@ -1,0 +1,89 @@
+"""Tells campaigns with caps what the event tables have counted.
+
+Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include.
+"""
+
+import asyncio
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.config.cap_counts import CapCounts
+from adloom.budgets.lifetime_counts import LifetimeCounts
+from adloom.budgets.messages import CampaignCounts
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.events.log.event import BEGINNING
+from adloom.events.tables.store import EVENT_TABLES
+from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.loops import pause
+from adloom.runtime.postgres import Pool, unavailable_when_away
+
+LOOK_SECONDS: Final = 0.5
+
+CAPPED: Final = """
+    SELECT campaign.id AS key, campaign.public_id AS id, payer.public_id AS payer_id
+      FROM campaigns AS campaign
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+     WHERE (campaign.impression_cap IS NOT NULL OR campaign.click_cap IS NOT NULL)
+       AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
+"""
+CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class CountFollower:
+    """Follows the event tables for the campaigns of one host."""
+
+    def __init__(self, pool: Pool, host: Host, clock: Clock) -> None:
+        self._pool = pool
+        self._host = host
+        self._clock = clock
+        self._cap_counts = CapCounts()
+        self._told: dict[UUID, LifetimeCounts] = {}
+        self._is_cut_off = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self._told.clear()  # Another worker may have led meanwhile.
+        while not stop.is_set():
+            await self._try_to_look()
+            await pause(LOOK_SECONDS, stop)
+
+    async def look(self) -> None:
+        """Tell the campaigns whose counts have changed since the last look."""
+        with unavailable_when_away("The counts of campaigns cannot be read"):
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                rows = await connection.fetch(CAPPED)
+                until = await connection.fetchval(CURSOR, EVENT_TABLES)
+                keys = [row["key"] for row in rows]
+                counts = await self._cap_counts.read(connection, keys, self._clock.now())
+        for key, campaign_id, payer_id in rows:
+            found = counts[key]
+            if self._told.get(campaign_id) == found:
+                continue
+            payer = None if payer_id is None else AdvertiserId(payer_id)
+            message = CampaignCounts(
+                impressions=found.impressions, clicks=found.clicks, until=until or BEGINNING
+            )
+            if self._host.tell(campaign_address(CampaignId(campaign_id), payer), message):
+                self._told[campaign_id] = found
+
+    async def _try_to_look(self) -> None:
+        try:
+            await self.look()
+        except UnavailableError as error:
+            if not self._is_cut_off:
+                log.warning("caps_cut_off_from_counts", error=repr(error))
+            self._is_cut_off = True
+        except Exception:
+            # The outermost loop: budgets do not depend on caps.
+            log.exception("cap_counts_failed")
+        else:
+            self._is_cut_off = False

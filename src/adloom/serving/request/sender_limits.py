@@ -1,0 +1,66 @@
+"""Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from adloom.events.ingest.ivt.flags import Sender
+from adloom.events.ingest.token import OfferToken
+from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.serving.request.address_counts import MinuteCounts, OpenHolds
+
+SEEN_MAX: Final = 20_000  # 4 MB: a token that is reported again within so many others releases nothing.
+
+
+class SenderCheck:
+    """Decides whether the offers for a request hold budget and are billed."""
+
+    def __init__(
+        self,
+        identify_sender: Callable[[FastRequest], Sender],
+        *,
+        requests_per_minute_max: int = 0,
+        holds_max: int = 0,
+        hold_seconds: int = 300,
+    ) -> None:
+        self._identify = identify_sender
+        self._requests = MinuteCounts(requests_per_minute_max)
+        self._holds = OpenHolds(holds_max, hold_seconds=hold_seconds)
+        self._seen: dict[tuple[int, int], None] = {}  # The last offers that were seen.
+        # Plain counters, read by the metrics: answers whose offers were free, by why.
+        self.free = {"doubtful_sender": 0, "address_flood": 0, "open_holds": 0}
+
+    def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:
+        """Whether the offers of an answer hold and cost anything; if so, they count as out."""
+        sender = self._identify(request)
+        if sender.marks:
+            self.free["doubtful_sender"] += 1
+            return False
+        key = sender.rate_key
+        if key is None:
+            return True
+        if self._requests.exceeds(key, second):
+            self.free["address_flood"] += 1
+            return False
+        if not self._holds.take(key, offers, second):
+            self.free["open_holds"] += 1
+            return False
+        return True
+
+    def note_seen(self, sender: Sender, offer: OfferToken, now: datetime) -> None:
+        """Count an offer whose token was reported as no longer out: once, and only if it held something."""
+        if sender.rate_key is None or offer.is_expired or not (offer.charge or offer.lease):
+            return
+        key = offer.request_id.int, offer.slot
+        if key not in self._seen:
+            self._seen[key] = None
+            if len(self._seen) > SEEN_MAX:
+                del self._seen[next(iter(self._seen))]
+            self._holds.release(sender.rate_key, int(now.timestamp()))
+
+
+class TrustingCheck:
+    """Every sender may make offers hold."""
+
+    def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:  # noqa: ARG002 - as `SenderCheck`
+        return True

@@ -1,0 +1,237 @@
+"""Who may make offers hold budget, and how many requests an address may send."""
+
+import json
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.core.clock import ManualClock
+from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.token import OfferToken
+from adloom.events.log.event import ChargedBy
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult, FastRoute
+from adloom.serving.index.rows import OfferPrice
+from adloom.serving.request.address_counts import MINUTE_SECONDS, WIDE_FACTOR, MinuteCounts, OpenHolds
+from adloom.serving.request.rate_limit import RequestLimiter
+from adloom.serving.request.sender_limits import SenderCheck
+from tests.serving.test_serve import KEYS, NOON, serve_routes
+from tests.support.answers import at_once
+from tests.support.rows import a_snapshot, an_assignment_row
+
+READER, CRAWLER = b"Mozilla/5.0", b"Somebot/1.0"
+CLOUD = "198.51.100.9"
+SECOND = int(NOON.timestamp())
+PRICE = OfferPrice(Micros(1_000_000), ChargedBy.CLICK)
+A_NETWORK = bytes.fromhex("20010db800010002")
+
+
+def a_detector() -> TrafficDetector:
+    return TrafficDetector(
+        lambda agent: b"bot" in agent, data_centers=Networks([ip_network("198.51.100.0/24")])
+    )
+
+
+def a_check(**bounds: int) -> SenderCheck:
+    return SenderCheck(a_detector().identify_sender, **bounds)
+
+
+def a_request(client: str = "203.0.113.7", agent: bytes = READER) -> FastRequest:
+    headers = [(b"user-agent", agent)]
+    return FastRequest(b"GET", b"/banners/serve/home", headers=headers, client=client)
+
+
+def offer_of(answer: FastResult) -> OfferToken:
+    [banner] = json.loads(at_once(answer).body)["banners"]
+    token = KEYS.verify(banner["trackingToken"].encode(), now=NOON)
+    assert isinstance(token, OfferToken)
+    return token
+
+
+@pytest.mark.parametrize(
+    ("client", "agent", "is_billed"),
+    [("203.0.113.7", READER, True), ("203.0.113.7", CRAWLER, False), (CLOUD, READER, False)],
+)
+def test_offers_for_crawlers_and_data_centres_are_free(client: str, agent: bytes, *, is_billed: bool) -> None:
+    routes = serve_routes(a_snapshot(an_assignment_row(price=PRICE)), senders=a_check())
+
+    offer = offer_of(routes.serve(a_request(client, agent)))
+
+    assert offer.charge == (PRICE.cost if is_billed else 0)
+    assert offer.lease == 0
+
+
+def test_offers_beyond_the_bound_of_an_address_are_free_until_the_holds_are_over() -> None:
+    clock = ManualClock(NOON)
+    row = an_assignment_row(price=PRICE)
+    routes = serve_routes(a_snapshot(row), clock, senders=a_check(holds_max=3, hold_seconds=300))
+
+    def charges(count: int, client: str = "203.0.113.7") -> list[bool]:
+        return [offer_of(routes.serve(a_request(client))).charge > 0 for _ in range(count)]
+
+    assert charges(5) == [True, True, True, False, False]
+    assert charges(1, "203.0.113.8") == [True]
+    clock.advance(timedelta(seconds=600))
+    assert charges(1) == [True]
+
+
+def an_offer(number: int, **fields: Any) -> OfferToken:
+    token = OfferToken(
+        request_id=RequestId(UUID(int=number)),
+        slot=0,
+        banner_id=BannerId(UUID(int=1)),
+        placement_id=PlacementId(UUID(int=2)),
+        campaign_id=CampaignId(UUID(int=3)),
+        issued_at=NOON,
+        is_expired=False,
+        lease=9,
+        charge=Micros(1),
+    )
+    return msgspec.structs.replace(token, **fields)
+
+
+def test_offers_that_are_seen_are_no_longer_out() -> None:
+    check, request = a_check(holds_max=2), a_request()
+    sender = a_detector().identify_sender(request)
+
+    held: list[bool] = []
+    for number in range(20):
+        held.append(check.may_hold(request, 1, SECOND))
+        check.note_seen(sender, an_offer(number), NOON)
+
+    assert all(held)
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [an_offer(1), an_offer(2, lease=0, charge=Micros(0)), an_offer(3, is_expired=True)],
+    ids=["repeated", "free", "expired"],
+)
+def test_a_token_that_is_repeated_free_or_expired_makes_room_for_no_other_offer(reported: OfferToken) -> None:
+    check, request = a_check(holds_max=2), a_request()
+    sender = a_detector().identify_sender(request)
+    check.note_seen(sender, an_offer(1), NOON)
+
+    held: list[bool] = []
+    for _ in range(10):
+        held.append(check.may_hold(request, 1, SECOND))
+        check.note_seen(sender, reported, NOON)
+
+    assert sum(held) == 3
+
+
+def test_a_flood_of_requests_gets_free_offers() -> None:
+    check = a_check(requests_per_minute_max=5)
+
+    held = [check.may_hold(a_request(), 1, SECOND) for _ in range(7)]
+
+    assert held == [True] * 5 + [False] * 2
+    assert check.free == {"doubtful_sender": 0, "address_flood": 2, "open_holds": 0}
+    assert check.may_hold(a_request(), 1, SECOND + MINUTE_SECONDS)
+
+
+def test_networks_of_a_48_share_a_wider_bound() -> None:
+    check = a_check(holds_max=2)
+
+    held = [check.may_hold(a_request(f"2001:db8:1:{number:x}::1"), 1, SECOND) for number in range(20)]
+
+    assert sum(held) == WIDE_FACTOR * 2
+
+
+def test_an_internal_address_is_an_undeclared_proxy_and_has_no_bound() -> None:
+    check = a_check(holds_max=1, requests_per_minute_max=1)
+
+    assert all(check.may_hold(a_request("127.0.0.1"), 1, SECOND) for _ in range(10))
+
+
+def test_the_memory_of_open_holds_is_bounded() -> None:
+    holds = OpenHolds(1, hold_seconds=300, addresses_max=10)
+
+    for number in range(100):
+        holds.take(number.to_bytes(4), 1, SECOND)
+
+    assert len(holds) == 10
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 700), st.booleans()), max_size=80))
+def test_no_address_has_more_offers_out_than_its_bound(asked: list[tuple[int, int, bool]]) -> None:
+    bound, hold_seconds = 5, 300
+    holds = OpenHolds(bound, hold_seconds=hold_seconds)
+    made: list[tuple[int, int]] = []
+    second = SECOND
+
+    for address, seconds, is_seen in asked:
+        second += seconds
+        if is_seen and (address, second) in made:
+            made.remove((address, second))
+            holds.release(address.to_bytes(4), second)
+        elif holds.take(address.to_bytes(4), 1, second):
+            made.append((address, second))
+        out = [at for one, at in made if one == address and at > second - hold_seconds]
+        assert len(out) <= bound
+
+
+# --- the limit of requests
+
+
+def limited(bound: int, read_second: Any = lambda: 1_000.0) -> tuple[RequestLimiter, Any]:
+    limiter = RequestLimiter(bound, a_detector().find_rate_key, read_second)
+    [route] = limiter.limit(
+        [FastRoute(b"GET", b"/x", is_prefix=False, handler=lambda _: FastAnswer(b"HTTP/1.1 200 OK\r\n"))]
+    )
+    return limiter, route.handler
+
+
+def test_requests_beyond_the_limit_of_an_address_are_answered_429_with_a_time_to_wait() -> None:
+    limiter, handler = limited(3)
+
+    answers = [handler(a_request()) for _ in range(5)]
+
+    assert [answer.head.split()[1] for answer in answers] == [b"200"] * 3 + [b"429"] * 2
+    assert b"retry-after: 60\r\n" in answers[-1].head
+    assert json.loads(answers[-1].body)["errorCode"] == "RATE_LIMITED"
+    assert limiter.refused == 2
+    assert handler(a_request("203.0.113.8")).head.split()[1] == b"200"
+
+
+def test_the_limit_begins_again_with_the_next_minute() -> None:
+    seconds = iter([1_000.0, 1_000.0, 1_059.9, 1_060.0])
+    _, handler = limited(1, lambda: next(seconds))
+
+    statuses = [handler(a_request()).head.split()[1] for _ in range(4)]
+
+    assert statuses == [b"200", b"429", b"429", b"200"]
+
+
+def test_the_count_of_a_minute_takes_the_same_memory_however_many_addresses_there_are() -> None:
+    counts = MinuteCounts(1_000)
+
+    exceeded = [counts.exceeds(number.to_bytes(8), SECOND) for number in range(3_000)]
+
+    # All of them are of few networks of /48.
+    assert not any(exceeded[:1_000])
+
+
+def test_a_clock_that_goes_back_begins_another_minute() -> None:
+    counts = MinuteCounts(1)
+
+    assert [counts.exceeds(A_NETWORK[:4], at) for at in (1_000, 1_000, 400, 400)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_without_a_bound_nothing_is_exceeded() -> None:
+    counts = MinuteCounts(0)
+
+    assert not any(counts.exceeds(A_NETWORK, SECOND) for _ in range(100))
