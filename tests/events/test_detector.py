@@ -101,7 +101,7 @@ def test_addresses_of_one_ipv6_network_are_counted_together() -> None:
 
     marks = [
         detector.flag_event(detector.identify_sender(a_request(client)), NOW).marks
-        for client in ("2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:3::1")
+        for client in ("2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:2:3::1")
     ]
 
     assert marks == [(), (Mark.ADDRESS_FLOOD,), ()]

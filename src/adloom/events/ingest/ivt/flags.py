@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -158,6 +158,8 @@ class FloodCounter:
         self._events_max = events_per_minute_max
         self._addresses_max = addresses_max
         self._minutes: OrderedDict[bytes, AddressMinute] = OrderedDict()
+        self._wider: dict[bytes, int] = {}
+        self._wider_since = datetime.min.replace(tzinfo=UTC)
 
     def __len__(self) -> int:
         return len(self._minutes)
@@ -166,16 +168,23 @@ class FloodCounter:
         """Count an event of an address, and return whether it exceeds the bound of its minute."""
         if not self._events_max:
             return False
-        is_flood = self._count(address, now) > self._events_max
-        if len(address) == IPV6_COUNTED_BYTES:
-            for size, factor in IPV6_WIDER:
-                is_flood |= self._count(address[:size], now) > self._events_max * factor
-        return is_flood
-
-    def _count(self, address: bytes, now: datetime) -> int:
         minutes = self._minutes
         minutes[address] = minute = count_event(minutes.get(address), now)
         minutes.move_to_end(address)
         if len(minutes) > self._addresses_max:
             minutes.popitem(last=False)
-        return minute.events
+        is_flood = minute.events > self._events_max
+        return self._count_wider(address, now) or is_flood if len(address) == IPV6_COUNTED_BYTES else is_flood
+
+    def _count_wider(self, address: bytes, now: datetime) -> bool:
+        """Count an event for the networks around an IPv6 network; one minute for all of them, because it is cheaper."""
+        wider = self._wider
+        if not NO_TIME <= now - self._wider_since < MINUTE or len(wider) > self._addresses_max:
+            wider.clear()
+            self._wider_since = now
+        is_flood = False
+        for size, factor in IPV6_WIDER:
+            network = address[:size]
+            wider[network] = events = wider.get(network, 0) + 1
+            is_flood |= events > self._events_max * factor
+        return is_flood
