@@ -14,7 +14,7 @@ from adloom.events.frequency.windows import Window
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, an_impression
-from tests.events.catalog import insert_catalog
+from tests.events.catalog import cap_banners, insert_catalog
 from tests.events.followed import USER, Followed
 
 
@@ -38,6 +38,7 @@ async def test_frequency_counts_are_rebuilt_from_the_tables(
 ) -> None:
     now = datetime.now(UTC)
     await insert_catalog(pool)
+    await cap_banners(pool)
     await Followed(pool, valkey).record(
         *(an_impression(f"{number}", user_id=USER, occurred_at=now, received_at=now) for number in range(3))
     )

@@ -47,7 +47,7 @@ ROLLED_UP = """
 SEEN_BY_USERS = """
     SELECT user_id, public_id, count(*) AS impressions
       FROM events.banner_impressions JOIN banners ON banners.id = banner_id
-     WHERE is_valid AND user_id IS NOT NULL
+     WHERE is_valid AND user_id IS NOT NULL AND banner_id IN (SELECT banner_id FROM frequency_caps)
      GROUP BY 1, 2
 """
 KNOWN = """
@@ -119,8 +119,8 @@ async def frequency_violations(product: Product) -> list[str]:
         await connection.close()
     counted: dict[tuple[str, str], int] = {}
     async with open_valkey(product.redis_url) as valkey:
-        keys = cast("list[bytes]", await valkey.keys(f"adloom:frequency:0:*:{Window.LIFETIME}:all"))
-        for key in keys:
+        async for found in valkey.scan_iter(f"adloom:frequency:0:*:{Window.LIFETIME}:all"):  # pyright: ignore[reportUnknownVariableType] - the driver's
+            key = cast("bytes", found)
             fields = cast("dict[bytes, bytes]", await valkey.hgetall(key.decode()))
             user = key.decode().split(":")[3]
             counted |= {(user, banner.decode()): int(count) for banner, count in fields.items()}

@@ -26,7 +26,6 @@ READY_POLL_SECONDS = 0.02
 CONFIG_NAME = "valkey.conf"
 PID_NAME = "valkey.pid"
 LOG_NAME = "valkey.log"
-ACCOUNT = "adloom"
 # Of the dangerous commands only the one that tells how much memory is used.
 RIGHTS = "+@all -@admin -@dangerous +info"
 
@@ -60,7 +59,7 @@ class EmbeddedValkey:
 
     @property
     def url(self) -> str:
-        return f"redis://{ACCOUNT}:{self._password}@127.0.0.1:{self._port}/0"
+        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
 
     @property
     def program(self) -> Program:
@@ -112,7 +111,7 @@ class EmbeddedValkey:
             "bind": "127.0.0.1",
             "port": str(self._port),
             # Whoever has the password can do what the product does, and cannot lead the server elsewhere.
-            "user": f"{ACCOUNT} on >{self._password} ~* &* {self._rights}",
+            "user": f"default on >{self._password} ~* &* {self._rights}",
             "enable-protected-configs": "no",
             "enable-module-command": "no",
             "enable-debug-command": "no",
@@ -130,7 +129,7 @@ class EmbeddedValkey:
         }
         if find_unreachable_folder(self._folder, self._user) is None:
             lines |= {name: _quote(path) for name, path in self._places.items()}
-        return "user default off\n" + "".join(f"{name} {value}\n" for name, value in lines.items())
+        return "".join(f"{name} {value}\n" for name, value in lines.items())
 
 
 def _quote(path: Path) -> str:
