@@ -30,7 +30,7 @@ def some_ads(admin: httpx.Client, delivery_url: str, name: str) -> Ads:
         for number in range(3)
     ]
     # Only what has a cap is counted per visitor.
-    _made(
+    create(
         admin,
         "/api/v1/admin/frequency/caps",
         adId=banners[-1]["id"],
