@@ -540,6 +540,7 @@ class FakeCampaign:
             st.sampled_from(["take", "take", "report", "arrive", "answer", "recall", "close", "day"]),
             st.integers(0, 5),
         ),
+        min_size=30,  # A grant, midnight and an offer take six steps.
         max_size=80,
     )
 )
