@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 import httpx
 import pytest
 
-from tests.support.admin_api import create_banner, create_placement
+from tests.support.admin_api import create_ad, create_placement
 from tests.support.days import these_days
 from tests.support.product import Product, adloom, wait_until
 
@@ -40,8 +40,11 @@ def browser(product: Product) -> Iterator[httpx.Client]:
 
 def create_known_banner(admin: httpx.Client, browser: httpx.Client) -> dict[str, str]:
     """Create a banner and a placement, and wait until delivery knows them; return their ids."""
-    ids = {"placementId": create_placement(admin, "spooled"), "bannerId": create_banner(admin)}
-    wait_until(lambda: report_impression(browser, "known", ids) == 202, seconds=5, what="known")
+    ids = create_ad(admin, create_placement(admin, "spooled"))
+    wait_until(
+        lambda: browser.get("/banners/serve/spooled").json().get("banners"), seconds=5, what="it is served"
+    )
+    assert report_impression(browser, "known", ids) == 202
     return ids
 
 

@@ -36,12 +36,14 @@ ROWS = """
       FROM events.banner_clicks WHERE banner_id IN (SELECT id FROM banners WHERE public_id = ANY($1::uuid[]))
 """
 LIVE = """
-    SELECT (hour AT TIME ZONE 'UTC')::date AS day, sum({0}impressions)::bigint AS impressions,
-           sum({0}clicks)::bigint AS clicks
+    SELECT (hour AT TIME ZONE 'UTC')::date AS day,
+           sum({0}impressions + unbound_impressions)::bigint AS impressions,
+           sum({0}clicks + unbound_clicks)::bigint AS clicks
       FROM events.event_counts WHERE banner_id IN (SELECT id FROM banners WHERE public_id = ANY($1::uuid[])) GROUP BY 1
 """
 ROLLED_UP = """
-    SELECT stat_date AS day, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks
+    SELECT stat_date AS day, sum(impressions + unbound_impressions)::bigint AS impressions,
+           sum(clicks + unbound_clicks)::bigint AS clicks
       FROM banner_stats WHERE banner_id IN (SELECT id FROM banners WHERE public_id = ANY($1::uuid[])) GROUP BY 1
 """
 SEEN_BY_USERS = """

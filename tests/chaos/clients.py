@@ -115,19 +115,20 @@ class Client:
             )
             ids = {"bannerId": banner["id"], "placementId": served["placement"]["id"]}
             posts = [
-                self._a_report(kind, **ids, trackingToken=banner["trackingToken"])
+                self._a_report(kind, key, **ids, trackingToken=banner["trackingToken"])
                 for kind in ("impression", "click")
             ]
             self._later += self._chance.sample([pixel, link, *posts], self._chance.randint(0, 3))
 
-    def _a_report(self, kind: str = "", **fields: str) -> Report:
+    def _a_report(self, kind: str = "", key: str | None = None, **fields: str) -> Report:
+        """Report an event by a post; one with a token has the name of its offer."""
         event = self._an_event(kind or self._a_kind(), **fields)
         kind = event.pop("type")
         return Report(
             route="events",
             address=f"{self._traffic.url}/banners/events/{kind}",
             body=event,
-            keys=(EventKey(kind, event["correlationId"]),),
+            keys=(EventKey(kind, key or event["correlationId"]),),
         )
 
     def _a_batch(self) -> Report:

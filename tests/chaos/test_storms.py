@@ -24,7 +24,7 @@ CLIENTS = 8
 BATCH_MAX = 100
 ONE_BY_ONE = 0.05
 CLICKS_ONE_IN = 4
-OF_OFFERS = ("early", "early again", "alone", "late", "later")
+CRAWLER = {"User-Agent": "Googlebot/2.1 (+http://www.google.com/bot.html)"}
 OF_YESTERDAY = ("yesterday in time", "yesterday, after the rollup")
 
 
@@ -81,44 +81,48 @@ async def test_marks_and_figures_follow_in_whichever_order_the_events_of_an_offe
     product: Product, admin: httpx.Client, ads: Ads, witness: Witness
 ) -> None:
     async with httpx.AsyncClient(timeout=30) as http:
-
-        async def report(kind: str, name: str, **fields: str) -> None:
-            event = {"correlationId": name, **fields}
-            answer = await http.post(f"{product.delivery_url}/banners/events/{kind}", json=event)
-            assert answer.status_code == 202, answer.text
-            witness.sent.add(EventKey(kind, name))
-            witness.accepted.add(EventKey(kind, name))
-
         served = (await http.get(f"{product.delivery_url}/banners/serve/storm-home")).json()
-        seen_late, never_seen, *_ = (
-            {
+        seen_late, never_seen = (f"offer:{served['requestId']}:{slot}" for slot in (0, 1))
+
+        async def report(kind: str, slot: int, headers: dict[str, str] | None = None) -> None:
+            banner = served["banners"][slot]
+            event = {
+                "correlationId": "whatever the client says",
                 "bannerId": banner["id"],
                 "placementId": served["placement"]["id"],
                 "trackingToken": banner["trackingToken"],
             }
-            for banner in served["banners"]
-        )
-        await report("click", "early", **seen_late)
-        await report("click", "early again", **seen_late)
-        await report("click", "alone", **never_seen)
+            address = f"{product.delivery_url}/banners/events/{kind}"
+            answer = await http.post(address, json=event, headers=headers)
+            assert answer.status_code == 202, answer.text
+            key = EventKey(kind, f"offer:{served['requestId']}:{slot}{':flagged' if headers else ''}")
+            witness.sent.add(key)
+            witness.accepted.add(key)
+
+        await report("click", 0)
+        await report("click", 0, CRAWLER)
+        await report("click", 1)
         before = await books(product, admin, ads, witness)
         assert violations(witness, before) == []
-        await report("impression", "late", **seen_late)
-        await report("impression", "later", **seen_late)
+        await report("impression", 0)
+        await report("impression", 0, CRAWLER)
         after = await books(product, admin, ads, witness)
 
-    assert marks_of(before.rows, OF_OFFERS) == {
-        "early": {Mark.CLICK_WITHOUT_IMPRESSION},
-        "early again": {Mark.CLICK_WITHOUT_IMPRESSION, Mark.SECOND_CLICK},
-        "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
+    names = (seen_late, f"{seen_late}:flagged", never_seen)
+    assert marks_of(before.rows, "click", names) == {
+        seen_late: {Mark.CLICK_WITHOUT_IMPRESSION},
+        f"{seen_late}:flagged": {Mark.CRAWLER, Mark.CLICK_WITHOUT_IMPRESSION, Mark.SECOND_CLICK},
+        never_seen: {Mark.CLICK_WITHOUT_IMPRESSION},
     }
     assert violations(witness, after) == []
-    assert marks_of(after.rows, OF_OFFERS) == {
-        "early": set(),
-        "early again": {Mark.SECOND_CLICK},
-        "alone": {Mark.CLICK_WITHOUT_IMPRESSION},
-        "late": set(),
-        "later": {Mark.SECOND_IMPRESSION},
+    assert marks_of(after.rows, "click", names) == {
+        seen_late: set(),
+        f"{seen_late}:flagged": {Mark.CRAWLER, Mark.SECOND_CLICK},
+        never_seen: {Mark.CLICK_WITHOUT_IMPRESSION},
+    }
+    assert marks_of(after.rows, "impression", names) == {
+        seen_late: set(),
+        f"{seen_late}:flagged": {Mark.CRAWLER, Mark.SECOND_IMPRESSION},
     }
 
 
@@ -158,6 +162,6 @@ async def test_a_thousand_events_sent_twenty_times_by_eight_clients_are_a_thousa
     assert len([row for row in said.rows if row.key in keys]) == EVENTS
 
 
-def marks_of(rows: Iterable[Row], names: Collection[str]) -> dict[str, set[str]]:
-    found = {row.key.correlation_id: row for row in rows if row.key.correlation_id in names}
-    return {name: set(row.marks) for name, row in found.items()}
+def marks_of(rows: Iterable[Row], kind: str, names: Collection[str]) -> dict[str, set[str]]:
+    found = [row for row in rows if row.key.kind == kind and row.key.correlation_id in names]
+    return {row.key.correlation_id: set(row.marks) for row in found}
