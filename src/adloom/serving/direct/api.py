@@ -171,7 +171,7 @@ class ServeRoutes:
         offers = self._decide(state, context, second, seen)
         reserved = offers, NO_LEASES
         if placement.is_limited and request.method != b"HEAD":
-            reserved = self._hold(request, state, context, offers, second, set(seen))
+            reserved = self._hold(request, state, context, offers, second, seen)
         return self._answer(request, placement, reserved, now, second, user_id)
 
     def _decide(
@@ -244,8 +244,15 @@ class ServeRoutes:
                 asked.append((found[0], overrides.apply_to(found[1])))
         decided = self._decide_page(asked, second, seen)
         on_page = set(seen) | {offer.candidate.banner_key for offers in decided for offer in offers}
+        # One request, however many placements it names.
+        held = sum(
+            [len(one) for (state, _), one in zip(asked, decided, strict=True) if state.placement.is_limited]
+        )
+        is_free = held > 0 and not self._senders.may_hold(request, held, second)
         for (state, context), offers in zip(asked, decided, strict=True):
-            reserved = self._hold(request, state, context, offers, second, on_page)
+            reserved = (
+                _make_free(offers) if is_free else self._reserve(state, context, offers, second, on_page)
+            )
             answers[state.placement.slug] = self._answer(
                 request, state.placement, reserved, now, second, user_id
             )
@@ -259,17 +266,27 @@ class ServeRoutes:
         context: Context,
         offers: Sequence[RenderedOffer],
         second: int,
-        on_page: set[int] | None = None,
+        seen: BannerKeys = NO_BANNERS,
     ) -> ReservedOffers:
         """Reserve what offers need; for a doubtful sender they hold and cost nothing."""
-        if not offers:
+        if not offers or not state.placement.is_limited:
             return offers, NO_LEASES
         if not self._senders.may_hold(request, len(offers), second):
-            return [make_free(offer) for offer in offers], NO_LEASES
+            return _make_free(offers)
+        return self._reserve(state, context, offers, second, set(seen))
+
+    def _reserve(
+        self,
+        state: PlacementState,
+        context: Context,
+        offers: Sequence[RenderedOffer],
+        second: int,
+        on_page: set[int],
+    ) -> ReservedOffers:
         reserved = self._reserver.reserve_all(offers, second)
         if len(reserved[0]) == len(offers):
             return reserved
-        return self._refill(state, context, (offers, reserved), second, on_page or set())
+        return self._refill(state, context, (offers, reserved), second, on_page)
 
     def _refill(
         self,
@@ -350,3 +367,7 @@ class ServeRoutes:
                 request, placement, offers, request_id=request_id, now=now, user_id=user_id
             )
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases, user_id)
+
+
+def _make_free(offers: Sequence[RenderedOffer]) -> ReservedOffers:
+    return [make_free(offer) for offer in offers], NO_LEASES
