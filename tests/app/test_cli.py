@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from adloom.cli import main as cli
+from adloom.cli.token import print_token
 from adloom.core.actor import Role
 from adloom.runtime.auth import verify_access_token
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
@@ -32,25 +32,25 @@ def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, sec
 
     assert done.code == 0
     assert done.err == ""
-    assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).role is Role.ADMIN
+    assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).actor.role is Role.ADMIN
 
 
 def test_a_token_acts_for_the_given_account(
     tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cli.token(role=Role.PUBLISHER, account=ACCOUNT, data_dir=tmp_path)
+    print_token(Role.PUBLISHER, account=ACCOUNT, data_dir=tmp_path)
 
-    actor = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now())
+    actor = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now()).actor
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
 
 
 def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
     tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cli.token(role=Role.ADVERTISER, data_dir=tmp_path)
+    print_token(Role.ADVERTISER, data_dir=tmp_path)
 
     printed = capsys.readouterr()
-    actor = verify_access_token(secrets.jwt_secret, printed.out.strip(), now=now())
+    actor = verify_access_token(secrets.jwt_secret, printed.out.strip(), now=now()).actor
     assert str(actor.account_id) in printed.err
 
 
@@ -67,7 +67,7 @@ def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:
 
     done = adloom("token", "--role", "viewer", "--data-dir", "nowhere", cwd=tmp_path, env_file=".env")
 
-    assert verify_access_token("s" * 40, done.out.strip(), now=now()).role is Role.VIEWER
+    assert verify_access_token("s" * 40, done.out.strip(), now=now()).actor.role is Role.VIEWER
 
 
 def test_only_up_reads_the_dotenv_file_of_the_working_directory(tmp_path: Path) -> None:

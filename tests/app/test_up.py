@@ -1,9 +1,12 @@
 """The real `adloom up`: what it prints and refuses, and what commands say of it."""
 
+import re
 import socket
 
+import httpx
 import pytest
 
+from adloom.runtime.installation import DataDirectory
 from tests.support.product import Product, adloom, status_of, wait_until
 
 pytestmark = pytest.mark.process
@@ -20,8 +23,48 @@ def test_the_start_prints_the_addresses_the_login_and_the_ready_line(product: Pr
     assert product.delivery_url in product.output
     assert product.control_url in product.output
     assert "email: admin@adloom.local" in product.output
-    assert "password: " in product.output
     assert "\nadloom ready" in product.output
+
+
+def test_the_first_password_is_in_no_journal(product: Product) -> None:
+    secrets = DataDirectory(product.data_dir).read_secrets()
+    assert secrets is not None
+
+    assert str(product.data_dir / "secrets.json") in product.output
+    assert secrets.admin_password
+    assert secrets.admin_password not in product.output
+    assert "welcome?token" not in product.output
+    # Programs that look for a password there must not take another word for it.
+    assert not re.search(r"password\W+\S", product.output, re.IGNORECASE)
+
+
+def test_the_first_log_in_replaces_the_password(product: Product) -> None:
+    secrets = DataDirectory(product.data_dir).read_secrets()
+    assert secrets is not None
+    body = {"email": "admin@adloom.local", "password": secrets.admin_password}
+    url = f"{product.control_url}/auth/login"
+
+    assert httpx.post(url, json=body).json()["errorCode"] == "PASSWORD_CHANGE_REQUIRED"
+    answer = httpx.post(url, json={**body, "newPassword": "a password of my own"})
+
+    assert answer.status_code == 200
+
+
+def test_a_running_installation_lists_and_revokes_tokens_of_the_command_line(product: Product) -> None:
+    data_dir = ("--data-dir", str(product.data_dir))
+    token = adloom("token", "--role", "viewer", *data_dir).out.strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{product.control_url}/admin/banners"
+    listed = adloom("token", "list", *data_dir).out.splitlines()
+    [mine] = [line for line in listed if line.endswith("viewer")]
+    assert "never used" in mine
+    assert httpx.get(url, headers=headers).status_code == 200
+
+    done = adloom("token", "revoke", mine.split()[0], *data_dir)
+
+    assert done.code == 0, done.err
+    assert httpx.get(url, headers=headers).status_code == 401
+    assert adloom("token", "revoke", mine.split()[0], *data_dir).code == 1
 
 
 def test_only_the_owner_can_read_the_secrets(product: Product) -> None:

@@ -131,7 +131,7 @@ async def test_data_is_there_after_a_stop_and_after_a_kill(
     restarted: Product, as_user: tuple[str, ...]
 ) -> None:
     after_stop = await read(restarted)
-    assert "password: as on the first start" in restarted.output
+    assert str(restarted.data_dir / "secrets.json") in restarted.output
     restarted.process.kill()
     restarted.process.wait()
     wait_until(lambda: not restarted.left_over(), seconds=5, what="no process left")

@@ -2,13 +2,14 @@
 
 from datetime import timedelta
 
+import httpx
 import pytest
 
 from adloom.core.actor import Role
 from adloom.identity.console_sessions import IDLE_MAX, LIFETIME_MAX, WELCOME_LIFETIME, create_welcome
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import PASSWORD, Visitor, make_person, redirect_of
-from tests.support.control import ControlPlane, control_settings, running_control
+from tests.support.control import ControlPlane, control_settings, error_fields, problem, running_control
 
 LOGIN = "/console/login"
 
@@ -169,13 +170,107 @@ async def test_a_disabled_user_is_logged_out_at_once(console: ControlPlane) -> N
         assert (await bob.log_in("bob@example.com")).status_code == 303
 
 
+async def use_link(visitor: Visitor, token: str, **headers: str) -> httpx.Response:
+    """Press the button on the page that the link opens."""
+    return await visitor.post("/console/welcome", data={"token": token}, headers=headers)
+
+
+async def test_opening_the_link_does_not_use_it_up(console: ControlPlane, pool: Pool) -> None:
+    token = await create_welcome(pool, "ann@example.com", now=console.clock.now())
+    async with Visitor(console) as scanner, Visitor(console) as person:
+        opened = [await scanner.get(f"/console/welcome?token={token}") for _ in range(3)]
+        assert [one.status_code for one in opened] == [200, 200, 200]
+        assert scanner.token is None
+        assert token in opened[0].text
+
+        elsewhere = await use_link(person, token, Origin="https://evil.example")
+        assert elsewhere.status_code == 403
+        assert redirect_of(await use_link(person, token)) == (303, "/console")
+
+
+async def test_the_link_ends_with_the_password_and_with_the_account(
+    console: ControlPlane, pool: Pool
+) -> None:
+    bob = await make_person(console, "bob@example.com", Role.ADMIN)
+    path = f"/admin/accounts/{bob}"
+    async with Visitor(console) as visitor, console.acting_as(Role.ADMIN) as admin:
+        token = await create_welcome(pool, "bob@example.com", now=console.clock.now())
+        assert (await admin.put(f"{path}/password", json={"password": "another password"})).status_code == 204
+        assert (await use_link(visitor, token)).status_code == 401
+
+        token = await create_welcome(pool, "bob@example.com", now=console.clock.now())
+        await admin.patch(f"{path}/disable")
+        await admin.patch(f"{path}/enable")
+        assert (await use_link(visitor, token)).status_code == 401
+
+
+async def test_expired_links_are_deleted(console: ControlPlane, pool: Pool) -> None:
+    await create_welcome(pool, "ann@example.com", now=console.clock.now())
+    console.clock.advance(WELCOME_LIFETIME)
+
+    async with Visitor(console) as ann:
+        await ann.log_in("ann@example.com")
+
+    assert await pool.fetchval("SELECT count(*) FROM console_welcomes") == 0
+
+
+async def test_a_first_password_is_replaced_at_the_first_log_in(console: ControlPlane, pool: Pool) -> None:
+    await pool.execute("UPDATE users SET must_change_password = true WHERE email = 'ann@example.com'")
+    new = {"email": "ann@example.com", "password": PASSWORD, "newPassword": "a password of her own"}
+    async with Visitor(console) as ann:
+        asked = await ann.log_in("ann@example.com")
+        assert asked.status_code == 403
+        assert 'name="newPassword"' in asked.text
+        assert PASSWORD not in asked.text
+        assert ann.token is None
+        for refused in ("short", PASSWORD):
+            answer = await ann.post("/console/login", data={**new, "newPassword": refused})
+            assert answer.status_code == 403
+        assert redirect_of(await ann.post("/console/login", data=new)) == (303, "/console")
+        assert (await ann.get("/console")).status_code == 200
+    async with Visitor(console) as again:
+        assert (await again.log_in("ann@example.com")).status_code == 401
+        assert (await again.log_in("ann@example.com", "a password of her own")).status_code == 303
+
+
+async def test_a_first_password_gives_a_program_no_tokens(console: ControlPlane, pool: Pool) -> None:
+    await pool.execute("UPDATE users SET must_change_password = true WHERE email = 'ann@example.com'")
+    body = {"email": "ann@example.com", "password": PASSWORD}
+    async with console.client() as program:
+        problem(await program.post("/auth/login", json=body), 403, "PASSWORD_CHANGE_REQUIRED")
+        short = await program.post("/auth/login", json={**body, "newPassword": "short"})
+        assert error_fields(problem(short, 400, "VALIDATION_FAILED")) == {"newPassword"}
+        answer = await program.post("/auth/login", json={**body, "newPassword": "a password of her own"})
+        assert answer.status_code == 200
+        headers = {"Authorization": f"Bearer {answer.json()['accessToken']}"}
+        assert (await program.get("/admin/banners", headers=headers)).status_code == 200
+
+
+async def test_over_https_the_cookie_belongs_to_this_host_alone(database_url: str, redis_url: str) -> None:
+    settings = control_settings(database_url, redis_url, public_url="https://console.example.com")
+    async with running_control(settings, has_console=True) as plane:
+        await make_person(plane, "ann@example.com", Role.ADMIN)
+        async with plane.client() as ann:
+            form = {"email": "ann@example.com", "password": PASSWORD}
+            answer = await ann.post("/console/login", data=form)
+            cookie = answer.headers["set-cookie"]
+            name, _, value = cookie.partition(";")[0].partition("=")
+            page = await ann.get("/console", headers={"Cookie": f"{name}={value}"})
+
+    assert cookie.startswith("__Host-adloom_console=")
+    assert "; Secure" in cookie
+    assert "; Path=/;" in cookie
+    assert "domain" not in cookie.lower()
+    assert page.status_code == 200
+
+
 async def test_the_link_of_the_first_start_works_once(console: ControlPlane, pool: Pool) -> None:
     token = await create_welcome(pool, "ann@example.com", now=console.clock.now())
     async with Visitor(console) as first, Visitor(console) as second:
-        assert redirect_of(await first.get(f"/console/welcome?token={token}")) == (303, "/console")
+        assert redirect_of(await use_link(first, token)) == (303, "/console")
         assert (await first.get("/console")).status_code == 200
 
-        again = await second.get(f"/console/welcome?token={token}")
+        again = await use_link(second, token)
 
     assert again.status_code == 401
     assert "was used before, or is too old" in again.text
@@ -186,13 +281,14 @@ async def test_the_link_expires_after_a_day(console: ControlPlane, pool: Pool) -
     console.clock.advance(WELCOME_LIFETIME)
 
     async with Visitor(console) as visitor:
-        assert (await visitor.get(f"/console/welcome?token={token}")).status_code == 401
+        assert (await use_link(visitor, token)).status_code == 401
 
 
-@pytest.mark.parametrize("query", ["", "?token=", "?token=made-up", "?token=%00"])
-async def test_an_invented_link_does_not_log_in(query: str, console: ControlPlane) -> None:
+@pytest.mark.parametrize("token", ["", "made-up", "\0", '"><script>'])
+async def test_an_invented_link_does_not_log_in(token: str, console: ControlPlane) -> None:
     async with Visitor(console) as visitor:
-        assert (await visitor.get(f"/console/welcome{query}")).status_code == 401
+        assert "<script>" not in (await visitor.get("/console/welcome", params={"token": token})).text
+        assert (await use_link(visitor, token)).status_code == 401
         assert visitor.token is None
 
 

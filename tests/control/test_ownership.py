@@ -51,6 +51,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
     "/api/v1/admin/budget/campaigns/{campaign_id}/reset": {"reason": "Mine now"},
     "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
+    "/admin/accounts/{person_id}/role": {"role": "admin"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
@@ -104,6 +105,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
             "/admin/accounts", {"email": "ann@example.com", "password": "a good password", "role": "viewer"}
         )
         await admin.make_reference("brand", id=7)
+        token = (await admin.get("/admin/access-tokens")).json()["items"][0]
     return {
         "advertiser_id": str(advertiser_id),
         "publisher_id": str(publisher_id),
@@ -118,6 +120,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "campaign_id": campaign["id"],
         "key_id": key["id"],
         "person_id": person["id"],
+        "token_id": token["id"],
         "letter_id": "1794720000000-0",
         "queue_name": "banners",
         "job_id": "banner-sync-2026-11-15T1200",

@@ -54,8 +54,19 @@ def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str
 
 
 def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
-    """Log in as the first admin of a whole product."""
-    log_in(page, product.control_url, password=product.admin_password, goal=goal)
+    """Log in as an admin of a whole product."""
+    token = issue_access_token(
+        product.jwt_secret,
+        Actor(subject="test", role=Role.ADMIN),
+        now=datetime.now(UTC),
+        lifetime=timedelta(hours=1),
+    )
+    httpx.post(
+        f"{product.control_url}/admin/accounts",
+        json={"email": "tester@example.com", "password": PASSWORD, "role": "admin"},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    log_in(page, product.control_url, email="tester@example.com", password=PASSWORD, goal=goal)
 
 
 class RunningConsole(msgspec.Struct, frozen=True):

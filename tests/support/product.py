@@ -146,8 +146,8 @@ class Product:
         return installation
 
     @property
-    def admin_password(self) -> str:
-        return self._secrets.admin_password
+    def jwt_secret(self) -> str:
+        return self._secrets.jwt_secret
 
     @property
     def _secrets(self) -> Secrets:

@@ -17,6 +17,7 @@ import adloom.catalog.reference.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
 import adloom.explain.placement.api
+import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
 import adloom.ops.attention.api
@@ -42,6 +43,7 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
+from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.resource.accounts import AccountRegistry
@@ -75,6 +77,7 @@ ROUTERS = (
     health_router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
+    adloom.identity.access_token.api.router,
     adloom.identity.account.api.router,
     adloom.catalog.api.advertisers_router,
     adloom.catalog.api.publishers_router,
@@ -226,14 +229,7 @@ def build_control(
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock)
-            app.state.passwords = passwords or Passwords()
-            app.state.sessions = UserSessions(
-                pool, jwt_secret=settings.jwt_secret, passwords=app.state.passwords, ids=ids
-            )
-            app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
-            app.state.authenticator = HeaderAuthenticator(
-                pool, jwt_secret=settings.jwt_secret, clock=clock, accounts=AccountRegistry(pool, clock)
-            )
+            _add_identity(app, pool, settings, clock=clock, ids=ids, passwords=passwords or Passwords())
             yield
 
     app = _build_app(lifespan)
@@ -260,6 +256,37 @@ def build_control(
     return app
 
 
+def _add_identity(  # noqa: PLR0913 - what it is made of
+    app: FastAPI,
+    pool: Pool,
+    settings: ControlSettings,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    passwords: Passwords,
+) -> None:
+    """Set up who may log in, and how requests are authenticated."""
+    app.state.passwords = passwords
+    record = RepeatedEvents(pool)
+    app.state.sessions = UserSessions(
+        pool,
+        jwt_secret=settings.jwt_secret,
+        passwords=app.state.passwords,
+        ids=ids,
+        record=record,
+        tokens=settings.tokens,
+    )
+    app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
+    app.state.authenticator = HeaderAuthenticator(
+        pool,
+        jwt_secret=settings.jwt_secret,
+        clock=clock,
+        accounts=AccountRegistry(pool, clock),
+        record=record,
+        tokens=settings.tokens,
+    )
+
+
 async def _count_failed_jobs(stats_queue: StatsQueue) -> int:
     await stats_queue.refresh_counts()
     return stats_queue.counts.dead
@@ -269,7 +296,13 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
     # Not above: it takes a second to import, and the API's description needs none of it.
     from adloom.console.mount import mount_console  # noqa: PLC0415
 
-    mount_console(app, clock=clock, jwt_secret=settings.jwt_secret, public_url=settings.public_url)
+    mount_console(
+        app,
+        clock=clock,
+        jwt_secret=settings.jwt_secret,
+        tokens=settings.tokens,
+        public_url=settings.public_url,
+    )
 
 
 @functools.cache

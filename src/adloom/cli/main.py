@@ -7,16 +7,15 @@ import contextlib
 import json
 import os
 import sys
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
-from adloom.cli import jobs, ledger, sample
+from adloom.cli import jobs, ledger, sample, token
 from adloom.cli.options import DataDir, data_directory, database_url, redis_url
-from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 
 app = typer.Typer(
     name="adloom",
@@ -28,11 +27,10 @@ app = typer.Typer(
 app.add_typer(ledger.app)
 app.add_typer(jobs.app)
 app.add_typer(sample.app)
+app.add_typer(token.app)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64
-HOURS_MAX = 24 * 366
-SUBJECT = "adloom-cli"
 PASSED_ON: dict[str, Any] = {
     "allow_extra_args": True,
     "ignore_unknown_options": True,
@@ -192,34 +190,6 @@ def sync(
     asyncio.run(
         days.sync(services, first.date(), last.date(), clock=clock, console=console, seller_id=seller)
     )
-
-
-@app.command()
-def token(
-    *,
-    role: Annotated[Role, typer.Option(help="What the token's holder may do.")],
-    account: Annotated[UUID | None, typer.Option(help="The advertiser or publisher.")] = None,
-    data_dir: DataDir = None,
-    hours: Annotated[float, typer.Option(min=0.01, max=HOURS_MAX, help="How long it is valid.")] = 24,
-) -> None:
-    """Print an access token for an installation that runs or is stopped."""
-    from adloom.core.clock import SystemClock
-    from adloom.core.ids import SystemIds
-    from adloom.runtime.auth import issue_access_token
-    from adloom.runtime.installation import find_jwt_secret
-
-    if role not in ACCOUNT_ROLES and account is not None:
-        raise typer.BadParameter(f"The role {role.value} acts for no account.", param_hint="--account")
-    if role in ACCOUNT_ROLES and account is None:
-        account = SystemIds().new()
-        typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
-    signed = issue_access_token(
-        find_jwt_secret(os.environ, data_directory(data_dir)),
-        Actor(subject=SUBJECT, role=role, account_id=account),
-        now=SystemClock().now(),
-        lifetime=timedelta(hours=hours),
-    )
-    typer.echo(signed)
 
 
 @app.command()

@@ -12,19 +12,36 @@ from starlette.requests import HTTPConnection
 from adloom.console.client import ApiClient, SessionEndedError
 from adloom.console.theme import asset, asset_address, head
 from adloom.core.clock import Clock
-from adloom.core.errors import AdloomError, BadRequestError, ForbiddenError, RateLimitedError
+from adloom.core.errors import (
+    AdloomError,
+    BadRequestError,
+    ForbiddenError,
+    RateLimitedError,
+    ValidationFailedError,
+)
 from adloom.identity.api import limit_attempts
 from adloom.identity.console_sessions import LIFETIME_MAX, ConsoleSession, ConsoleSessions
+from adloom.identity.sessions import Credentials, PasswordChangeRequiredError
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.http.api.dependencies import Now
+from adloom.runtime.http.api.origin import find_origin
+from adloom.runtime.settings import TokenSettings
 
 COOKIE: Final = "adloom_console"
 HOME: Final = "/console"
 LOG_IN: Final = "/console/login"
+WELCOME: Final = "/console/welcome"
 # A token is signed for each call, so it need not outlive one.
 TOKEN_LIFETIME: Final = timedelta(minutes=1)
 ADDRESS_LENGTH_MAX: Final = 2_000
 FOREIGN_FORM: Final = "This form was sent from another site. Open the log-in page here and try again."
+FIRST_PASSWORD: Final = (
+    "The password is right, but it was for the first log-in only. Enter it once more, and choose your own."
+)
+NEW_PASSWORD: Final = (
+    '<label>New password<input type="password" name="newPassword" autocomplete="new-password" required'
+    ' minlength="10" maxlength="1024"></label>'
+)
 FIELDS_MAX: Final = 10
 EMAIL_LENGTH_MAX: Final = 255
 PASSWORD_LENGTH_MAX: Final = 1_024
@@ -42,11 +59,17 @@ HEADERS: Final = {
 class SessionGuard:
     """Finds the session of a cookie, and makes API clients that act for its user."""
 
-    def __init__(self, app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
+    def __init__(
+        self, app: FastAPI, *, clock: Clock, jwt_secret: str, tokens: TokenSettings, public_url: str
+    ) -> None:
         self.clock = clock
         self.public_url = public_url
         self._app = app
         self._jwt_secret = jwt_secret
+        self._tokens = tokens
+        self._is_https = public_url.startswith("https://")
+        # Browsers take the first only over HTTPS and from this host itself: no subdomain can set it.
+        self._cookie = f"__Host-{COOKIE}" if self._is_https else COOKIE
 
     @property
     def sessions(self) -> ConsoleSessions:
@@ -54,7 +77,7 @@ class SessionGuard:
         return self._app.state.console_sessions
 
     async def find_session(self, connection: HTTPConnection) -> tuple[str, ConsoleSession] | None:
-        token = connection.cookies.get(COOKIE)
+        token = self.read_cookie(connection)
         if not token:
             return None
         session = await self.sessions.find(token, now=self.clock.now())
@@ -70,7 +93,14 @@ class SessionGuard:
                 raise SessionEndedError
             if is_active:
                 await self.sessions.mark_seen(token, session, now=now)
-            return issue_access_token(self._jwt_secret, session.user.actor, now=now, lifetime=TOKEN_LIFETIME)
+            return issue_access_token(
+                self._jwt_secret,
+                session.user.actor,
+                now=now,
+                lifetime=TOKEN_LIFETIME,
+                tokens=self._tokens,
+                epoch=session.user.token_epoch,
+            )
 
         return ApiClient(self._app, access_token)
 
@@ -83,22 +113,23 @@ class SessionGuard:
             "host"
         )
 
+    def read_cookie(self, connection: HTTPConnection) -> str | None:
+        return connection.cookies.get(self._cookie)
+
     def set_cookie(self, response: Response, token: str) -> None:
         """Set the session cookie: scripts cannot read it, and other sites cannot send it."""
         response.set_cookie(
-            COOKIE,
+            self._cookie,
             token,
             max_age=int(LIFETIME_MAX.total_seconds()),
             path="/",
             httponly=True,
             samesite="lax",
-            secure=self.public_url.startswith("https://"),
+            secure=self._is_https,
         )
 
     def delete_cookie(self, response: Response) -> None:
-        response.delete_cookie(
-            COOKIE, path="/", httponly=True, samesite="lax", secure=self.public_url.startswith("https://")
-        )
+        response.delete_cookie(self._cookie, path="/", httponly=True, samesite="lax", secure=self._is_https)
 
 
 def make_log_in_url(request: Request) -> str:
@@ -150,9 +181,16 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
         if not guard.is_same_origin(request):
             raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
-        token = await guard.sessions.log_in(
-            email[:EMAIL_LENGTH_MAX].strip(), fields.get("password", "")[:PASSWORD_LENGTH_MAX], now=now
+        shown = Credentials(
+            email=email[:EMAIL_LENGTH_MAX].strip(),
+            password=fields.get("password", "")[:PASSWORD_LENGTH_MAX],
+            new_password=fields["newPassword"][:PASSWORD_LENGTH_MAX] if "newPassword" in fields else None,
         )
+        token = await guard.sessions.log_in(shown, now=now, origin=find_origin(request))
+    except PasswordChangeRequiredError:
+        return _ask_for_new_password(goal, FIRST_PASSWORD, email=email)
+    except ValidationFailedError as error:
+        return _ask_for_new_password(goal, error.detail, email=email)
     except AdloomError as error:
         return _show_refusal(goal, error, email=email)
     response = RedirectResponse(goal, 303, HEADERS)
@@ -160,12 +198,22 @@ async def log_in(request: Request, guard: Guard, now: Now) -> Response:
     return response
 
 
-@router.get("/console/welcome")
+@router.get(WELCOME)
+async def show_welcome(request: Request) -> Response:
+    """Show a button that uses the link: programs that open links before people do must not use it up."""
+    token = request.query_params.get("token", "")[:ADDRESS_LENGTH_MAX]
+    return _page("welcome.html", action=WELCOME, token=escape(token))
+
+
+@router.post(WELCOME)
 async def welcome(request: Request, guard: Guard, now: Now) -> Response:
     """Log in with the one-time link that the first start printed."""
     try:
+        if not guard.is_same_origin(request):
+            raise ForbiddenError(FOREIGN_FORM)
         limit_attempts(request, now)
-        token = await guard.sessions.welcome(request.query_params.get("token", ""), now=now)
+        fields = await _fields(request)
+        token = await guard.sessions.welcome(fields.get("token", ""), now=now, origin=find_origin(request))
     except AdloomError as error:
         return _show_refusal(HOME, error)
     response = RedirectResponse(HOME, 303, HEADERS)
@@ -174,11 +222,11 @@ async def welcome(request: Request, guard: Guard, now: Now) -> Response:
 
 
 @router.post("/console/logout")
-async def log_out(request: Request, guard: Guard) -> Response:
+async def log_out(request: Request, guard: Guard, now: Now) -> Response:
     if not guard.is_same_origin(request):
         return _show_refusal(HOME, ForbiddenError(FOREIGN_FORM))
-    if token := request.cookies.get(COOKIE):
-        await guard.sessions.log_out(token)
+    if token := guard.read_cookie(request):
+        await guard.sessions.log_out(token, now=now, origin=find_origin(request))
     response = RedirectResponse(f"{LOG_IN}?out", 303, HEADERS)
     guard.delete_cookie(response)
     return response
@@ -205,19 +253,24 @@ def _notice(text: str, *, kind: str) -> str:
     return f'<p class="al-notice {kind}" role="alert">{escape(text)}</p>'
 
 
-def _form(goal: str, *, notice: str = "", email: str = "", status: int = 200) -> Response:
-    page = (
-        asset("log_in.html")
-        .decode()
-        .format(
-            head=head(),
-            action=LOG_IN,
-            mark=asset_address("mark.svg"),
-            notice=notice,
-            email=escape(email),
-            email_focus="" if email else " autofocus",
-            password_focus=" autofocus" if email else "",
-            next=escape(goal),
-        )
+def _ask_for_new_password(goal: str, sentence: str, *, email: str) -> Response:
+    return _form(goal, notice=_notice(sentence, kind="bad"), email=email, status=403, extra=NEW_PASSWORD)
+
+
+def _form(goal: str, *, notice: str = "", email: str = "", status: int = 200, extra: str = "") -> Response:
+    return _page(
+        "log_in.html",
+        status,
+        action=LOG_IN,
+        notice=notice,
+        email=escape(email),
+        email_focus="" if email else " autofocus",
+        password_focus=" autofocus" if email else "",
+        extra=extra,
+        next=escape(goal),
     )
+
+
+def _page(name: str, status: int = 200, **parts: str) -> Response:
+    page = asset(name).decode().format(head=head(), mark=asset_address("mark.svg"), **parts)
     return HTMLResponse(page, status, HEADERS)

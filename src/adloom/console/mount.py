@@ -26,6 +26,7 @@ from adloom.console.client import ProblemError, SessionEndedError
 from adloom.console.log_in import SessionGuard
 from adloom.console.page import register_not_found
 from adloom.core.clock import Clock
+from adloom.runtime.settings import TokenSettings
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
 SOCKET: Final = "/_nicegui_ws/"
@@ -35,10 +36,12 @@ MESSAGES_KEPT_MAX: Final = 200
 COMPRESSION: Final = 4
 
 
-def mount_console(app: FastAPI, *, clock: Clock, jwt_secret: str, public_url: str) -> None:
+def mount_console(
+    app: FastAPI, *, clock: Clock, jwt_secret: str, tokens: TokenSettings, public_url: str
+) -> None:
     """Add the console to a control plane; it starts and stops with it."""
     _set_up()
-    guard = SessionGuard(app, clock=clock, jwt_secret=jwt_secret, public_url=public_url)
+    guard = SessionGuard(app, clock=clock, jwt_secret=jwt_secret, tokens=tokens, public_url=public_url)
     app.state.session_guard = guard
     app.include_router(theme.router)
     app.include_router(log_in.router)

@@ -1,5 +1,6 @@
 """Logging in over HTTP, and the API keys of machines."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -7,11 +8,14 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
-from adloom.core.actor import Role
-from adloom.core.errors import ForbiddenError, NotFoundError
+from adloom.core.actor import Actor, Role
+from adloom.core.errors import ForbiddenError, NotFoundError, wrong_field
 from adloom.identity import store
-from adloom.identity.model import ApiKey, check_account
-from adloom.identity.sessions import UserSessions
+from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey, check_account
+from adloom.identity.security_record import API_KEY, author_of, record_event
+from adloom.identity.sessions import Credentials, UserSessions
+from adloom.resource.audit.difference import describe_creation
+from adloom.resource.audit.entry import Author
 from adloom.resource.forms import build_answer
 from adloom.runtime.auth import api_key_hint, new_api_key
 from adloom.runtime.http.api.dependencies import (
@@ -22,10 +26,12 @@ from adloom.runtime.http.api.dependencies import (
     guarded_router,
     problems,
 )
+from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Name, Text, Text255
-from adloom.runtime.http.client_address import find_client_address, rate_limit_key
+from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Text, Text255
+from adloom.runtime.http.client_address import rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
+from adloom.runtime.postgres import Connection
 from adloom.runtime.secret_hash import hash_secret
 
 
@@ -34,6 +40,10 @@ class LogInBody(Body):
 
     email: Text255
     password: Annotated[Text, Field(max_length=1024, repr=False)]
+    new_password: Annotated[
+        Text | None,
+        Field(max_length=1024, repr=False, description="Your own, where the password is a first one."),
+    ] = None
 
 
 class RefreshBody(Body):
@@ -56,6 +66,9 @@ class ApiKeyBody(Body):
     name: Name
     role: Role
     account_id: UUID | None = None
+    expires_at: Annotated[
+        Moment | None, Field(description="Null is never; where it is left out, in a year.")
+    ] = None
 
 
 ApiKeyAnswer: Final = build_answer(
@@ -72,22 +85,30 @@ NewApiKeyAnswer: Final = build_answer(
 def limit_attempts(request: Request, now: Now) -> None:
     """Raise where a client has made too many attempts to log in."""
     limiter: RateLimiter = request.app.state.rate_limiter
-    peer = request.client.host if request.client else None
-    forwarded_for = request.headers.getlist("x-forwarded-for")
-    address = find_client_address(peer, forwarded_for, request.app.state.trusted_proxies)
-    limiter.check(rate_limit_key(address), now=now)
+    limiter.check(rate_limit_key(find_address(request)), now=now)
 
 
 def _sessions(request: Request) -> UserSessions:
     return request.app.state.sessions
 
 
-def _admin_only(actor: CurrentActor) -> None:
-    if actor.role is not Role.ADMIN:
-        raise ForbiddenError("Only an admin may see and change API keys.")
+def require_admin_of(things: str) -> Callable[..., None]:
+    """Make a check that lets only admins in."""
+
+    def check(actor: CurrentActor) -> None:
+        if actor.role is not Role.ADMIN:
+            raise ForbiddenError(f"Only an admin may see and change {things}.")
+
+    return check
+
+
+def _author(request: Request, actor: CurrentActor) -> Author:
+    return author_of(actor, find_origin(request))
 
 
 SessionsOfTheApp = Annotated[UserSessions, Depends(_sessions)]
+RequestOrigin = Annotated[ClientOrigin, Depends(find_origin)]
+SecurityAuthor = Annotated[Author, Depends(_author)]
 
 auth_router = APIRouter(
     prefix="/auth",
@@ -96,32 +117,41 @@ auth_router = APIRouter(
     responses=problems(400, 401, 413, 429, 503),
 )
 api_keys_router = guarded_router(
-    "/admin/api-keys", "API keys", 400, 401, 403, 404, 413, 503, check=_admin_only
+    "/admin/api-keys", "API keys", 400, 401, 403, 404, 413, 503, check=require_admin_of("API keys")
 )
 
 
 @auth_router.post("/login")
-async def log_in(body: LogInBody, sessions: SessionsOfTheApp, now: Now) -> TokenAnswer:
-    """Log in with an e-mail address and a password."""
-    return TokenAnswer.model_validate(await sessions.log_in(body.email, body.password, now=now))
+async def log_in(body: LogInBody, sessions: SessionsOfTheApp, origin: RequestOrigin, now: Now) -> TokenAnswer:
+    """Log in with an e-mail address and a password; a first password needs a `newPassword` beside it."""
+    shown = Credentials(email=body.email, password=body.password, new_password=body.new_password)
+    return TokenAnswer.model_validate(await sessions.log_in(shown, now=now, origin=origin))
 
 
 @auth_router.post("/refresh")
-async def refresh(body: RefreshBody, sessions: SessionsOfTheApp, now: Now) -> TokenAnswer:
+async def refresh(
+    body: RefreshBody, sessions: SessionsOfTheApp, origin: RequestOrigin, now: Now
+) -> TokenAnswer:
     """Exchange a refresh token for new tokens; a used one is refused and ends its log-in."""
-    return TokenAnswer.model_validate(await sessions.refresh(body.refresh_token, now=now))
+    return TokenAnswer.model_validate(await sessions.refresh(body.refresh_token, now=now, origin=origin))
 
 
 @auth_router.post("/logout", status_code=status.HTTP_204_NO_CONTENT)
-async def log_out(body: RefreshBody, sessions: SessionsOfTheApp) -> None:
-    """End the log-in that a refresh token belongs to."""
-    await sessions.log_out(body.refresh_token)
+async def log_out(body: RefreshBody, sessions: SessionsOfTheApp, origin: RequestOrigin, now: Now) -> None:
+    """End the log-in that a refresh token belongs to, its access tokens too."""
+    await sessions.log_out(body.refresh_token, now=now, origin=origin)
 
 
 @api_keys_router.post("", status_code=status.HTTP_201_CREATED, response_model=NewApiKeyAnswer)
-async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -> Answer:
-    """Make a key; it is shown in this answer and never again."""
+async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    body: ApiKeyBody, actor: CurrentActor, author: SecurityAuthor, pool: Database, ids: Ids, now: Now
+) -> Answer:
+    """Make a key; it is shown in this answer and never again. It ends with the person who makes it."""
     check_account(body.role, body.account_id)
+    is_given = "expires_at" in body.model_fields_set
+    expires_at = body.expires_at if is_given else now + KEY_LIFETIME
+    if expires_at is not None and expires_at <= now:
+        raise wrong_field("expiresAt", "must be in the future", "A key cannot end before it begins.")
     secret = new_api_key()
     key = ApiKey(
         id=ids.new(),
@@ -130,10 +160,16 @@ async def create_api_key(body: ApiKeyBody, pool: Database, ids: Ids, now: Now) -
         role=body.role,
         account_id=body.account_id,
         created_at=now,
+        owner_id=None,
+        expires_at=expires_at,
+        last_used_at=None,
         revoked_at=None,
     )
-    async with pool.acquire() as connection:
+    async with pool.acquire() as connection, connection.transaction():
+        key = msgspec.structs.replace(key, owner_id=await _find_owner(connection, actor))
         await store.insert_api_key(connection, key, hash_secret(secret))
+        changes = describe_creation(key)
+        await record_event(connection, author, "create", API_KEY, key.id, at=now, changes=changes)
     return NewApiKeyAnswer.model_validate({**msgspec.structs.asdict(key), "key": secret})
 
 
@@ -145,10 +181,21 @@ async def list_api_keys(query: Annotated[ListQuery, Query()], pool: Database) ->
 
 
 @api_keys_router.delete("/{key_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def revoke_api_key(key_id: UUID, pool: Database, now: Now) -> None:
+async def revoke_api_key(key_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> None:
     """Revoke a key, at once and for good."""
-    async with pool.acquire() as connection:
+    async with pool.acquire() as connection, connection.transaction():
         if not await store.revoke_api_key(connection, key_id, now):
             raise NotFoundError(
                 "There is no such API key, or it is revoked already.", code="API_KEY_NOT_FOUND"
             )
+        await record_event(connection, author, "revoke", API_KEY, key_id, at=now)
+
+
+async def _find_owner(connection: Connection, actor: Actor) -> UUID | None:
+    """Return the person behind an actor: a key that makes keys makes them for its owner."""
+    if actor.subject.startswith(KEY_SUBJECT):
+        return await store.find_key_owner(connection, UUID(actor.subject.removeprefix(KEY_SUBJECT)))
+    try:
+        return UUID(actor.subject)
+    except ValueError:
+        return None

@@ -1,38 +1,93 @@
-"""Authentication by header: a user's access token, or a machine's API key."""
+"""Authentication by header: a user's access token, a token of the command line, or a machine's API key.
+
+A signature is not enough: each request asks the database whether what it was made for still holds. That is one indexed
+query, 0.2 ms beside the others of a request; nothing is cached, so that a revocation counts at once in every process.
+"""
+
+from collections.abc import Callable
 
 from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity import store
+from adloom.identity.access_token.store import find_issued, insert_issued, mark_used
+from adloom.identity.model import is_current, is_use_due
+from adloom.identity.security_record import ACCESS_TOKEN, API_KEY, RepeatedEvents
 from adloom.resource.accounts import AccountRegistry
-from adloom.runtime.auth import verify_access_token
+from adloom.runtime.auth import AccessToken, verify_access_token
+from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import API_KEY_PREFIX, hash_secret
+from adloom.runtime.settings import TokenSettings
 
 
 class HeaderAuthenticator:
     """Turns `Authorization` or `X-API-Key` into an actor."""
 
-    def __init__(self, pool: Pool, *, jwt_secret: str, clock: Clock, accounts: AccountRegistry) -> None:
+    def __init__(  # noqa: PLR0913 - what it asks
+        self,
+        pool: Pool,
+        *,
+        jwt_secret: str,
+        clock: Clock,
+        accounts: AccountRegistry,
+        record: RepeatedEvents,
+        tokens: TokenSettings,
+    ) -> None:
         self._pool = pool
         self._jwt_secret = jwt_secret
         self._clock = clock
         self._accounts = accounts
+        self._record = record
+        self._tokens = tokens
 
-    async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
+    async def actor_of(
+        self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
+    ) -> Actor:
         """Return the actor; raises UnauthenticatedError."""
-        actor = await self._actor_of(extract_secret(authorization, api_key))
+        actor = await self._actor_of(extract_secret(authorization, api_key), origin)
         if actor.account_id is not None and not await self._accounts.is_open(actor.role, actor.account_id):
             raise UnauthenticatedError("The account of this token is closed.")
         return actor
 
-    async def _actor_of(self, secret: str) -> Actor:
-        if not secret.startswith(API_KEY_PREFIX):
-            return verify_access_token(self._jwt_secret, secret, now=self._clock.now())
+    async def _actor_of(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+        if secret.startswith(API_KEY_PREFIX):
+            return await self._actor_of_key(secret, origin)
+        token = verify_access_token(self._jwt_secret, secret, now=self._clock.now(), tokens=self._tokens)
+        if token.user_id is None:
+            return await self._actor_of_issued(token, origin)
+        async with self._pool.acquire() as connection:
+            found = await store.find_user_of_token(connection, token.user_id, token.log_in_id)
+        if found is None or not is_current(token, found[0], is_logged_in=found[1]):
+            raise UnauthenticatedError("This log-in has ended: log in again.")
+        return token.actor
+
+    async def _actor_of_issued(self, token: AccessToken, origin: Callable[[], ClientOrigin]) -> Actor:
+        """Return the actor of a token that no log-in has made; one that is new here is written down."""
+        if token.id is None:
+            raise UnauthenticatedError("This token was made by an older version: make a new one.")
+        now = self._clock.now()
+        async with self._pool.acquire() as connection:
+            issued = await find_issued(connection, token.id)
+            if issued is None:
+                await insert_issued(connection, token, now=now, used_at=now)
+            elif issued.revoked_at is None and is_use_due(issued.last_used_at, now=now):
+                await mark_used(connection, token.id, now)
+        if issued is not None and issued.revoked_at is not None:
+            await self._record.record_dead_secret(ACCESS_TOKEN, token.id, origin(), at=now)
+            raise UnauthenticatedError("This token was revoked.")
+        return token.actor
+
+    async def _actor_of_key(self, secret: str, origin: Callable[[], ClientOrigin]) -> Actor:
+        now = self._clock.now()
         async with self._pool.acquire() as connection:
             key = await store.find_api_key(connection, hash_secret(secret))
-        if key is None:
-            raise UnauthenticatedError("The API key is not valid: it may have been revoked.")
+            if key is not None and key.is_open(now=now) and is_use_due(key.last_used_at, now=now):
+                await store.mark_key_used(connection, key.id, now)
+        if key is None or not key.is_open(now=now):
+            if key is not None and key.revoked_at is not None:
+                await self._record.record_dead_secret(API_KEY, key.id, origin(), at=now)
+            raise UnauthenticatedError("The API key is not valid: it may have been revoked, or has expired.")
         return key.actor
 
 

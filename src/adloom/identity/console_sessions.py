@@ -2,16 +2,18 @@
 
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
 from adloom.core.errors import UnauthenticatedError
-from adloom.core.ids import UserId
 from adloom.identity.model import User
-from adloom.identity.sessions import UserSessions
+from adloom.identity.security_record import USER, record_event, stranger
+from adloom.identity.sessions import Credentials, UserSessions, record_log_in
 from adloom.identity.store import read_user
 from adloom.runtime.auth import new_opaque_token
-from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.http.api.origin import ClientOrigin
+from adloom.runtime.postgres import Pool
 from adloom.runtime.secret_hash import hash_secret
 
 IDLE_MAX: Final = timedelta(hours=12)
@@ -26,14 +28,20 @@ INSERT = """
 """
 FIND = """
     SELECT account.public_id AS id, account.email, account.role, account.account_id, account.disabled_at,
-           session.seen_at, session.expires_at
+           account.token_epoch, account.must_change_password, session.seen_at, session.expires_at
       FROM console_sessions AS session JOIN users AS account ON account.id = session.user_id
      WHERE session.token_hash = $1
 """
 MARK_SEEN = "UPDATE console_sessions SET seen_at = $2 WHERE token_hash = $1 AND seen_at < $2"
-END = "DELETE FROM console_sessions WHERE token_hash = $1"
-END_ALL = "DELETE FROM console_sessions WHERE user_id = (SELECT id FROM users WHERE public_id = $1)"
-DELETE_EXPIRED = "DELETE FROM console_sessions WHERE expires_at <= $1"
+END = """
+    DELETE FROM console_sessions AS session USING users AS account
+     WHERE session.token_hash = $1 AND account.id = session.user_id
+    RETURNING account.public_id
+"""
+DELETE_EXPIRED = (
+    "DELETE FROM console_sessions WHERE expires_at <= $1",
+    "DELETE FROM console_welcomes WHERE expires_at <= $1",
+)
 
 INSERT_WELCOME = """
     INSERT INTO console_welcomes (token_hash, user_id, expires_at)
@@ -43,7 +51,8 @@ INSERT_WELCOME = """
 TAKE_WELCOME = """
     DELETE FROM console_welcomes AS welcome USING users AS account
      WHERE welcome.token_hash = $1 AND account.id = welcome.user_id
-    RETURNING account.public_id AS id, account.role, account.account_id, account.disabled_at, welcome.expires_at
+    RETURNING account.public_id AS id, account.role, account.account_id, account.disabled_at, account.token_epoch,
+              account.must_change_password, welcome.expires_at
 """
 
 
@@ -67,16 +76,17 @@ class ConsoleSessions:
         self._pool = pool
         self._sessions = sessions
 
-    async def log_in(self, email: str, password: str, *, now: datetime) -> str:
+    async def log_in(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> str:
         """Begin a log-in and return its token."""
-        return await self._begin(await self._sessions.verify_password(email, password), now)
+        user = await self._sessions.verify_password(shown, now=now, origin=origin)
+        return await self._begin(user, now, origin)
 
-    async def welcome(self, token: str, *, now: datetime) -> str:
+    async def welcome(self, token: str, *, now: datetime, origin: ClientOrigin) -> str:
         """Begin a log-in by a link that works once, and return its token."""
         row = await self._pool.fetchrow(TAKE_WELCOME, hash_secret(token))
         if row is None or row["expires_at"] <= now or row["disabled_at"] is not None:
             raise UnauthenticatedError("This link was used before, or is too old. Log in with your password.")
-        return await self._begin(read_user(row), now)
+        return await self._begin(read_user(row), now, origin)
 
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
         """Return the log-in of a token, if it is still valid."""
@@ -93,20 +103,22 @@ class ConsoleSessions:
         if now - session.seen_at >= SEEN_STEP:
             await self._pool.execute(MARK_SEEN, hash_secret(token), now)
 
-    async def log_out(self, token: str) -> None:
+    async def log_out(self, token: str, *, now: datetime, origin: ClientOrigin) -> None:
         """End a log-in; one that is unknown has nothing to end."""
-        await self._pool.execute(END, hash_secret(token))
+        async with self._pool.acquire() as connection, connection.transaction():
+            user_id: UUID | None = await connection.fetchval(END, hash_secret(token))
+            if user_id is not None:
+                author = stranger(origin, str(user_id))
+                await record_event(connection, author, "log_out", USER, user_id, at=now)
 
-    async def _begin(self, user: User, now: datetime) -> str:
+    async def _begin(self, user: User, now: datetime, origin: ClientOrigin) -> str:
         token = new_opaque_token()
         async with self._pool.acquire() as connection, connection.transaction():
-            await connection.execute(DELETE_EXPIRED, now)
+            for statement in DELETE_EXPIRED:
+                await connection.execute(statement, now)
+            await record_log_in(connection, user, now=now, origin=origin)
             await connection.execute(INSERT, hash_secret(token), user.id, now, now + LIFETIME_MAX)
         return token
-
-
-async def end_console_sessions(connection: Connection, user_id: UserId) -> None:
-    await connection.execute(END_ALL, user_id)
 
 
 async def create_welcome(pool: Pool, email: str, *, now: datetime) -> str:

@@ -10,9 +10,17 @@ import msgspec
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.errors import wrong_field
 from adloom.core.ids import UserId
+from adloom.runtime.auth import AccessToken
 
-ACCESS_LIFETIME: Final = timedelta(minutes=15)
-REFRESH_LIFETIME: Final = timedelta(days=7)
+PASSWORD_LENGTH_MIN: Final = 10
+PASSWORD_LENGTH_MAX: Final = 1_024
+# Of a key for which nobody has said otherwise.
+KEY_LIFETIME: Final = timedelta(days=365)
+# A key or a token that is used every second is not written down every second.
+USED_STEP: Final = timedelta(minutes=1)
+
+
+KEY_SUBJECT: Final = "key:"
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +30,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     account_id: UUID | None
     disabled_at: datetime | None
+    token_epoch: int = 0  # Tokens of an earlier one have ended.
+    must_change_password: bool = False
 
     @property
     def actor(self) -> Actor:
@@ -33,6 +43,7 @@ class RefreshState(msgspec.Struct, frozen=True, kw_only=True):
 
     family_id: UUID
     expires_at: datetime
+    began_at: datetime  # The log-in.
     used_at: datetime | None
     user: User
 
@@ -54,6 +65,21 @@ def judge_refresh(state: RefreshState | None, *, now: datetime) -> RefreshVerdic
     return RefreshVerdict.ROTATE if now < state.expires_at else RefreshVerdict.REFUSE
 
 
+def is_current(token: AccessToken, user: User, *, is_logged_in: bool) -> bool:
+    """Return whether a token still holds: nothing that it was signed for may have changed since."""
+    return (
+        user.disabled_at is None
+        and is_logged_in
+        and token.epoch == user.token_epoch
+        and token.actor == user.actor
+    )
+
+
+def is_use_due(last_used_at: datetime | None, *, now: datetime) -> bool:
+    """Return whether a use is to be written down."""
+    return last_used_at is None or now - last_used_at >= USED_STEP
+
+
 def check_account(role: Role, account_id: UUID | None) -> None:
     """Raise unless advertisers and publishers name an account, and other roles none."""
     if (account_id is not None) != (role in ACCOUNT_ROLES):
@@ -70,8 +96,14 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     account_id: UUID | None
     created_at: datetime
+    owner_id: UUID | None  # The person who made it, and with whom it ends; None for the command line.
+    expires_at: datetime | None
+    last_used_at: datetime | None
     revoked_at: datetime | None
 
     @property
     def actor(self) -> Actor:
-        return Actor(subject=f"key:{self.id}", role=self.role, account_id=self.account_id)
+        return Actor(subject=f"{KEY_SUBJECT}{self.id}", role=self.role, account_id=self.account_id)
+
+    def is_open(self, *, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

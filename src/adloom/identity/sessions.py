@@ -1,34 +1,31 @@
 """Logging in, staying logged in, logging out."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.actor import Role
-from adloom.core.errors import UnauthenticatedError
+from adloom.core.errors import ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.core.ids import IdSource, UserId
 from adloom.identity import store
-from adloom.identity.model import (
-    ACCESS_LIFETIME,
-    REFRESH_LIFETIME,
-    RefreshState,
-    RefreshVerdict,
-    User,
-    judge_refresh,
-)
+from adloom.identity.brake import AttemptBrake
+from adloom.identity.model import PASSWORD_LENGTH_MIN, RefreshState, RefreshVerdict, User, judge_refresh
+from adloom.identity.security_record import USER, RepeatedEvents, author_of, record_event, stranger
 from adloom.runtime.auth import Passwords, issue_access_token, new_opaque_token
+from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.secret_hash import hash_secret
+from adloom.runtime.settings import TokenSettings
 
 INSERT_REFRESH = """
-    INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at)
-    SELECT $1, $2, id, $4, $5 FROM users WHERE public_id = $3
+    INSERT INTO refresh_tokens (token_hash, family_id, user_id, issued_at, expires_at, began_at)
+    SELECT $1, $2, id, $4, $5, $6 FROM users WHERE public_id = $3
 """
 # Locked, so that a token cannot be exchanged twice at once.
 REFRESH_LOCKED = """
-    SELECT token.family_id, token.expires_at, token.used_at,
-           account.public_id AS id, account.role, account.account_id, account.disabled_at
+    SELECT token.family_id, token.expires_at, token.began_at, token.used_at, account.public_id AS id, account.role,
+           account.account_id, account.disabled_at, account.token_epoch, account.must_change_password
       FROM refresh_tokens AS token JOIN users AS account ON account.id = token.user_id
      WHERE token.token_hash = $1
        FOR UPDATE OF token
@@ -36,10 +33,20 @@ REFRESH_LOCKED = """
 MARK_USED = "UPDATE refresh_tokens SET used_at = $2 WHERE token_hash = $1"
 END_FAMILY = "DELETE FROM refresh_tokens WHERE family_id = $1"
 END_FAMILY_OF = """
-    DELETE FROM refresh_tokens
-     WHERE family_id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1)
+    WITH ended AS (
+        DELETE FROM refresh_tokens
+         WHERE family_id = (SELECT family_id FROM refresh_tokens WHERE token_hash = $1)
+        RETURNING user_id
+    )
+    SELECT public_id FROM users WHERE id IN (SELECT user_id FROM ended)
 """
 DELETE_EXPIRED = "DELETE FROM refresh_tokens WHERE expires_at <= $1"
+
+
+class PasswordChangeRequiredError(ForbiddenError):
+    """The password is right, and was made for the first log-in only."""
+
+    code = "PASSWORD_CHANGE_REQUIRED"
 
 
 class TokenPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,33 +61,86 @@ class TokenPair(msgspec.Struct, frozen=True, kw_only=True):
         return "TokenPair(…)"
 
 
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody shows who wants to log in; `new_password` replaces a first password."""
+
+    email: str
+    password: str
+    new_password: str | None = None
+
+    def __repr__(self) -> str:
+        """Show nothing."""
+        return "Credentials(…)"
+
+
 class UserSessions:
     """The log-ins of users; each is a family of refresh tokens that replace one another."""
 
-    def __init__(self, pool: Pool, *, jwt_secret: str, passwords: Passwords, ids: IdSource) -> None:
+    def __init__(  # noqa: PLR0913 - what it works with
+        self,
+        pool: Pool,
+        *,
+        jwt_secret: str,
+        passwords: Passwords,
+        ids: IdSource,
+        record: RepeatedEvents,
+        tokens: TokenSettings,
+    ) -> None:
         self._pool = pool
         self._jwt_secret = jwt_secret
         self._passwords = passwords
         self._ids = ids
+        self._record = record
+        self._tokens = tokens
+        self.brake = AttemptBrake()
 
-    async def log_in(self, email: str, password: str, *, now: datetime) -> TokenPair:
+    async def log_in(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> TokenPair:
         """Begin a log-in with refresh tokens."""
-        user = await self.verify_password(email, password)
+        user = await self.verify_password(shown, now=now, origin=origin)
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(DELETE_EXPIRED, now)
-            return await self._issue_tokens(connection, user, self._ids.new(), now)
+            await record_log_in(connection, user, now=now, origin=origin)
+            return await self._issue_tokens(connection, user, self._ids.new(), now, began_at=now)
 
-    async def verify_password(self, email: str, password: str) -> User:
+    async def verify_password(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> User:
         """Return the user, or raise; an unknown address costs the same work as a wrong password."""
         async with self._pool.acquire() as connection:
-            found = await store.find_user(connection, email)
+            found = await store.find_user(connection, shown.email, origin.network, now)
+        is_known = found is not None and found.is_known
+        tried = f"{found.user.id}:{origin.network}" if found and is_known else shown.email.lower()
+        self.brake.take(tried, now=now)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
-        is_right = await self._passwords.matches(password, found[1] if found else None)
-        if found is None or not is_right or found[0].disabled_at is not None:
+        is_right = await self._passwords.matches(shown.password, found.password_hash if found else None)
+        if found is None or not is_right or found.user.disabled_at is not None:
+            await self._record.record_failed_log_in(found.user.id if found else None, origin, at=now)
             raise UnauthenticatedError("The e-mail address or the password is wrong.")
+        self.brake.give_back(tried)
+        if found.user.must_change_password:
+            return await self._replace_first_password(found.user, shown, now=now, origin=origin)
+        return found.user
+
+    async def _replace_first_password(
+        self, user: User, shown: Credentials, *, now: datetime, origin: ClientOrigin
+    ) -> User:
+        new = shown.new_password
+        if new is None:
+            raise PasswordChangeRequiredError(
+                "This is the first password: choose your own. Send it as newPassword beside the first one."
+            )
+        if len(new) < PASSWORD_LENGTH_MIN or new == shown.password:
+            message = f"must have at least {PASSWORD_LENGTH_MIN} characters, and not be the first password"
+            raise wrong_field("newPassword", message, f"The new password {message}.")
+        hashed = await self._passwords.hash(new)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await store.set_password(connection, user.id, hashed)
+            await store.end_log_ins(connection, user.id)
+            author = author_of(user.actor, origin)
+            await record_event(connection, author, "password_changed", USER, user.id, at=now)
+            found = await store.find_user_of_token(connection, user.id, None)
+        assert found is not None
         return found[0]
 
-    async def refresh(self, refresh_token: str, *, now: datetime) -> TokenPair:
+    async def refresh(self, refresh_token: str, *, now: datetime, origin: ClientOrigin) -> TokenPair:
         """Exchange a refresh token for a new pair; it works once."""
         token_hash = hash_secret(refresh_token)
         # The verdict leaves the transaction before it becomes an error: ending a family must be committed.
@@ -89,26 +149,53 @@ class UserSessions:
             verdict = judge_refresh(state, now=now)
             if state is not None and verdict is RefreshVerdict.END_FAMILY:
                 await connection.execute(END_FAMILY, state.family_id)
+                author = stranger(origin, str(state.user.id))
+                await record_event(connection, author, "refresh_token_reused", USER, state.user.id, at=now)
             if state is not None and verdict is RefreshVerdict.ROTATE:
                 await connection.execute(MARK_USED, token_hash, now)
-                return await self._issue_tokens(connection, state.user, state.family_id, now)
+                return await self._issue_tokens(
+                    connection, state.user, state.family_id, now, began_at=state.began_at
+                )
         raise UnauthenticatedError("The refresh token is not valid any more: log in again.")
 
-    async def log_out(self, refresh_token: str) -> None:
+    async def log_out(self, refresh_token: str, *, now: datetime, origin: ClientOrigin) -> None:
         """End the log-in of a refresh token; one that is unknown has nothing to end."""
-        await self._pool.execute(END_FAMILY_OF, hash_secret(refresh_token))
+        async with self._pool.acquire() as connection, connection.transaction():
+            user_id: UUID | None = await connection.fetchval(END_FAMILY_OF, hash_secret(refresh_token))
+            if user_id is not None:
+                author = stranger(origin, str(user_id))
+                await record_event(connection, author, "log_out", USER, user_id, at=now)
 
     async def _issue_tokens(
-        self, connection: Connection, user: User, family_id: UUID, now: datetime
+        self, connection: Connection, user: User, family_id: UUID, now: datetime, *, began_at: datetime
     ) -> TokenPair:
         refresh_token = new_opaque_token()
-        token_hash = hash_secret(refresh_token)
-        await connection.execute(INSERT_REFRESH, token_hash, family_id, user.id, now, now + REFRESH_LIFETIME)
-        return TokenPair(
-            access_token=issue_access_token(self._jwt_secret, user.actor, now=now, lifetime=ACCESS_LIFETIME),
-            refresh_token=refresh_token,
-            expires_in_seconds=int(ACCESS_LIFETIME.total_seconds()),
+        ends_at = began_at + timedelta(days=self._tokens.log_in_days)
+        expires_at = min(now + timedelta(days=self._tokens.refresh_days), ends_at)
+        # The log-in ends with its refresh token, and access tokens with the log-in.
+        lifetime = min(timedelta(minutes=self._tokens.access_minutes), expires_at - now)
+        await connection.execute(
+            INSERT_REFRESH, hash_secret(refresh_token), family_id, user.id, now, expires_at, began_at
         )
+        return TokenPair(
+            access_token=issue_access_token(
+                self._jwt_secret,
+                user.actor,
+                now=now,
+                lifetime=lifetime,
+                tokens=self._tokens,
+                log_in_id=family_id,
+                epoch=user.token_epoch,
+            ),
+            refresh_token=refresh_token,
+            expires_in_seconds=int(lifetime.total_seconds()),
+        )
+
+
+async def record_log_in(connection: Connection, user: User, *, now: datetime, origin: ClientOrigin) -> None:
+    """Write down that a person has logged in, and remember from where."""
+    await store.see_network(connection, user.id, origin.network, now)
+    await record_event(connection, author_of(user.actor, origin), "log_in", USER, user.id, at=now)
 
 
 async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshState | None:
@@ -118,17 +205,28 @@ async def _lock_refresh(connection: Connection, token_hash: bytes) -> RefreshSta
     return RefreshState(
         family_id=row["family_id"],
         expires_at=row["expires_at"],
+        began_at=row["began_at"],
         used_at=row["used_at"],
         user=store.read_user(row),
     )
 
 
+async def has_first_password(pool: Pool, email: str) -> bool:
+    """Return whether a person still has the password that was made for the first log-in."""
+    return bool(await pool.fetchval(store.HAS_FIRST_PASSWORD, email))
+
+
 async def ensure_first_admin(pool: Pool, email: str, password: str, now: datetime, ids: IdSource) -> bool:
-    """Make an admin where there is none; return whether it did. Two calls at once make one."""
+    """Make an admin where there is none; return whether it did. Two calls at once make one.
+
+    The password is for the first log-in, which replaces it.
+    """
     async with pool.acquire() as connection:
         if await store.has_admin(connection):
             return False
     password_hash = await Passwords().hash(password)
-    user = User(id=UserId(ids.new()), role=Role.ADMIN, account_id=None, disabled_at=None)
+    user = User(
+        id=UserId(ids.new()), role=Role.ADMIN, account_id=None, disabled_at=None, must_change_password=True
+    )
     async with pool.acquire() as connection:
         return await store.insert_user(connection, user, email=email, password_hash=password_hash, now=now)

@@ -18,6 +18,7 @@ from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
 from adloom.runtime.http.api.dependencies import NEEDS_A_TOKEN, CurrentActor, GuardedRoute, Ids, Now, problems
+from adloom.runtime.http.api.origin import find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Patch
 
@@ -70,8 +71,10 @@ def _catalog(request: Request, actor: CurrentActor) -> Catalog:
     catalog: Catalog = request.app.state.catalog
     changes = request.method in CHANGING_METHODS
     if_match = ", ".join(request.headers.getlist("if-match")) if "if-match" in request.headers else None
+    origin = find_origin(request)
     return catalog.written_by(
-        build_author(actor, request.state.request_id), parse_if_match(if_match) if changes else UNCONDITIONAL
+        build_author(actor, origin.request_id, origin.network),
+        parse_if_match(if_match) if changes else UNCONDITIONAL,
     )
 
 

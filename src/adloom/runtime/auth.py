@@ -6,7 +6,7 @@ None of these functions logs anything, and no error repeats what was shown.
 import asyncio
 import secrets
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -16,14 +16,16 @@ import msgspec
 
 from adloom.core.actor import ACCOUNT_ROLES, Actor, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
+from adloom.core.ids import SystemIds
 from adloom.runtime.secret_hash import API_KEY_PREFIX
+from adloom.runtime.settings import TokenSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 ALGORITHM: Final = "HS256"
-ISSUER: Final = "adloom"
 REQUIRED_CLAIMS: Final = ("sub", "role", "iat", "exp", "iss")
+DEFAULT_TOKENS: Final = TokenSettings()
 API_KEY_HINT_LENGTH: Final = 12
 RANDOM_BYTES: Final = 32
 # A hash takes 64 MiB and a core for a while: more at once would starve everything else.
@@ -36,34 +38,76 @@ _INVALID_TOKEN = "The access token is not valid: log in again."  # noqa: S105 - 
 class _Claims(msgspec.Struct, frozen=True):
     sub: str
     role: Role
+    iat: int
     exp: int
     account: UUID | None = None
+    jti: UUID | None = None
+    sid: UUID | None = None
+    epoch: int = 0
 
 
-def issue_access_token(secret: str, actor: Actor, *, now: datetime, lifetime: timedelta) -> str:
+class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a token says that we signed; whether it still holds is another question."""
+
+    actor: Actor
+    id: UUID | None  # Tokens of versions before had none.
+    issued_at: datetime
+    expires_at: datetime
+    log_in_id: UUID | None = None  # The log-in that it came from, where it was one.
+    epoch: int = 0
+
+    @property
+    def user_id(self) -> UUID | None:
+        """The person that it was signed for; None for machines and the command line."""
+        try:
+            return UUID(self.actor.subject)
+        except ValueError:
+            return None
+
+
+def issue_access_token(  # noqa: PLR0913 - what a token says
+    secret: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    lifetime: timedelta,
+    tokens: TokenSettings = DEFAULT_TOKENS,
+    token_id: UUID | None = None,
+    log_in_id: UUID | None = None,
+    epoch: int = 0,
+) -> str:
     claims: dict[str, str | int] = {
-        "iss": ISSUER,
+        "iss": tokens.issuer,
         "sub": actor.subject,
         "role": actor.role.value,
         "iat": int(now.timestamp()),
         "exp": int((now + lifetime).timestamp()),
+        "jti": str(token_id or SystemIds().new()),
+        "epoch": epoch,
     }
+    if tokens.audience is not None:
+        claims["aud"] = tokens.audience
     if actor.account_id is not None:
         claims["account"] = str(actor.account_id)
+    if log_in_id is not None:
+        claims["sid"] = str(log_in_id)
     return jwt.encode(claims, secret, algorithm=ALGORITHM)
 
 
-def verify_access_token(secret: str, token: str, *, now: datetime) -> Actor:
-    """Return the actor that a token was signed for, or raise UnauthenticatedError."""
+def verify_access_token(
+    secret: str, token: str, *, now: datetime, tokens: TokenSettings = DEFAULT_TOKENS
+) -> AccessToken:
+    """Return what a token says, or raise UnauthenticatedError."""
     try:
         # Time is checked below against `now`: the library would ask the machine's clock.
         payload = jwt.decode(
             token,
             secret,
             algorithms=[ALGORITHM],
-            issuer=ISSUER,
+            issuer=tokens.issuer,
+            audience=tokens.audience,
             options={
-                "require": list(REQUIRED_CLAIMS),
+                "require": [*REQUIRED_CLAIMS, *(() if tokens.audience is None else ("aud",))],
                 "verify_exp": False,
                 "verify_iat": False,
                 "verify_nbf": False,
@@ -76,7 +120,14 @@ def verify_access_token(secret: str, token: str, *, now: datetime) -> Actor:
         raise UnauthenticatedError("The access token has expired: refresh it or log in again.")
     if (claims.account is not None) != (claims.role in ACCOUNT_ROLES):
         raise UnauthenticatedError(_INVALID_TOKEN)
-    return Actor(subject=claims.sub, role=claims.role, account_id=claims.account)
+    return AccessToken(
+        actor=Actor(subject=claims.sub, role=claims.role, account_id=claims.account),
+        id=claims.jti,
+        issued_at=datetime.fromtimestamp(claims.iat, UTC),
+        expires_at=datetime.fromtimestamp(claims.exp, UTC),
+        log_in_id=claims.sid,
+        epoch=claims.epoch,
+    )
 
 
 def new_opaque_token() -> str:

@@ -207,6 +207,17 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: Annotated[str | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT")] = None
 
 
+class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What access tokens say of themselves, and how long log-ins last."""
+
+    issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
+    audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
+    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", _whole(1, 1_440))] = 15
+    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", _whole(1, 365))] = 7
+    # Of a log-in as a whole, however often it is refreshed.
+    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", _whole(1, 3_650))] = 30
+
+
 class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How auctions run, and what is recorded of them."""
 
@@ -264,6 +275,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[int, Variable("ADLOOM_CONTROL_PORT", _PORT)] = CONTROL_PORT
     public_url: Annotated[str, _CONTROL_URL]
     jwt_secret: Annotated[Secret, Variable("JWT_SECRET", _parse_secret)]
+    tokens: TokenSettings = TokenSettings()
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
@@ -312,6 +324,11 @@ def control_settings(variables: Mapping[str, str]) -> ControlSettings:
 
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
     return _read(WorkerSettings, variables, process="worker")
+
+
+def token_settings(variables: Mapping[str, str]) -> TokenSettings:
+    """Read the settings of a command that signs tokens."""
+    return _read(TokenSettings, variables, process="adloom")
 
 
 def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:

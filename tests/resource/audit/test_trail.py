@@ -35,6 +35,7 @@ async def test_a_creation_names_its_author_and_its_fields(control: ControlPlane)
         "role": "admin",
         "accountId": None,
         "requestId": "request-of-the-test",
+        "network": "127.0.0.0/24",
         "noun": "banner",
         "nounId": banner["id"],
         "ownerId": None,

@@ -17,12 +17,16 @@ from adloom.app.sample_data import (
     is_loaded,
     read_manifest,
 )
+from adloom.app.up.first_log_in import (
+    FirstLogIn,
+    forget_first_password,
+    prepare_first_log_in,
+    print_first_log_in,
+)
 from adloom.app.up.plan import UpOptions, UpPlan, delivery_children, make_plan, open_listeners
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
-from adloom.identity.console_sessions import create_welcome
-from adloom.identity.sessions import ensure_first_admin
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
@@ -34,11 +38,9 @@ from adloom.runtime.telemetry.logs import configure_logs
 from adloom.sample.admin import SampleError
 from adloom.sample.manifest import State
 
-ADMIN_EMAIL = "admin@adloom.local"
 SAMPLE_PATH = "/sample"
 SHOP_PATH = "/sample/shop"
 CONSOLE_PATH = "/console"
-WELCOME_PATH = "/console/welcome"
 LOOK_SECONDS = 1.0
 
 
@@ -61,20 +63,22 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
         async def work(supervisor: Supervisor) -> None:
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
-                welcome = await _start(plan, supervisor, secrets, progress, clock)
+                first = await _start(plan, supervisor, directory, progress, clock)
                 if not options.is_empty:
                     await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
-                _print_summary(plan, options, secrets, welcome, progress)
-                await run_sample_visitors(plan, directory, supervisor)
+                _print_summary(plan, options, first, progress)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(forget_first_password(plan.servers.database_url, directory))
+                    await run_sample_visitors(plan, directory, supervisor)
 
         asyncio.run(run_supervised(work))
     progress.print_line("adloom stopped")
 
 
 async def _start(
-    plan: UpPlan, supervisor: Supervisor, secrets: Secrets, progress: StepProgress, clock: Clock
-) -> str | None:
-    """Start all parts in order; return the link of the first log-in if there was none yet."""
+    plan: UpPlan, supervisor: Supervisor, directory: DataDirectory, progress: StepProgress, clock: Clock
+) -> FirstLogIn:
+    """Start all parts in order; return how the first admin logs in."""
     servers = plan.servers
     if servers.postgres is not None:
         with progress.step("PostgreSQL"):
@@ -85,13 +89,12 @@ async def _start(
     with progress.step("Database schema"):
         await upgrade_schema(servers.database_url)
         async with open_pool(servers.database_url, size_max=1) as pool:
-            is_new = await ensure_first_admin(
-                pool, ADMIN_EMAIL, secrets.admin_password, clock.now(), SystemIds()
+            first = await prepare_first_log_in(
+                pool, directory, url=plan.control_url, now=clock.now(), ids=SystemIds()
             )
-            token = await create_welcome(pool, ADMIN_EMAIL, now=clock.now()) if is_new else None
     with progress.step("Delivery, control, worker"):
         await supervisor.start(plan.children)
-    return None if token is None else f"{plan.control_url}{WELCOME_PATH}?token={token}"
+    return first
 
 
 def _ensure_secrets(directory: DataDirectory) -> Secrets:
@@ -105,9 +108,7 @@ def _ensure_secrets(directory: DataDirectory) -> Secrets:
     return secrets
 
 
-def _print_summary(
-    plan: UpPlan, options: UpOptions, secrets: Secrets, welcome: str | None, progress: StepProgress
-) -> None:
+def _print_summary(plan: UpPlan, options: UpOptions, first: FirstLogIn, progress: StepProgress) -> None:
     """Print where everything is, and for a new installation where to begin."""
     directory = DataDirectory(options.data_directory)
     width = max(len(plan.delivery_url), len(plan.control_url)) + len(SHOP_PATH)
@@ -123,14 +124,7 @@ def _print_summary(
     progress.print_fact("guide", "docs/guide/README.md".ljust(width), "what else it can do")
     progress.print_fact("data", str(directory.path))
     progress.print_line()
-    progress.print_line(f"  email: {ADMIN_EMAIL}")
-    if welcome is not None:
-        progress.print_line(f"  password: {secrets.admin_password}")
-        progress.print_line()
-        progress.print_line("  Open this link to be logged in without it; it works once, within 24 hours:")
-        progress.print_line(f"  {welcome}")
-    else:
-        progress.print_line(f"  password: as on the first start; it is kept in {directory.secrets_path}")
+    print_first_log_in(first, directory, progress)
     for warning in plan.warnings:
         progress.print_line()
         progress.print_line(f"  WARNING: {warning}")

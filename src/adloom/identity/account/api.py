@@ -1,9 +1,9 @@
 """User accounts over HTTP: who may log in, and changing your own password."""
 
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-import msgspec
 from fastapi import Depends, Query, Request, status
 from pydantic import AfterValidator, Field
 
@@ -12,9 +12,12 @@ from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wro
 from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
-from adloom.identity.account.store import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, Person
-from adloom.identity.console_sessions import end_console_sessions
-from adloom.identity.model import User, check_account
+from adloom.identity.account.store import Person
+from adloom.identity.api import SecurityAuthor, SessionsOfTheApp
+from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, User, check_account
+from adloom.identity.security_record import API_KEY, USER, record_event
+from adloom.resource.audit.difference import describe_change, describe_creation
+from adloom.resource.audit.entry import Author
 from adloom.resource.forms import build_answer
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.dependencies import (
@@ -56,6 +59,13 @@ class PasswordBody(Body):
     """A password that an admin sets for a user."""
 
     password: Password
+
+
+class RoleBody(Body):
+    """Another role of a user."""
+
+    role: Role
+    account_id: UUID | None = None
 
 
 class OwnPasswordBody(Body):
@@ -119,20 +129,32 @@ async def read_own_account(actor: CurrentActor) -> OwnAccountAnswer:
 
 
 @router.put("/me/password", status_code=status.HTTP_204_NO_CONTENT)
-async def change_own_password(
-    own_id: OwnId, body: OwnPasswordBody, pool: Database, passwords: PasswordsOfTheApp
+async def change_own_password(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    own_id: OwnId,
+    body: OwnPasswordBody,
+    author: SecurityAuthor,
+    sessions: SessionsOfTheApp,
+    pool: Database,
+    passwords: PasswordsOfTheApp,
+    now: Now,
 ) -> None:
     """Change your own password; all your log-ins end."""
+    tried = f"own password:{own_id}"
+    sessions.brake.take(tried, now=now)
     async with pool.acquire() as connection:
         current = await store.read_password_hash(connection, own_id)
     if current is None:
         raise _no_password()
     if not await passwords.matches(body.current_password, current):
+        async with pool.acquire() as connection:
+            await record_event(connection, author, "password_guessed", USER, own_id, at=now)
         raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
+    sessions.brake.give_back(tried)
     hashed = await passwords.hash(body.new_password)
     async with pool.acquire() as connection, connection.transaction():
-        await store.set_password(connection, own_id, hashed)
-        await _end_log_ins(connection, own_id)
+        await users.set_password(connection, own_id, hashed)
+        await users.end_log_ins(connection, own_id)
+        await record_event(connection, author, "password_changed", USER, own_id, at=now)
 
 
 @router.get("", dependencies=ADMIN_ONLY, response_model=Page[AccountAnswer])
@@ -144,54 +166,86 @@ async def list_accounts(query: Annotated[AccountQuery, Query()], pool: Database)
 
 
 @router.post("", dependencies=ADMIN_ONLY, status_code=status.HTTP_201_CREATED, response_model=AccountAnswer)
-async def create_account(
-    body: AccountBody, pool: Database, passwords: PasswordsOfTheApp, ids: Ids, now: Now
+async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    body: AccountBody,
+    author: SecurityAuthor,
+    pool: Database,
+    passwords: PasswordsOfTheApp,
+    ids: Ids,
+    now: Now,
 ) -> Answer:
     """Make an account, so that a user can log in."""
     check_account(body.role, body.account_id)
     hashed = await passwords.hash(body.password)
     user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
-    async with pool.acquire() as connection:
-        is_new = await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now)
-    if not is_new:
-        raise ConflictError(f"{body.email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
-    person = Person(email=body.email, created_at=now, **msgspec.structs.asdict(user))
+    person = Person(
+        id=user.id,
+        email=body.email,
+        role=user.role,
+        account_id=user.account_id,
+        created_at=now,
+        disabled_at=None,
+    )
+    async with pool.acquire() as connection, connection.transaction():
+        if not await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now):
+            raise ConflictError(f"{body.email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
+        changes = describe_creation(person)
+        await record_event(connection, author, "create", USER, user.id, at=now, changes=changes)
     return AccountAnswer.model_validate(person)
 
 
 @router.put("/{person_id}/password", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)
-async def set_password(
-    person_id: UUID, body: PasswordBody, pool: Database, passwords: PasswordsOfTheApp
+async def set_password(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    person_id: UUID,
+    body: PasswordBody,
+    author: SecurityAuthor,
+    pool: Database,
+    passwords: PasswordsOfTheApp,
+    now: Now,
 ) -> None:
     """Set the password of a user; all their log-ins end."""
     hashed = await passwords.hash(body.password)
     async with pool.acquire() as connection, connection.transaction():
         person = await _lock_person(connection, person_id)
-        await store.set_password(connection, person.id, hashed)
-        await _end_log_ins(connection, person.id)
+        await users.set_password(connection, person.id, hashed)
+        await users.end_log_ins(connection, person.id)
+        await record_event(connection, author, "password_set", USER, person.id, at=now)
+
+
+@router.put("/{person_id}/role", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
+async def set_role(
+    person_id: UUID, body: RoleBody, author: SecurityAuthor, pool: Database, now: Now
+) -> Answer:
+    """Give a user another role; all their log-ins end, and their keys."""
+    check_account(body.role, body.account_id)
+    async with pool.acquire() as connection, connection.transaction():
+        person = await _lock_person_who_may_go(connection, person_id, is_gone=body.role is not Role.ADMIN)
+        await store.set_role(connection, person.id, body.role, body.account_id)
+        await _end_access(connection, person.id, author, now)
+        changed = await _lock_person(connection, person_id)
+        changes = describe_change(person, changed)
+        await record_event(connection, author, "role_changed", USER, person.id, at=now, changes=changes)
+        return AccountAnswer.model_validate(changed)
 
 
 @router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
-async def disable_account(person_id: UUID, pool: Database, now: Now) -> Answer:
-    """Disable an account; all its log-ins end."""
+async def disable_account(person_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> Answer:
+    """Disable an account; all its log-ins end, and its keys are revoked."""
     async with pool.acquire() as connection, connection.transaction():
-        admins = await store.lock_open_admins(connection)
-        person = await _lock_person(connection, person_id)
-        if admins == {person.id}:
-            raise ConflictError(
-                "This is the last admin who can log in; make another one first.", code="ACCOUNT_LAST_ADMIN"
-            )
+        person = await _lock_person_who_may_go(connection, person_id, is_gone=True)
         await store.set_disabled(connection, person.id, person.disabled_at or now)
-        await _end_log_ins(connection, person.id)
+        await _end_access(connection, person.id, author, now)
+        await record_event(connection, author, "disable", USER, person.id, at=now)
         return AccountAnswer.model_validate(await _lock_person(connection, person_id))
 
 
 @router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
-async def enable_account(person_id: UUID, pool: Database) -> Answer:
+async def enable_account(person_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> Answer:
     """Enable a disabled account."""
     async with pool.acquire() as connection, connection.transaction():
         person = await _lock_person(connection, person_id)
         await store.set_disabled(connection, person.id, None)
+        await record_event(connection, author, "enable", USER, person.id, at=now)
         return AccountAnswer.model_validate(await _lock_person(connection, person_id))
 
 
@@ -202,6 +256,19 @@ async def _lock_person(connection: Connection, person_id: UUID) -> Person:
     return person
 
 
-async def _end_log_ins(connection: Connection, person_id: UUID) -> None:
-    await store.end_refreshes(connection, person_id)
-    await end_console_sessions(connection, UserId(person_id))
+async def _lock_person_who_may_go(connection: Connection, person_id: UUID, *, is_gone: bool) -> Person:
+    """Lock a user; raise where the last admin would be gone."""
+    admins = await store.lock_open_admins(connection)
+    person = await _lock_person(connection, person_id)
+    if is_gone and admins == {person.id}:
+        raise ConflictError(
+            "This is the last admin who can log in; make another one first.", code="ACCOUNT_LAST_ADMIN"
+        )
+    return person
+
+
+async def _end_access(connection: Connection, person_id: UUID, author: Author, now: datetime) -> None:
+    """End a user's log-ins, and revoke the keys that the user has made."""
+    await users.end_log_ins(connection, person_id)
+    for key_id in await users.revoke_keys_of(connection, person_id, now):
+        await record_event(connection, author, "revoke", API_KEY, key_id, at=now)

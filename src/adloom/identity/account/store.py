@@ -1,7 +1,6 @@
 """User accounts as admins see them."""
 
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -9,9 +8,6 @@ import msgspec
 from adloom.core.actor import Role
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
-
-PASSWORD_LENGTH_MIN: Final = 10
-PASSWORD_LENGTH_MAX: Final = 1_024
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +30,8 @@ PEOPLE = RowSource(
 LOCK_ADMINS = "SELECT public_id FROM users WHERE role = 'admin' AND disabled_at IS NULL FOR UPDATE"
 BY_ID = f"SELECT {PEOPLE.columns} FROM {PEOPLE.tables} WHERE it.public_id = $1 FOR UPDATE"  # noqa: S608 - our own column names
 PASSWORD_HASH = "SELECT password_hash FROM users WHERE public_id = $1"  # noqa: S105 - a statement
-SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE public_id = $1"  # noqa: S105 - a statement
+SET_ROLE = "UPDATE users SET role = $2, account_id = $3 WHERE public_id = $1"
 SET_DISABLED = "UPDATE users SET disabled_at = $2 WHERE public_id = $1"
-END_REFRESHES = """
-    DELETE FROM refresh_tokens WHERE user_id = (SELECT id FROM users WHERE public_id = $1)
-"""
 
 
 async def list_people(
@@ -65,15 +58,10 @@ async def read_password_hash(connection: Connection, person_id: UUID) -> str | N
     return await connection.fetchval(PASSWORD_HASH, person_id)
 
 
-async def set_password(connection: Connection, person_id: UUID, hashed: str) -> None:
-    await connection.execute(SET_PASSWORD, person_id, hashed)
-
-
 async def set_disabled(connection: Connection, person_id: UUID, at: datetime | None) -> None:
     """Disable an account at a moment, or enable it with None."""
     await connection.execute(SET_DISABLED, person_id, at)
 
 
-async def end_refreshes(connection: Connection, person_id: UUID) -> None:
-    """End the log-ins of a user's programs."""
-    await connection.execute(END_REFRESHES, person_id)
+async def set_role(connection: Connection, person_id: UUID, role: Role, account_id: UUID | None) -> None:
+    await connection.execute(SET_ROLE, person_id, role.value, account_id)

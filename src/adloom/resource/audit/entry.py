@@ -20,11 +20,16 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     account_id: UUID | None = None
     request_id: str | None = None
+    network: str | None = None
 
 
-def build_author(actor: Actor, request_id: str | None) -> Author:
+def build_author(actor: Actor, request_id: str | None, network: str | None = None) -> Author:
     return Author(
-        subject=actor.subject, role=actor.role.value, account_id=actor.account_id, request_id=request_id
+        subject=actor.subject,
+        role=actor.role.value,
+        account_id=actor.account_id,
+        request_id=request_id,
+        network=network,
     )
 
 

@@ -13,8 +13,8 @@ from adloom.runtime.postgres import Connection
 BATCH_MAX: Final = 5_000
 INSERT = """
     INSERT INTO audit_entries
-           (at, subject, role, account_id, request_id, noun, noun_id, owner_id, action, changes)
-    SELECT $1, $2, $3, $4, $5, noun, noun_id, owner_id, action, changes::jsonb
+           (at, subject, role, account_id, request_id, network, noun, noun_id, owner_id, action, changes)
+    SELECT $1, $2, $3, $4, $5, $11, noun, noun_id, owner_id, action, changes::jsonb
       FROM unnest($6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[])
            WITH ORDINALITY AS entry (noun, noun_id, owner_id, action, changes, place)
      ORDER BY place
@@ -38,6 +38,7 @@ async def append(
             [entry.about.owner_id for entry in batch],
             [entry.action for entry in batch],
             [msgspec.json.encode(entry.changes).decode() for entry in batch],
+            author.network,
         )
 
 

@@ -62,4 +62,5 @@ async def list_audit_entries(
         campaign_id=query.campaign_id,
     )
     async with catalog.read() as connection:
-        return page_of(ANSWER, await store.page(connection, filters, query.page_request), query)
+        listed = await store.page(connection, filters, query.page_request)
+    return page_of(ANSWER, listed if actor.sees_all else store.hide_networks(listed), query)

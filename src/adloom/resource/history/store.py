@@ -20,6 +20,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     account_id: UUID | None
     request_id: str | None
+    network: str | None
     noun: str
     noun_id: str
     owner_id: UUID | None
@@ -71,3 +72,9 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
     return await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)
+
+
+def hide_networks(listed: Listed[AuditEntry]) -> Listed[AuditEntry]:
+    """Leave out where people work: an account reads what admins did to its rows."""
+    items = [msgspec.structs.replace(entry, network=None) for entry in listed.items]
+    return Listed(items=items, total_count=listed.total_count)

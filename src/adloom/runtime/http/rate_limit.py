@@ -27,10 +27,12 @@ class PermitResult(msgspec.Struct, frozen=True):
     wait_seconds: float
 
 
-def take_permit(bucket: TokenBucket | None, *, permits_per_minute: int, now: datetime) -> PermitResult:
-    """Take one permit; a bucket holds a minute's worth and fills evenly."""
+def take_permit(
+    bucket: TokenBucket | None, *, permits_per_minute: int, now: datetime, burst: int | None = None
+) -> PermitResult:
+    """Take one permit; a bucket holds a burst, by default a minute's worth, and fills evenly."""
     per_second = permits_per_minute / SECONDS_PER_MINUTE
-    permits = float(permits_per_minute)
+    permits = float(permits_per_minute if burst is None else burst)
     if bucket is not None:
         elapsed_seconds = max(0.0, (now - bucket.as_of).total_seconds())
         permits = min(permits, bucket.permits + elapsed_seconds * per_second)

@@ -30,7 +30,7 @@ KEYS: Final = """
                 WHERE publisher.public_id = it.account_id AND publisher.deleted_at IS NULL
            ) AS placement_ids
       FROM api_keys AS it
-     WHERE it.revoked_at IS NULL
+     WHERE it.revoked_at IS NULL AND (it.expires_at IS NULL OR it.expires_at > now())
 """
 _PREFIX: Final = API_KEY_PREFIX.encode()
 _BEARER: Final = b"bearer "

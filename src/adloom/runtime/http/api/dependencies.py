@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
+from adloom.runtime.http.api.origin import ClientOrigin, find_origin
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -78,7 +79,9 @@ def build_document(app: FastAPI) -> Json:
 class Authenticator(Protocol):
     """Authenticates a request by its headers."""
 
-    async def actor_of(self, *, authorization: str | None, api_key: str | None) -> Actor:
+    async def actor_of(
+        self, *, authorization: str | None, api_key: str | None, origin: Callable[[], ClientOrigin]
+    ) -> Actor:
         """Return who asks, or raise UnauthenticatedError."""
         ...
 
@@ -99,7 +102,9 @@ class GuardedRoute(APIRoute):
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator
             request.state.actor = await authenticator.actor_of(
-                authorization=request.headers.get("authorization"), api_key=request.headers.get("x-api-key")
+                authorization=request.headers.get("authorization"),
+                api_key=request.headers.get("x-api-key"),
+                origin=lambda: find_origin(request),
             )
             return await handle(request)
 

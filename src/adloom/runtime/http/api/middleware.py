@@ -24,8 +24,8 @@ HEADERS_EVERYWHERE: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-ClientOrigin-Opener-Policy": "same-origin",
+    "Cross-ClientOrigin-Resource-Policy": "same-origin",
 }
 HEADERS_OF_THE_API: Final = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -126,4 +126,5 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
         status=status,
         milliseconds=round(seconds * 1000, 2),
         role=actor.role.value if actor else None,
+        subject=actor.subject if actor else None,
     )

@@ -1,0 +1,1 @@
+"""Tokens that belong to no person: those that `adloom token` prints."""
