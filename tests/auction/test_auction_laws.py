@@ -16,9 +16,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.auction.bid import CTR_ONE, Bid, BidOutcome, BidType, OwnBids
-from adloom.auction.price import CENT, PER_CLICK, PER_IMPRESSION
-from adloom.auction.run import AuctionResult, ecpm_of_bid, run_auction, takes_part
+from adloom.auction.bid import CTR_ONE, QUALITY_ONE, Bid, BidOutcome, BidType, Ctr, OwnBids, Quality
+from adloom.auction.price import CENT, PER_CLICK, PER_IMPRESSION, round_to_band
+from adloom.auction.run import AuctionResult, ecpm_of_bid, find_bid_to_win, run_auction, takes_part
 from adloom.core.money import Micros
 
 # Small and large, and many alike: ties, cents and roundings matter.
@@ -91,6 +91,45 @@ def test_counting_an_advertisers_own_bids_never_lowers_the_price(market: list[Bi
 
     assert ignoring.winner == counting.winner
     assert ignoring.final <= counting.final
+
+
+@given(MARKETS)
+def test_the_bid_that_an_account_is_told_wins(market: list[Bid]) -> None:
+    for placed in run_auction(market).placed:
+        if placed.outcome is BidOutcome.WON:
+            continue
+        assert placed.bid_in_band is not None
+        assert placed.would_have_to_bid is not None
+        assert placed.bid_in_band >= placed.would_have_to_bid
+        others = [bid for bid in market if bid is not placed.bid]
+        winning = msgspec.structs.replace(placed.bid, bid=placed.bid_in_band)
+        assert run_auction([*others, winning]).winner is winning
+
+
+def a_rival(ecpm: int) -> Bid:
+    return Bid(
+        campaign_key=0,
+        banner_key=0,
+        placement_key=0,
+        advertiser_key=99,
+        bid_type=BidType.CPM,
+        bid=Micros(ecpm),
+        ctr=Ctr(0),
+        quality=Quality(QUALITY_ONE),
+        floor=Micros(0),
+    )
+
+
+@given(MARKETS, st.integers(2, 10**9), st.floats(0, 1))
+def test_accounts_are_told_the_band_of_a_rivals_price_and_no_more(
+    market: list[Bid], ecpm: int, share: float
+) -> None:
+    band = round_to_band(Micros(ecpm + 1))
+    another = ecpm + int((band - 1 - ecpm) * share)
+
+    for bid in market:
+        told = {find_bid_to_win(bid, [a_rival(one)], is_banded=True) for one in (ecpm, another)}
+        assert len(told) == 1
 
 
 @given(MARKETS)

@@ -62,10 +62,12 @@ def test_the_link_of_the_first_start_logs_in_without_a_password(
     link = console.welcome_link()
 
     visit.page.goto(link)
+    visit.page.get_by_role("button", name="Open the console").click()
     expect(visit.page.get_by_role("heading", name="Overview")).to_be_visible()
 
     visit.page.context.clear_cookies()
     visit.page.goto(link)
+    visit.page.get_by_role("button", name="Open the console").click()
     expect(visit.page.get_by_role("alert")).to_contain_text("was used before")
 
 
@@ -185,3 +187,36 @@ def test_a_log_out_ends_other_open_pages_too(page: Page, console: RunningConsole
     expect(page.get_by_text("You are logged out.")).to_be_visible()
     # The other page requests figures every two seconds, and is logged out then.
     expect(other.get_by_role("button", name="Log in")).to_be_visible(timeout=30_000)
+
+
+def test_the_api_docs_work_under_their_policy_and_load_nothing_from_elsewhere(
+    visit: Visit, console: RunningConsole
+) -> None:
+    visit.page.goto(f"{console.url}/docs")
+
+    expect(visit.page.get_by_role("heading", name="Adloom")).to_be_visible()
+    expect(visit.page.get_by_text("/admin/banners", exact=True).first).to_be_visible()
+    assert visit.errors == []
+    assert {urlsplit(one.url).netloc for one in visit.requests if not one.url.startswith("data:")} == {
+        urlsplit(console.url).netloc
+    }
+
+
+def test_pictures_of_advertisers_are_loaded_when_somebody_asks_for_them(
+    page: Page, console: RunningConsole
+) -> None:
+    with console.api() as api:
+        picture = "https://pictures.example/one.png"
+        body = {"title": "A picture", "primaryImageUrl": picture, "ctaUrl": "https://example.com"}
+        assert api.post("/admin/banners", json=body).status_code == 201
+    asked: list[str] = []
+    page.route("https://pictures.example/**", lambda route: (asked.append(route.request.url), route.abort()))
+
+    page.goto(f"{console.url}/console/banners")
+    button = page.get_by_role("button", name="Load the picture").first
+    expect(button).to_be_visible()
+    assert asked == []
+
+    button.click()
+    expect(page.locator("img.al-thumb").first).to_be_attached()
+    assert asked == [picture]

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from adloom.runtime.settings import Telemetry
+from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.telemetry.tracing import (
     EXPORT_SECONDS_MAX,
     NO_SPAN,
@@ -23,7 +23,11 @@ from adloom.runtime.telemetry.tracing import (
 
 def a_telemetry(endpoint: str | None) -> Telemetry:
     return Telemetry(
-        process="control", log_level="info", log_format="json", metrics_port=None, otlp_endpoint=endpoint
+        process="control",
+        log_level="info",
+        log_format="json",
+        metrics_port=None,
+        otlp_endpoint=None if endpoint is None else Secret(endpoint),
     )
 
 
@@ -179,7 +183,7 @@ def test_a_silent_collector_does_not_delay_the_exit() -> None:
 def test_opentelemetry_is_not_imported_without_an_endpoint() -> None:
     program = """
 import sys
-from adloom.runtime.settings import Telemetry
+from adloom.runtime.settings import Secret, Telemetry
 from adloom.runtime.telemetry.tracing import configure_tracing, span
 off = Telemetry(process="p", log_level="info", log_format="json", metrics_port=None, otlp_endpoint=None)
 with configure_tracing(off), span("work"):

@@ -428,3 +428,24 @@ async def test_a_bid_has_no_winning_amount_when_no_winner_could_be_reserved(
     found = await read(admin, f"{PATH}/{REQUEST}")
 
     assert [bid["wouldHaveToBid"] for bid in found["bids"]] == [None, None]
+
+
+async def test_accounts_learn_of_a_rivals_price_only_a_band(control: ControlPlane, pool: Pool) -> None:
+    """Winners at 9.00 and at 6.10 look the same: the band up to 10.00."""
+    told: list[Any] = []
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        own = CampaignId(UUID((await advertiser.make_campaign())["id"]))
+        for ecpm in (9_000_000, 6_100_000):
+            auction = an_auction(
+                uuid4(),
+                winner=a_win(ecpm=Micros(ecpm)),
+                bids=a_bid(campaign=CampaignId(uuid4()), ecpm=ecpm)
+                + a_bid(campaign=own, ecpm=5_000_000, outcome=LOST),
+            )
+            await apply_auctions(pool, auction)
+            found = await read(advertiser, f"{PATH}/{auction.auction_id}")
+            told.append(found["bids"][-1]["wouldHaveToBid"])
+            assert found["winningeCPM"] is None
+            assert found["bids"][0]["ecpm"] is None
+
+    assert told == [10.0, 10.0]

@@ -10,6 +10,7 @@ import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
+import adloom.app.api_docs
 import adloom.catalog.api
 import adloom.catalog.assignment.api
 import adloom.catalog.consent.api
@@ -50,6 +51,7 @@ from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog, read_version
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
+from adloom.runtime.http.api.actor_limits import ActorLimits
 from adloom.runtime.http.api.dependencies import Responses, build_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
@@ -74,6 +76,7 @@ front_router = APIRouter()
 health_router = APIRouter(prefix="/health", tags=["health"])
 ROUTERS = (
     front_router,
+    adloom.app.api_docs.router,
     health_router,
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
@@ -126,6 +129,7 @@ async def front(request: Request) -> Response:
     paths = {
         "console": "/console",
         "openapi": "/openapi.json",
+        "docs": adloom.app.api_docs.PATH,
         "health": "/health/ready",
         "logIn": "/auth/login",
     }
@@ -228,7 +232,7 @@ def build_control(
             app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_queue.queue)}
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
-            app.state.catalog = Catalog(pool, valkey, clock=clock)
+            app.state.catalog = Catalog(pool, valkey, clock=clock, quotas=settings.quotas)
             _add_identity(app, pool, settings, clock=clock, ids=ids, passwords=passwords or Passwords())
             yield
 
@@ -241,6 +245,10 @@ def build_control(
     app.state.delivery_url = settings.delivery_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
+    app.state.quotas = settings.quotas
+    app.state.actor_limits = ActorLimits(
+        at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
+    )
     app.state.auctions = settings.auctions
     app.state.counts_unbound = settings.unbound_events == "count"
     if has_console:

@@ -15,6 +15,7 @@ LEAST: Final = Micros(1)  # An eCPM that rounds to 0 takes no part.
 CLICKS_A_PRICE: Final = 1_000
 HOLD_MARGIN: Final = 3
 HOLD_BIDS_MIN: Final = 100  # One part of the bid in so many is held at least.
+BAND_FACTORS: Final = (1, 2, 5, 10)
 
 PER_IMPRESSION: Final = QUALITY_ONE
 PER_CLICK: Final = CTR_ONE // CLICKS_A_PRICE * QUALITY_ONE
@@ -68,6 +69,15 @@ def lowest_bid(bid_type: BidType, ecpm: Micros, *, ctr: Ctr, quality: Quality) -
         return None
     scale = PER_IMPRESSION if bid_type is BidType.CPM else PER_CLICK
     return Micros(-((scale // 2 - ecpm * scale) // factor))
+
+
+def round_to_band(ecpm: Micros) -> Micros:
+    """Round up to 1, 2 or 5 times a power of ten: what an account may know of a rival's price.
+
+    The eCPM is rounded, and not the bid that reaches it: bids of many qualities would tell the eCPM together.
+    """
+    power = 10 ** (len(str(max(ecpm, 1))) - 1)
+    return Micros(next(band for factor in BAND_FACTORS if (band := factor * power) >= ecpm))
 
 
 def price_thousand_clicks(bid_type: BidType, bid: Micros, ctr: Ctr) -> Micros | None:

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from adloom.auction.bid import Bid, BidOutcome, OwnBids
-from adloom.auction.price import charge_of, ecpm_of, final_price, least_ecpm, lowest_bid, worth_of
+from adloom.auction.price import (
+    charge_of,
+    ecpm_of,
+    final_price,
+    least_ecpm,
+    lowest_bid,
+    round_to_band,
+    worth_of,
+)
 from adloom.core.money import Micros
 
 
@@ -16,6 +24,7 @@ class BidResult(msgspec.Struct, frozen=True, kw_only=True):
     ecpm: Micros
     outcome: BidOutcome
     would_have_to_bid: Micros | None = None  # If it did not win; None if no bid would have.
+    bid_in_band: Micros | None = None  # The same, from the band that the rival's eCPM is in.
 
 
 class AuctionResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +67,14 @@ def takes_part(bid: Bid) -> bool:
     return ecpm_of_bid(bid) >= least_ecpm(bid.floor)
 
 
-def find_bid_to_win(bid: Bid, rivals: Sequence[Bid]) -> Micros | None:
-    """Return the lowest bid that would have won; `rivals` take part, the highest first."""
+def find_bid_to_win(bid: Bid, rivals: Sequence[Bid], *, is_banded: bool = False) -> Micros | None:
+    """Return the lowest bid that would have won, or one that would have; `rivals` take part, the highest first."""
     needed = least_ecpm(bid.floor)
     highest = next((one for one in rivals if one is not bid), None)
     if highest is not None:
         # On a tie the older campaign wins.
-        to_beat = ecpm_of_bid(highest) + (highest.seniority < bid.seniority)
-        needed = Micros(max(needed, to_beat))
+        to_beat = Micros(ecpm_of_bid(highest) + (highest.seniority < bid.seniority))
+        needed = max(needed, round_to_band(to_beat) if is_banded else to_beat)
     return lowest_bid(bid.bid_type, needed, ctr=bid.ctr, quality=bid.quality)
 
 
@@ -74,7 +83,13 @@ def _judge(bid: Bid, taking_part: Sequence[Bid], *, winner: Bid | None) -> BidRe
     if bid is winner:
         return BidResult(bid=bid, ecpm=ecpm, outcome=BidOutcome.WON)
     outcome = BidOutcome.LOST if takes_part(bid) else BidOutcome.UNDER_FLOOR
-    return BidResult(bid=bid, ecpm=ecpm, outcome=outcome, would_have_to_bid=find_bid_to_win(bid, taking_part))
+    return BidResult(
+        bid=bid,
+        ecpm=ecpm,
+        outcome=outcome,
+        would_have_to_bid=find_bid_to_win(bid, taking_part),
+        bid_in_band=find_bid_to_win(bid, taking_part, is_banded=True),
+    )
 
 
 def _rank(bid: Bid) -> tuple[int, tuple[int, int, int]]:

@@ -132,7 +132,7 @@ class SessionGuard:
         response.delete_cookie(self._cookie, path="/", httponly=True, samesite="lax", secure=self._is_https)
 
 
-def make_log_in_url(request: Request) -> str:
+def make_log_in_url(request: HTTPConnection) -> str:
     """Return the address of the log-in that leads back to this page."""
     here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     return LOG_IN if here == HOME else f"{LOG_IN}?next={quote(here, safe='/')}"

@@ -17,19 +17,24 @@ from nicegui import ui
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import BaseRoute, Match
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adloom.console import log_in, pages, theme
 from adloom.console.client import ProblemError, SessionEndedError
-from adloom.console.log_in import SessionGuard
+from adloom.console.log_in import SessionGuard, make_log_in_url
 from adloom.console.page import register_not_found
 from adloom.core.clock import Clock
 from adloom.runtime.settings import TokenSettings
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
 SOCKET: Final = "/_nicegui_ws/"
+FILES: Final = "/_nicegui/"
+KNOWN_FILES: Final = tuple(
+    f"{FILES}{nicegui.__version__}/{folder}/"
+    for folder in ("static", "libraries", "components", "resources", "dynamic_resources", "esm")
+)
 POLICY_VIOLATION: Final = 1008
 RECONNECT_SECONDS_MAX: Final = 10.0
 MESSAGES_KEPT_MAX: Final = 200
@@ -67,8 +72,9 @@ class ConsoleRoute(BaseRoute):
         return (Match.FULL if is_ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"].startswith(SOCKET) and not await self._may_listen(HTTPConnection(scope)):
-            await _refuse(scope, receive, send)
+        refusal = await self._find_refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
             return
         scope.setdefault("state", {})["session_guard"] = self._guard
 
@@ -78,6 +84,24 @@ class ConsoleRoute(BaseRoute):
             await send(message)
 
         await nicegui.app(scope, receive, send_with_headers)
+
+    async def _find_refusal(self, scope: Scope) -> ASGIApp | None:
+        """Decide before NiceGUI does: it keeps 27 KB of each page for a minute, of an error page too."""
+        path: str = scope["path"]
+        connection = HTTPConnection(scope)
+        if path.startswith(SOCKET):
+            return None if await self._may_listen(connection) else _refuse
+        if scope["type"] != "http":
+            return _refuse
+        if path.startswith(FILES):
+            return None if path.startswith(KNOWN_FILES) else PlainTextResponse("There is no such file.", 404)
+        if scope["method"] not in {"GET", "HEAD"}:
+            return PlainTextResponse("A page is read with GET.", 405, {"Allow": "GET, HEAD"})
+        found = await self._guard.find_session(connection)
+        if found is None:
+            return RedirectResponse(make_log_in_url(connection), 303, {"Cache-Control": "no-store"})
+        scope.setdefault("state", {})["console_session"] = found
+        return None
 
     async def _may_listen(self, connection: HTTPConnection) -> bool:
         """Return whether a socket comes from one of our pages: browsers open sockets for any site."""

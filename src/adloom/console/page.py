@@ -23,6 +23,7 @@ from adloom.console.log_in import LOG_IN, SessionGuard, make_log_in_url
 from adloom.console.shell import EVERYBODY, shell
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
+from adloom.identity.console_sessions import ConsoleSession
 
 # A page is sent when it is built; put slower work in a timer.
 BUILD_SECONDS_MAX: Final = 30.0
@@ -81,9 +82,8 @@ def page(path: str, *, title: str, roles: AbstractSet[Role] = EVERYBODY) -> Call
 
 async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -> Response | None:
     guard: SessionGuard = request.state.session_guard
-    found = await guard.find_session(request)
-    if found is None:
-        return RedirectResponse(make_log_in_url(request), 303)
+    # Found before this page was begun: `ConsoleRoute` refuses those without a session.
+    found: tuple[str, ConsoleSession] = request.state.console_session
     token, session = found
     await guard.sessions.mark_seen(token, session, now=guard.clock.now())
     role = session.user.role

@@ -30,7 +30,7 @@ PREVIEW_POLICY: Final = (
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
 # A sandboxed page has no origin, so everything it loads from us must be public.
-PUBLIC_HEADERS: Final = {"Cross-ClientOrigin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
+PUBLIC_HEADERS: Final = {"Cross-Origin-Resource-Policy": "cross-origin", "Cache-Control": "no-cache"}
 PREVIEW_HEADERS: Final = {
     **PUBLIC_HEADERS,
     "Content-Security-Policy": PREVIEW_POLICY,

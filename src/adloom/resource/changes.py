@@ -25,7 +25,9 @@ from adloom.resource.audit.difference import (
 )
 from adloom.resource.audit.entry import AuditSubject, Author, NewAuditEntry, system_author
 from adloom.resource.etag import UNCONDITIONAL, Precondition
+from adloom.resource.quotas import check_quotas
 from adloom.runtime.postgres import Connection, Pool
+from adloom.runtime.settings import QuotaSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, retry_if_disconnected
 
 NOTICE_CHANNEL = "adloom:catalog:changed"
@@ -41,6 +43,8 @@ USER = "SELECT public_id FROM users WHERE public_id = $1"
 # Indexes that are further behind than this read everything; the list is theirs alone.
 PRUNE_CHANGES = "DELETE FROM catalog_changes WHERE version < $1"
 CHANGES_KEPT = 10_000
+# Actions after which there is one more of a noun.
+MAKING = frozenset({"create", "restore"})
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -69,6 +73,7 @@ class CatalogWrite:
         self.precondition = precondition
         self.touched: set[tuple[IndexedNoun, int]] = set()
         self.entries: list[NewAuditEntry] = []
+        self.made: set[str] = set()  # Nouns of which there is one more than before.
 
     def touch(self, noun: IndexedNoun, key: int) -> None:
         """Mark what the index must read again."""
@@ -90,6 +95,7 @@ class CatalogWrite:
 
     async def write_audit(self) -> None:
         """Append what was done so far; the end of the transaction does so, and a long one in between."""
+        self.made |= {entry.about.noun for entry in self.entries if entry.action in MAKING}
         await audit_store.append(self.connection, self.author, self.entries, at=self.at)
         self.entries.clear()
 
@@ -97,7 +103,7 @@ class CatalogWrite:
 class Catalog:
     """The way to read and to write the catalog, for one author."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works with
         self,
         pool: Pool,
         valkey: Valkey,
@@ -105,16 +111,25 @@ class Catalog:
         clock: Clock | None = None,
         author: Author | None = None,
         precondition: Precondition = UNCONDITIONAL,
+        quotas: QuotaSettings | None = None,
     ) -> None:
         self._pool = pool
         self._valkey = valkey
         self._clock = clock or SystemClock()
         self._author = author or system_author("catalog")
         self._precondition = precondition
+        self._quotas = quotas
 
     def written_by(self, author: Author, precondition: Precondition = UNCONDITIONAL) -> "Catalog":
         """Return the same catalog for another author."""
-        return Catalog(self._pool, self._valkey, clock=self._clock, author=author, precondition=precondition)
+        return Catalog(
+            self._pool,
+            self._valkey,
+            clock=self._clock,
+            author=author,
+            precondition=precondition,
+            quotas=self._quotas,
+        )
 
     @asynccontextmanager
     async def read(self) -> AsyncGenerator[Connection]:
@@ -129,6 +144,8 @@ class Catalog:
             write = CatalogWrite(connection, self._author, self._precondition, at=self._clock.now())
             yield write
             await write.write_audit()
+            if self._author.account_id is not None and self._quotas is not None:
+                await check_quotas(connection, self._author.account_id, write.made, self._quotas)
             # Last, because the lock of the version makes all other writes wait for our commit.
             if write.touched:
                 version = await _record(write)

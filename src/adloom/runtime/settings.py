@@ -13,6 +13,17 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from adloom.core.setting import (
+    Secret,
+    SecretValueError,
+    SettingsError,
+    SettingValueError,
+    Variable,
+    one_of,
+    parse_share,
+    parse_switch,
+    whole_number,
+)
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
 
@@ -28,77 +39,8 @@ LEARNING_WAIT_SECONDS: Final = 30 * 60
 SECRET_CHARACTERS_MIN: Final = 32
 
 
-class Secret(str):
-    """A text that does not show itself when the struct around it is printed or logged."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'…'"
-
-
-class SettingsError(Exception):
-    """The environment is not usable; the message names every variable that is wrong."""
-
-
-class SettingValueError(ValueError):
-    """One wrong value: what was expected, and which part of the value is wrong if not all of it."""
-
-    def __init__(self, expected: str, part: str | None = None) -> None:
-        super().__init__(expected)
-        self.part = part
-
-
-class SecretValueError(ValueError):
-    """A wrong value that must not be repeated; the message follows the variable's name."""
-
-
 class NetworkFileError(Exception):
     """A file that cannot be read, or has a line that is no network."""
-
-
-class Variable(msgspec.Struct, frozen=True):
-    """Where a field comes from; a default that depends on other variables is made from all of them."""
-
-    name: str
-    parse: Callable[[str], object] = str
-    default: Callable[[Mapping[str, str]], object] | None = None
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = None
-        if number is None or not least <= number <= most:
-            raise SettingValueError(f"a whole number from {least} to {most}")
-        return number
-
-    return parse
-
-
-def _parse_share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise SettingValueError("a number from 0 to 1")
-    return share
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in words:
-            raise SettingValueError(f"one of {', '.join(sorted(words))}")
-        return text
-
-    return parse
-
-
-def _parse_switch(text: str) -> bool:
-    return _one_of("on", "off")(text) == "on"
 
 
 def _url(*schemes: str) -> Callable[[str], Secret]:
@@ -172,8 +114,8 @@ NOT_READ: Final = {
     " Take it out of the environment.",
 }
 
-_PORT: Final = _whole(0, 65535)
-_PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", _whole(1, 1_000_000_000))
+_PORT: Final = whole_number(0, 65535)
+_PERMITS: Final = Variable("RATE_LIMIT_PERMITS_PER_MINUTE", whole_number(1, 1_000_000_000))
 _ENCRYPTION: Final = Variable("ADLOOM_SECRET", _parse_secrets)
 _PROXIES: Final = Variable("ADLOOM_TRUSTED_PROXIES", _parse_networks)
 _DELIVERY_URL: Final = Variable(
@@ -182,10 +124,11 @@ _DELIVERY_URL: Final = Variable(
 _CONTROL_URL: Final = Variable(
     "ADLOOM_CONTROL_URL", _parse_web_url, _local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
 )
-_UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", _one_of("count", "refuse"))
-_A_DAY: Final = _whole(1, 86_400)
+_UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", one_of("count", "refuse"))
+_COUNT: Final = whole_number(1, 1_000_000_000)
+_A_DAY: Final = whole_number(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
-_CAPPED: Final = _one_of("offer", "withhold")
+_CAPPED: Final = one_of("offer", "withhold")
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,12 +142,13 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     """How a process is seen from outside."""
 
     process: Annotated[str, Variable("ADLOOM_PROCESS")]
-    log_level: Annotated[str, Variable("ADLOOM_LOG_LEVEL", _one_of("debug", "info", "warning", "error"))] = (
+    log_level: Annotated[str, Variable("ADLOOM_LOG_LEVEL", one_of("debug", "info", "warning", "error"))] = (
         "info"
     )
-    log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", _one_of("auto", "json", "console"))] = "auto"
+    log_format: Annotated[str, Variable("ADLOOM_LOG_FORMAT", one_of("auto", "json", "console"))] = "auto"
     metrics_port: Annotated[int | None, Variable("ADLOOM_METRICS_PORT", _PORT)] = None  # 0 is none, too.
-    otlp_endpoint: Annotated[str | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT")] = None
+    # Secret: it may carry a password.
+    otlp_endpoint: Annotated[Secret | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT", Secret)] = None
 
 
 class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,19 +156,31 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
     audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
-    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", _whole(1, 1_440))] = 15
-    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", _whole(1, 365))] = 7
+    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", whole_number(1, 1_440))] = 15
+    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", whole_number(1, 365))] = 7
     # Of a log-in as a whole, however often it is refreshed.
-    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", _whole(1, 3_650))] = 30
+    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", whole_number(1, 3_650))] = 30
+
+
+class QuotaSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one account may have and import, and what one actor may ask at once."""
+
+    campaigns_max: Annotated[int, Variable("ADLOOM_ACCOUNT_CAMPAIGNS_MAX", _COUNT)] = 10_000
+    banners_max: Annotated[int, Variable("ADLOOM_ACCOUNT_BANNERS_MAX", _COUNT)] = 10_000
+    placements_max: Annotated[int, Variable("ADLOOM_ACCOUNT_PLACEMENTS_MAX", _COUNT)] = 10_000
+    links_max: Annotated[int, Variable("ADLOOM_ACCOUNT_LINKS_MAX", _COUNT)] = 50_000
+    import_items_max: Annotated[int, Variable("ADLOOM_ACCOUNT_IMPORT_ITEMS_MAX", _COUNT)] = 50_000
+    requests_at_once: Annotated[int, Variable("ADLOOM_ACTOR_REQUESTS_AT_ONCE", whole_number(1, 1_000))] = 6
+    requests_per_minute: Annotated[int, Variable("ADLOOM_ACTOR_REQUESTS_PER_MINUTE", _COUNT)] = 12_000
 
 
 class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How auctions run, and what is recorded of them."""
 
-    own_bids: Annotated[str, Variable("ADLOOM_AUCTION_OWN_BIDS", _one_of("ignore", "count"))] = "ignore"
-    sample_rate: Annotated[float, Variable("ADLOOM_AUCTION_SAMPLE_RATE", _parse_share)] = 1.0
+    own_bids: Annotated[str, Variable("ADLOOM_AUCTION_OWN_BIDS", one_of("ignore", "count"))] = "ignore"
+    sample_rate: Annotated[float, Variable("ADLOOM_AUCTION_SAMPLE_RATE", parse_share)] = 1.0
     record_bytes_per_second: Annotated[
-        int, Variable("ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", _whole(1, 2**40))
+        int, Variable("ADLOOM_AUCTION_RECORD_BYTES_PER_SECOND", whole_number(1, 2**40))
     ] = AUCTION_RECORD_BYTES_PER_SECOND
     frequency_when_away: Annotated[str, Variable("ADLOOM_FREQUENCY_WHEN_AWAY", _CAPPED)] = "withhold"
     frequency_without_user: Annotated[str, Variable("ADLOOM_FREQUENCY_WITHOUT_USER", _CAPPED)] = "withhold"
@@ -242,27 +198,31 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     older_token_secrets: Annotated[
         tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", _parse_secrets)
     ] = ()
-    token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", _whole(60, 86_400))] = 30 * 60
+    token_seconds: Annotated[int, Variable("ADLOOM_TOKEN_SECONDS", whole_number(60, 86_400))] = 30 * 60
     geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None
     # An office of a thousand readers who look at ten pages a minute does not meet it.
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 12_000
-    holds_per_address: Annotated[int, Variable("ADLOOM_HOLDS_PER_ADDRESS", _whole(0, 1_000_000_000))] = 300
+    holds_per_address: Annotated[
+        int, Variable("ADLOOM_HOLDS_PER_ADDRESS", whole_number(0, 1_000_000_000))
+    ] = 300
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     data_centers: Annotated[
         tuple[Network, ...], Variable("ADLOOM_DATA_CENTERS_FILE", _parse_network_file)
     ] = ()
     events_per_address_per_minute: Annotated[
-        int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", _whole(0, 1_000_000_000))
+        int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", whole_number(0, 1_000_000_000))
     ] = 600
     unbound_events: Annotated[str, _UNBOUND] = "count"
-    serve_cache_seconds: Annotated[int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", _whole(0, 86_400))] = 60
+    serve_cache_seconds: Annotated[
+        int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", whole_number(0, 86_400))
+    ] = 60
     spool_directory: Annotated[
         Path, Variable("ADLOOM_SPOOL_DIR", lambda text: Path(text).absolute(), _default_spool)
     ]
-    spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", _whole(0, 2**40))] = 2**30
-    has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", _parse_switch)] = False
-    has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", _parse_switch)] = False
+    spool_bytes_max: Annotated[int, Variable("ADLOOM_SPOOL_BYTES_MAX", whole_number(0, 2**40))] = 2**30
+    has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", parse_switch)] = False
+    has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", parse_switch)] = False
     auctions: AuctionSettings = AuctionSettings()
 
 
@@ -276,6 +236,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: Annotated[str, _CONTROL_URL]
     jwt_secret: Annotated[Secret, Variable("JWT_SECRET", _parse_secret)]
     tokens: TokenSettings = TokenSettings()
+    quotas: QuotaSettings = QuotaSettings()
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
@@ -294,22 +255,22 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schedule_sync_cron: Annotated[Cron, Variable("BANNER_SCHEDULE_SYNC_CRON", _parse_cron)] = Cron(
         "* * * * *"
     )
-    ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", _whole(1, 30))] = 7
+    ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", whole_number(1, 30))] = 7
     # At least 9: a repeated event is recognised by the rows of a week, and may be a day old when it comes.
-    event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", _whole(9, 3650))] = 90
-    auction_retention_days: Annotated[int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", _whole(1, 365))] = (
-        AUCTION_RETENTION_DAYS
-    )
-    topic_entries_max: Annotated[int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", _whole(0, 1_000_000_000))] = (
-        1_000_000
-    )
+    event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", whole_number(9, 3650))] = 90
+    auction_retention_days: Annotated[
+        int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", whole_number(1, 365))
+    ] = AUCTION_RETENTION_DAYS
+    topic_entries_max: Annotated[
+        int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", whole_number(0, 1_000_000_000))
+    ] = 1_000_000
     stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     learning_wait_seconds: Annotated[int, Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)] = (
         LEARNING_WAIT_SECONDS
     )
     sync_cron: Annotated[Cron, Variable("ADLOOM_SYNC_CRON", _parse_cron)] = Cron("*/5 * * * *")
-    sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", _whole(0, 90))] = 3
+    sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", whole_number(0, 90))] = 3
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 

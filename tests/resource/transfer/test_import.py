@@ -1,5 +1,7 @@
 """A document is imported as a whole or not at all, by the API's own rules."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -424,14 +426,39 @@ async def test_a_viewer_may_export_and_not_import(control: ControlPlane, admin: 
         assert len((await Importer(viewer).exported())["banners"]) == 1
 
 
-async def test_only_one_import_runs_at_a_time(control: ControlPlane, importer: Importer) -> None:
-    control.app.state.is_importing = True
+async def test_an_import_that_is_sent_slowly_keeps_nobody_waiting(
+    control: ControlPlane, importer: Importer
+) -> None:
+    is_sent, has_begun = asyncio.Event(), asyncio.Event()
 
-    answer = await importer.sent({})
+    async def send_slowly() -> AsyncGenerator[bytes]:
+        yield b"{"
+        has_begun.set()
+        await is_sent.wait()
+        yield b"}"
 
-    problem(answer, 503, "UNAVAILABLE")
-    assert answer.headers["retry-after"] == "5"
-    control.app.state.is_importing = False
+    async with control.acting_as(Role.ADVERTISER) as slow, asyncio.TaskGroup() as group:
+        headers = {"Content-Type": "application/json"}
+        sending = group.create_task(slow.post("/admin/import", content=send_slowly(), headers=headers))
+        await has_begun.wait()
+        second = await slow.post("/admin/import", json={})
+        problem(second, 503, "UNAVAILABLE")
+        assert second.headers["retry-after"] == "5"
+
+        await importer.imported({})
+        async with control.acting_as(Role.ADVERTISER) as other:
+            assert (await other.post("/admin/import", json={})).status_code == 200
+        is_sent.set()
+
+    assert sending.result().status_code == 200
+
+
+async def test_a_few_imports_run_at_once(control: ControlPlane, importer: Importer) -> None:
+    await importer.imported({})
+    control.app.state.import_turns.running = 4
+
+    problem(await importer.sent({}), 503, "UNAVAILABLE")
+    control.app.state.import_turns.running = 0
     await importer.imported({})
 
 

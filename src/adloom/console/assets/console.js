@@ -68,6 +68,14 @@
   });
   // What nobody sees need not be read anew.
   document.addEventListener("visibilitychange", () => globalThis.emitEvent?.("adloom_visible", !document.hidden));
+  // Pictures in lists are loaded when somebody asks for them: their addresses are the advertisers'.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button.al-thumb[data-picture]");
+    if (!button) return;
+    const picture = Object.assign(new Image(), { className: "al-thumb", alt: button.dataset.alt, referrerPolicy: "no-referrer" });
+    picture.src = button.dataset.picture;
+    button.replaceWith(picture);
+  });
   // A row of a table leads where its first link leads, unless something else in it was meant.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("tr[data-href]");

@@ -54,9 +54,10 @@ def format_bid(campaign: Thing) -> str:
 
 
 def thumbnail(address: str | None, alt: str = "") -> Markup:
-    """Show a small image; if it does not load, its space stays."""
+    """Show a button that loads a small image: its address is an advertiser's, who would learn who looks when."""
     if not address:
         return Markup('<span class="al-thumb"></span>')
     return Markup(
-        '<img class="al-thumb" src="{}" alt="{}" loading="lazy" referrerpolicy="no-referrer">'
+        '<button type="button" class="al-thumb" data-picture="{}" data-alt="{}" aria-label="Load the picture"'
+        ' title="Load the picture from the advertiser"></button>'
     ).format(address, alt)

@@ -77,7 +77,11 @@ class ExplainedBid(Answer):
     quality_score: float | None = None
     ecpm: Annotated[AmountShown | None, Field(description="Per thousand impressions.")] = None
     would_have_to_bid: Annotated[
-        AmountShown | None, Field(description="The lowest own bid that would have won; null for the winner.")
+        AmountShown | None,
+        Field(
+            description="The lowest own bid that would have won, for an account one in a coarse band above it;"
+            " null for the winner."
+        ),
     ] = None
 
 
@@ -207,7 +211,9 @@ def _show(found: ExplainedMarket, account_id: UUID | None) -> ExplainedAuction:
     is_shown = winner is not None and _is_visible(winner, account_id)
     return ExplainedAuction(
         candidates=[
-            _show_own(one) if _is_visible(one, account_id) else ExplainedBid(outcome=one.outcome)
+            _show_own(one, is_exact=account_id is None)
+            if _is_visible(one, account_id)
+            else ExplainedBid(outcome=one.outcome)
             for one in shown[:CANDIDATES_MAX]
         ],
         candidate_count=len(shown),
@@ -222,8 +228,9 @@ def _is_visible(one: JudgedBid, account_id: UUID | None) -> bool:
     return account_id is None or one.row.advertiser_id == account_id
 
 
-def _show_own(one: JudgedBid) -> ExplainedBid:
+def _show_own(one: JudgedBid, *, is_exact: bool) -> ExplainedBid:
     row = one.row
+    to_win = one.would_have_to_bid if is_exact else one.bid_in_band
     return ExplainedBid(
         ad_id=row.banner_id,
         campaign_id=row.campaign_id,
@@ -239,7 +246,7 @@ def _show_own(one: JudgedBid) -> ExplainedBid:
         predicted_ctr=one.ctr / CTR_ONE,
         quality_score=one.quality / QUALITY_ONE,
         ecpm=_amount(one.ecpm),
-        would_have_to_bid=_amount(_round_up(one.would_have_to_bid)),
+        would_have_to_bid=_amount(_round_up(to_win)),
     )
 
 

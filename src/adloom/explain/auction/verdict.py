@@ -44,6 +44,7 @@ class JudgedBid(msgspec.Struct, frozen=True, kw_only=True):
     ecpm: Micros | None  # None without a bid.
     bid_amount: Micros | None  # Per thousand clicks.
     would_have_to_bid: Micros | None = None
+    bid_in_band: Micros | None = None  # For accounts, which must not know what a rival bids.
 
 
 class ExplainedMarket(msgspec.Struct, frozen=True):
@@ -127,6 +128,7 @@ def _judge(placed: BidResult, row: AssignmentRow, placement: PlacementRow) -> Ju
         judged,
         outcome=outcomes.get(placed.outcome, CandidateOutcome.REMOVED),
         would_have_to_bid=placed.would_have_to_bid,
+        bid_in_band=placed.bid_in_band,
     )
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from adloom.core.actor import Role
-from adloom.core.errors import ForbiddenError, UnavailableError, wrong_field
+from adloom.core.actor import Actor, Role
+from adloom.core.errors import BodyTooLargeError, ForbiddenError, UnavailableError, wrong_field
 from adloom.resource.api import CurrentCatalog
 from adloom.resource.audit.difference import describe_change
 from adloom.resource.list_spec import DocumentLists
@@ -27,9 +27,12 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.shapes import Answer, Body
 from adloom.runtime.http.api.sheets import CSV, JSON, SheetFormat, answer_file
+from adloom.runtime.settings import QuotaSettings
 
 CHANGES_LISTED_MAX: Final = 1_000
 RETRY_SECONDS: Final = 5
+IMPORTS_AT_ONCE_MAX: Final = 4
+ACCOUNT_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class ExportQuery(Body):
@@ -112,11 +115,15 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
         """Make the catalog agree with a document, all of it or nothing; `dryRun` only says what would change."""
         if actor.role is Role.VIEWER:
             raise ForbiddenError("A viewer may read, but not change anything.")
-        with _one_at_a_time(request):
-            items = await asyncio.to_thread(_choose_parser(request), await request.body(), lists)
-            wanted = ImportRequest(items=items, actor=actor, ids=ids, now=now, is_dry_run=query.dry_run)
-            changes = await exchange.import_document(catalog, wanted)
-            return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
+        with _one_of_each_actor(request, actor):
+            # Read before the turn is taken: a client that sends slowly keeps nobody waiting.
+            parse, body = _choose_parser(request), await _read_body(request, actor)
+            with _turn(request):
+                items = await asyncio.to_thread(parse, body, lists)
+                _check_size(request, actor, len(items))
+                wanted = ImportRequest(items=items, actor=actor, ids=ids, now=now, is_dry_run=query.dry_run)
+                changes = await exchange.import_document(catalog, wanted)
+                return await asyncio.to_thread(_answer, lists, changes, is_dry_run=query.dry_run)
 
     # The body is a document that the route parses itself, so that the framework cannot describe it.
     for route in router.routes:
@@ -136,17 +143,65 @@ def _choose_parser(request: Request) -> Callable[[bytes, DocumentLists], list[Ra
             raise wrong_field("Content-Type", message, f"The Content-Type {message}.")
 
 
-@contextmanager
-def _one_at_a_time(request: Request) -> Generator[None]:
-    """Allow one import: a document of up to 64 MiB is held in memory, not many."""
+class ImportTurns:
+    """The imports that are under way: one an actor, and a few in all, because each holds its document in memory."""
+
+    def __init__(self) -> None:
+        self.actors: set[str] = set()
+        self.running = 0
+
+
+def _turns(request: Request) -> ImportTurns:
     state = request.app.state
-    if getattr(state, "is_importing", False):
-        raise UnavailableError("Another import is under way.", retry_after_seconds=RETRY_SECONDS)
-    state.is_importing = True
+    if not hasattr(state, "import_turns"):
+        state.import_turns = ImportTurns()
+    return state.import_turns
+
+
+@contextmanager
+def _one_of_each_actor(request: Request, actor: Actor) -> Generator[None]:
+    turns, key = _turns(request), str(actor.account_id or "")
+    if key in turns.actors:
+        raise UnavailableError("Another import of yours is under way.", retry_after_seconds=RETRY_SECONDS)
+    turns.actors.add(key)
     try:
         yield
     finally:
-        state.is_importing = False
+        turns.actors.discard(key)
+
+
+@contextmanager
+def _turn(request: Request) -> Generator[None]:
+    turns = _turns(request)
+    if turns.running >= IMPORTS_AT_ONCE_MAX:
+        raise UnavailableError("Other imports are under way.", retry_after_seconds=RETRY_SECONDS)
+    turns.running += 1
+    try:
+        yield
+    finally:
+        turns.running -= 1
+
+
+async def _read_body(request: Request, actor: Actor) -> bytes:
+    """Read a document; an account's must be smaller, because many accounts may send one at the same time."""
+    if actor.account_id is None:
+        return await request.body()
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > ACCOUNT_BYTES_MAX:
+            raise BodyTooLargeError(
+                f"The document is over {ACCOUNT_BYTES_MAX} bytes, which is what an account may import at once."
+                " Send it in parts."
+            )
+    return bytes(body)
+
+
+def _check_size(request: Request, actor: Actor, count: int) -> None:
+    quotas: QuotaSettings = request.app.state.quotas
+    if actor.account_id is not None and count > quotas.import_items_max:
+        message = f"must have at most {quotas.import_items_max} items"
+        raise wrong_field("body", message, f"The document of an account {message}. Send it in parts.")
 
 
 def _answer(lists: DocumentLists, changes: Sequence[ImportChange], *, is_dry_run: bool) -> ImportAnswer:

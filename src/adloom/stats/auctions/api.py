@@ -150,7 +150,7 @@ async def read_auction(
     """Read an auction with its bids; it appears within seconds of its serve."""
     async with pool.acquire() as connection:
         own = await store.own_campaigns(connection, scope)
-        auction = with_bids_to_win(await store.find(connection, auction_id, own))
+        auction = with_bids_to_win(await store.find(connection, auction_id, own), is_exact=own is None)
     if own is not None:
         auction = whole_hidden(auction, frozenset(own))
     elif actor.role is not Role.ADMIN:

@@ -13,7 +13,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.auction.bid import CTR_ONE, QUALITY_ONE, BidType, Ctr, Quality
-from adloom.auction.price import least_ecpm, lowest_bid
+from adloom.auction.price import least_ecpm, lowest_bid, round_to_band
 from adloom.core.money import Micros
 
 REMOVED: Final = "removed"
@@ -134,10 +134,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
 
 
-def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
-    """Add to each bid that lost to the winner or the floor the bid that would have won."""
+def with_bids_to_win(auction: WholeAuction, *, is_exact: bool = True) -> WholeAuction:
+    """Add to each bid that lost to the winner or the floor the bid that would have won.
+
+    Accounts get one that follows from the band of the winner's eCPM: the eCPM itself is not theirs to know.
+    """
     bids = [
-        msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction))
+        msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction, is_exact=is_exact))
         if bid.outcome == LOST or bid.removed_by == FLOOR
         else bid
         for bid in auction.bids
@@ -145,8 +148,8 @@ def with_bids_to_win(auction: WholeAuction) -> WholeAuction:
     return msgspec.structs.replace(auction, bids=bids)
 
 
-def _bid_to_win(bid: AuctionBid, auction: WholeAuction) -> float | None:
-    needed = _ecpm_to_win(bid, auction)
+def _bid_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> float | None:
+    needed = _ecpm_to_win(bid, auction, is_exact=is_exact)
     if needed is None or bid.bid_type is None or bid.predicted_ctr is None or bid.quality_score is None:
         return None
     lowest = lowest_bid(
@@ -158,12 +161,13 @@ def _bid_to_win(bid: AuctionBid, auction: WholeAuction) -> float | None:
     return None if lowest is None else -(-lowest // STEP) * STEP / MICROS
 
 
-def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
+def _ecpm_to_win(bid: AuctionBid, auction: WholeAuction, *, is_exact: bool) -> Micros | None:
     """Return an eCPM that would have won; None where none is known."""
     to_beat = Micros(0)
     if auction.winning_ecpm is not None:
         # Recorded values are rounded, and the tie-break by age is not recorded: one step more is always enough.
         to_beat = Micros(int(auction.winning_ecpm * MICROS) + STEP)
+        to_beat = to_beat if is_exact else round_to_band(to_beat)
     elif auction.bid_count:
         # Bids took part, but none that was tried could be reserved: the record has no bid to beat.
         return None

@@ -20,7 +20,7 @@ from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
-from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import read_snapshot
 from adloom.schedule.budget_day import build_budget_day
@@ -176,7 +176,9 @@ async def campaign_budget(
     response_class=EventStream,
     responses={200: {"description": "Server-sent events.", "content": {EVENT_STREAM: EVENTS_DESCRIBED}}},
 )
-async def spend_stream(scope: AdvertiserReads, feed: Annotated[SpendFeed, Depends(_feed)]) -> EventStream:
+async def spend_stream(
+    scope: AdvertiserReads, actor: CurrentActor, feed: Annotated[SpendFeed, Depends(_feed)]
+) -> EventStream:
     """Stream what campaigns spend, as server-sent events; an advertiser sees its own.
 
     `listening` means that from here on nothing is left out: read now what you want to follow. It is sent again
@@ -184,8 +186,9 @@ async def spend_stream(scope: AdvertiserReads, feed: Annotated[SpendFeed, Depend
     A comment every 15 seconds shows that the stream is alive. It ends after 15 minutes, when the server stops, or
     when too much waits for a slow client; then connect again.
     """
-    feed.check_room()
-    return EventStream(feed, Listener(scope.account_id))
+    key = actor.subject if scope.account_id is None else str(scope.account_id)
+    feed.check_room(key)
+    return EventStream(feed, Listener(scope.account_id, actor=key))
 
 
 @router.get("/campaigns/{campaign_id}/budget/day")

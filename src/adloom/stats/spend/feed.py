@@ -11,7 +11,7 @@ import msgspec
 
 from adloom.budgets.messages import SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.money import paisa_from_micros
 from adloom.runtime.valkey import Subscription, Valkey
 
@@ -65,11 +65,13 @@ class Listener:
         self,
         account_id: UUID | None,
         *,
+        actor: str = "",
         waiting_max: int = WAITING_MAX,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         seconds_max: float = LISTENING_SECONDS_MAX,
     ) -> None:
         self._account_id = account_id
+        self.actor = actor
         self._waiting_max = waiting_max
         self._heartbeat_seconds = heartbeat_seconds
         self._seconds_max = seconds_max
@@ -126,13 +128,17 @@ class Listener:
 
 
 LISTENERS_MAX: Final = 200
+LISTENERS_PER_ACTOR_MAX: Final = 20
 
 
 class SpendFeed:
     """Subscribes to spend updates while it has listeners."""
 
-    def __init__(self, *, listeners_max: int = LISTENERS_MAX) -> None:
+    def __init__(
+        self, *, listeners_max: int = LISTENERS_MAX, listeners_per_actor_max: int = LISTENERS_PER_ACTOR_MAX
+    ) -> None:
         self._listeners_max = listeners_max
+        self._listeners_per_actor_max = listeners_per_actor_max
         self._listeners: set[Listener] = set()
         self._is_wanted = asyncio.Event()
         self._is_unwanted = asyncio.Event()
@@ -161,7 +167,12 @@ class SpendFeed:
         for listener in self._listeners:
             listener.end()
 
-    def check_room(self) -> None:
+    def check_room(self, actor: str = "") -> None:
+        """Raise where too many listen, or too many of one actor."""
+        if sum(one.actor == actor for one in self._listeners) >= self._listeners_per_actor_max:
+            raise RateLimitedError(
+                "Too many of your programs listen to what is spent. Close one first.", retry_after_seconds=60
+            )
         if self._is_closed or len(self._listeners) >= self._listeners_max:
             raise UnavailableError("Too many listen to what is spent. Read the budgets instead.")
 

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
+from adloom.runtime.http.api.actor_limits import ActorLimits
 from adloom.runtime.http.api.origin import ClientOrigin, find_origin
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
 from adloom.runtime.postgres import Pool
@@ -106,7 +107,9 @@ class GuardedRoute(APIRoute):
                 api_key=request.headers.get("x-api-key"),
                 origin=lambda: find_origin(request),
             )
-            return await handle(request)
+            limits: ActorLimits = request.app.state.actor_limits
+            async with limits.hold(request.state.actor, now=_now(request)):
+                return await handle(request)
 
         return handle_guarded
 

@@ -1,0 +1,74 @@
+"""What a setting is: its variable, how its text is parsed, and what is said of a wrong value."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+
+class Secret(str):
+    """A text that does not show itself when the struct around it is printed or logged."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
+class SettingsError(Exception):
+    """The environment is not usable; the message names every variable that is wrong."""
+
+
+class SettingValueError(ValueError):
+    """One wrong value: what was expected, and which part of the value is wrong if not all of it."""
+
+    def __init__(self, expected: str, part: str | None = None) -> None:
+        super().__init__(expected)
+        self.part = part
+
+
+class SecretValueError(ValueError):
+    """A wrong value that must not be repeated; the message follows the variable's name."""
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """Where a field comes from; a default that depends on other variables is made from all of them."""
+
+    name: str
+    parse: Callable[[str], object] = str
+    default: Callable[[Mapping[str, str]], object] | None = None
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise SettingValueError(f"a whole number from {least} to {most}")
+        return number
+
+    return parse
+
+
+def parse_share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise SettingValueError("a number from 0 to 1")
+    return share
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise SettingValueError(f"one of {', '.join(sorted(words))}")
+        return text
+
+    return parse
+
+
+def parse_switch(text: str) -> bool:
+    return one_of("on", "off")(text) == "on"

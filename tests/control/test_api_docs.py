@@ -1,0 +1,42 @@
+"""Swagger UI on control, and that no other site may call control from a browser."""
+
+import re
+
+import pytest
+
+from adloom.core.actor import Role
+from tests.support.control import ControlPlane, problem
+
+
+async def test_the_docs_load_nothing_from_elsewhere(control: ControlPlane) -> None:
+    async with control.client() as visitor:
+        page = await visitor.get("/docs")
+        files = re.findall(r'(?:src|href)="(/[^"]+)"', page.text)
+
+        assert page.status_code == 200
+        assert not re.search(r"https?://", page.text)
+        assert len(files) == 3
+        assert [(await visitor.get(path)).status_code for path in files] == [200, 200, 200]
+        problem(await visitor.get("/docs/index.html"), 404, "NOT_FOUND")
+    policy = page.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin/banners", "/auth/login", "/console/login", "/openapi.json", "/docs"]
+)
+async def test_control_lets_no_other_site_in(path: str, control: ControlPlane) -> None:
+    headers = {"Origin": "https://evil.example", "Authorization": f"Bearer {control.token(Role.ADMIN)}"}
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    async with control.client(**headers) as elsewhere:
+        answers = [
+            await elsewhere.get(path),
+            await elsewhere.post(path, json={}),
+            await elsewhere.options(path, headers=asked),
+        ]
+
+    for answer in answers:
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert answers[2].status_code in {404, 405}
