@@ -72,10 +72,12 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("button.al-thumb[data-picture]");
     if (!button) return;
+    event.preventDefault(); // It may lie in a link.
+    event.stopPropagation();
     const picture = Object.assign(new Image(), { className: "al-thumb", alt: button.dataset.alt, referrerPolicy: "no-referrer" });
     picture.src = button.dataset.picture;
     button.replaceWith(picture);
-  });
+  }, true);
   // A row of a table leads where its first link leads, unless something else in it was meant.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("tr[data-href]");
