@@ -194,7 +194,9 @@ def test_broken_requests_never_change_the_answers_before_them(
     assert [(status, body.removeprefix(b"app ")) for status, body in answers[: len(first)]] == [
         (200, request.echoed) for request in first
     ]
-    assert all(status in {100, 200, 204, 400, 405, 408, 413, 414, 417, 431, 501, 505} for status, _ in answers)
+    assert all(
+        status in {100, 200, 204, 400, 405, 408, 413, 414, 417, 431, 501, 505} for status, _ in answers
+    )
     assert_still_answers(server)
 
 
