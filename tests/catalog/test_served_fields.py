@@ -15,6 +15,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index import store
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Snapshot
+from tests.support.answers import at_once
 from tests.support.builders import NOON, Json
 from tests.support.control import Client
 
@@ -59,7 +60,7 @@ async def serve(pool: Pool, slug: str) -> Json:
     routes = ServeRoutes(
         lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="https://ads.example"
     )
-    answer = routes.serve(FastRequest(b"GET", b"/banners/serve/" + slug.encode()))
+    answer = at_once(routes.serve(FastRequest(b"GET", b"/banners/serve/" + slug.encode())))
     return json.loads(answer.body)["banners"][0]
 
 
