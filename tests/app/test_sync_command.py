@@ -23,35 +23,37 @@ FIRST = date(2026, 2, 1)
 
 
 @pytest.fixture
-def services(database_url: str, redis_url: str) -> Services:
+def service_urls(database_url: str, redis_url: str) -> Services:
     return Services(database_url=Secret(database_url), redis_url=Secret(redis_url))
 
 
 @asynccontextmanager
-async def a_worker(services: Services, handler: Handler) -> AsyncGenerator[None]:
+async def a_worker(service_urls: Services, handler: Handler) -> AsyncGenerator[None]:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(
-            JobWorker(QUEUE, services.redis_url, {SYNC_STATS: handler}, concurrency=5).run(stop)
+            JobWorker(QUEUE, service_urls.redis_url, {SYNC_STATS: handler}, concurrency=5).run(stop)
         )
         yield
         stop.set()
 
 
-async def run_sync(services: Services, *, is_terminal: bool = False, **options: Any) -> str:
+async def run_sync(service_urls: Services, *, is_terminal: bool = False, **options: Any) -> str:
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=is_terminal, soft_wrap=True)
-    await sync(services, FIRST, DAY, clock=ManualClock(NOW), console=console, look_seconds=0.02, **options)
+    await sync(
+        service_urls, FIRST, DAY, clock=ManualClock(NOW), console=console, look_seconds=0.02, **options
+    )
     return file.getvalue()
 
 
 async def test_a_range_of_all_sellers_is_synced_and_reported_job_by_job(
-    pool: Pool, services: Services
+    pool: Pool, service_urls: Services
 ) -> None:
     seller, other = await a_seller(pool, campaigns=1), await a_seller(pool, campaigns=1)
 
-    async with a_worker(services, a_processor(pool).handle):
-        output = await run_sync(services)
+    async with a_worker(service_urls, a_processor(pool).handle):
+        output = await run_sync(service_urls)
 
     assert "6 jobs for 2 sellers, 2026-02-01 to 2026-02-19" in output
     for one in (seller, other):
@@ -60,29 +62,29 @@ async def test_a_range_of_all_sellers_is_synced_and_reported_job_by_job(
 
 
 async def test_a_single_seller_can_be_synced_and_a_terminal_gets_a_progress_bar(
-    pool: Pool, services: Services
+    pool: Pool, service_urls: Services
 ) -> None:
     seller = await a_seller(pool, campaigns=1)
     await a_seller(pool, campaigns=1)
 
-    async with a_worker(services, a_processor(pool).handle):
-        output = await run_sync(services, seller_id=seller.id, is_terminal=True)
+    async with a_worker(service_urls, a_processor(pool).handle):
+        output = await run_sync(service_urls, seller_id=seller.id, is_terminal=True)
 
     assert "3 jobs for 1 sellers" in output
     assert "100 %" in output
 
 
-async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, services: Services) -> None:
+async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, service_urls: Services) -> None:
     await a_seller(pool)
 
     async def refused(_job: JobAttempt) -> None:
         raise PermanentJobError("Meta no longer takes the access token.")
 
-    async with a_worker(services, refused):
+    async with a_worker(service_urls, refused):
         file = io.StringIO()
         with pytest.raises(SyncCommandError, match="3 of 3 jobs have failed") as raised:
             await sync(
-                services,
+                service_urls,
                 FIRST,
                 DAY,
                 clock=ManualClock(NOW),
@@ -94,9 +96,9 @@ async def test_failed_jobs_are_reported_and_the_command_fails(pool: Pool, servic
     assert user_message(raised.value) is not None
 
 
-async def test_a_sync_without_sellers_is_an_error(services: Services) -> None:
+async def test_a_sync_without_sellers_is_an_error(service_urls: Services) -> None:
     with pytest.raises(SyncCommandError, match="no seller"):
-        await run_sync(services)
+        await run_sync(service_urls)
 
 
 @pytest.mark.parametrize(

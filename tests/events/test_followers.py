@@ -35,7 +35,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.compile import compile_index
 from tests.events.builders import BANNER, SECRET, a_click, an_impression
-from tests.events.catalog import insert_catalog
+from tests.events.catalog import cap_banners, insert_catalog
 from tests.events.followed import NEXT_HOUR, USER, Followed, a_served, ids_of
 from tests.support.answers import at_once
 from tests.support.rows import a_snapshot, an_assignment_row
@@ -55,6 +55,7 @@ def clicked(number: int) -> Click:
 @pytest.fixture
 async def followed(pool: Pool, valkey: Valkey) -> Followed:
     await insert_catalog(pool)
+    await cap_banners(pool)
     return Followed(pool, valkey)
 
 
