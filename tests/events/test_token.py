@@ -82,7 +82,8 @@ def test_a_token_of_version_2_is_accepted_at_its_price() -> None:
     assert (offer.lease, offer.charge, offer.charged_by) == (7, 250_000, ChargedBy.CLICK)
 
 
-@given(charge=st.integers(1, 2**40), charged_by=st.sampled_from(ChargedBy))
+# Of a smaller price all bytes but one or two are zeros, and stand somewhere by chance.
+@given(charge=st.integers(2**32, 2**40), charged_by=st.sampled_from(ChargedBy))
 def test_a_token_does_not_show_its_price(charge: int, charged_by: ChargedBy) -> None:
     token, free = a_token(charge=charge, charged_by=charged_by), a_token()
     body = raw(token)[:-16]
