@@ -1,14 +1,18 @@
 """The pages over HTTP: which role sees which, their headers, and that the API stays the same."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from adloom.console.page import REGISTERED
 from adloom.console.shell import ENTRIES
 from adloom.core.actor import Role
+from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person, redirect_of
+from tests.support.builders import NOON
 from tests.support.control import ControlPlane, problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,12 +55,32 @@ async def test_the_system_page_is_for_admins(role: Role, console: ControlPlane) 
     assert "This page is not for your role" in answer.text
 
 
-@pytest.mark.parametrize("tab", ["processes", "ledger", "dead", "keys", "accounts", "settings", "nothing"])
+@pytest.mark.parametrize(
+    "tab", ["processes", "ledger", "dead", "keys", "tokens", "accounts", "settings", "nothing"]
+)
 async def test_every_tab_of_the_system_page_is_shown(tab: str, ann: Visitor) -> None:
     answer = await ann.get(f"/console/system?tab={tab}")
 
     assert answer.status_code == 200
     assert "This could not be loaded" not in answer.text
+
+
+async def test_tokens_of_the_command_line_show_whether_they_still_work(ann: Visitor, pool: Pool) -> None:
+    valid, over, withdrawn = (uuid4() for _ in range(3))
+    for token_id, hours, is_revoked in ((valid, 1, False), (over, -1, False), (withdrawn, 1, True)):
+        await pool.execute(
+            "INSERT INTO access_tokens (public_id, subject, role, issued_at, expires_at, revoked_at)"
+            " VALUES ($1, 'cli', 'admin', $2, $3, $4)",
+            token_id,
+            NOON - timedelta(days=1),
+            NOON + timedelta(hours=hours),
+            NOON if is_revoked else None,
+        )
+
+    text = (await ann.get("/console/system?tab=tokens")).text
+
+    assert all(state in text for state in ("in use", "expired", "revoked"))
+    assert [str(one) in text for one in (valid, over, withdrawn)] == [True, False, False]  # In its button.
 
 
 @pytest.mark.parametrize("span", ["today", "24h", "7d", "nothing"])

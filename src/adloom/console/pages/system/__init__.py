@@ -13,6 +13,7 @@ TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
     "ledger": ("Ledger", processes.show_ledger),
     "dead": ("Dead letters", processes.show_dead_letters),
     "keys": ("API keys", access.show_keys),
+    "tokens": ("Tokens", access.show_tokens),
     "accounts": ("Accounts", access.show_accounts),
     "settings": ("Settings", processes.show_settings),
 }

@@ -1,4 +1,4 @@
-"""Accounts of people and API keys of machines: create, disable, revoke."""
+"""Accounts of people, API keys of machines and tokens of the command line: create, disable, revoke."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import ago
+from adloom.console.components.format import ago, moment
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, copy_button, div
 from adloom.console.components.messages import confirm, notify_success, open_dialog
@@ -18,6 +18,7 @@ from adloom.console.page import PageVisit
 PASSWORD_HINT: Final = "At least 10 characters. Hand it over in private; its owner can change it."
 ACCOUNTS: Final = "/admin/accounts"
 KEYS: Final = "/admin/api-keys"
+TOKENS: Final = "/admin/access-tokens"
 
 
 class AccountsTab:
@@ -35,7 +36,9 @@ class AccountsTab:
                 Column("E-mail address", lambda row: Markup("<b>{}</b>").format(row["email"]), sort="email"),
                 Column("Role", "role", sort="role", is_wide_only=True),
                 _made_column(visit),
-                _state_column("disabledAt", "disabled", "active"),
+                Column(
+                    "State", lambda row: badge("disabled") if row["disabledAt"] else badge("active", "good")
+                ),
                 Column("", _account_buttons, is_number=True),
             ],
             self._read,
@@ -111,8 +114,27 @@ def _made_column(visit: PageVisit) -> Column:
     )
 
 
-def _state_column(ended_field: str, ended: str, running: str) -> Column:
-    return Column("State", lambda row: badge(ended) if row[ended_field] else badge(running, "good"))
+def _use_columns(visit: PageVisit) -> list[Column]:
+    """Columns of what ends by itself or is revoked: use, end, state and the button to revoke."""
+
+    def has_expired(row: Json) -> bool:
+        expires_at = moment(row["expiresAt"])
+        return expires_at is not None and expires_at <= visit.now
+
+    def state(row: Json) -> str | Markup:
+        if row["revokedAt"]:
+            return badge("revoked")
+        return badge("expired") if has_expired(row) else badge("in use", "good")
+
+    def button(row: Json) -> str | Markup:
+        return "" if row["revokedAt"] or has_expired(row) else row_button("revoke", row["id"], "Revoke")
+
+    return [
+        Column("Last used", lambda row: ago(row["lastUsedAt"], now=visit.now), is_wide_only=True),
+        Column("Ends", lambda row: ago(row["expiresAt"], now=visit.now), is_wide_only=True),
+        Column("State", state),
+        Column("", button, is_number=True),
+    ]
 
 
 def _add_role_fields(form: Form) -> None:
@@ -145,9 +167,6 @@ async def show_keys(visit: PageVisit) -> None:
             is_dangerous=True,
         )
 
-    def last(row: Json) -> str | Markup:
-        return "" if row["revokedAt"] else row_button("revoke", row["id"], "Revoke")
-
     table = DataTable(
         visit.query,
         [
@@ -155,14 +174,44 @@ async def show_keys(visit: PageVisit) -> None:
             Column("Begins with", lambda row: Markup('<span class="mono">{}…</span>').format(row["keyHint"])),
             Column("Role", "role"),
             _made_column(visit),
-            _state_column("revokedAt", "revoked", "in use"),
-            Column("", last, is_number=True),
+            *_use_columns(visit),
         ],
         read,
         on_action={"revoke": revoke},
         sort="-createdAt",
         empty=("key", "There are no API keys yet", "Make one for each machine that uses the admin API."),
         caption="API keys",
+    )
+    await table.show()
+
+
+async def show_tokens(visit: PageVisit) -> None:
+    ui.label(
+        "Tokens that `adloom token` has made. One is listed once it was used, or made where the database is."
+    ).classes("quiet")
+
+    async def revoke(token_id: str) -> None:
+        await visit.api.delete(f"{TOKENS}/{token_id}")
+        notify_success("The token is revoked.")
+        await table.refresh()
+
+    table = DataTable(
+        visit.query,
+        [
+            Column("For", lambda row: Markup("<b>{}</b>").format(row["subject"])),
+            Column("Role", "role"),
+            Column("Made", lambda row: ago(row["issuedAt"], now=visit.now), sort="issuedAt"),
+            *_use_columns(visit),
+        ],
+        lambda query: visit.api.get(TOKENS, **query),
+        on_action={"revoke": revoke},
+        sort="-issuedAt",
+        empty=(
+            "terminal",
+            "There are no tokens",
+            "`adloom token` makes one, for 24 hours unless told otherwise.",
+        ),
+        caption="Tokens",
     )
     await table.show()
 
