@@ -1,0 +1,1 @@
+"""What the pages of sites are about: addresses, crawls, text, classification."""
