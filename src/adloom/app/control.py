@@ -15,6 +15,7 @@ import adloom.catalog.api
 import adloom.catalog.assignment.api
 import adloom.catalog.consent.api
 import adloom.catalog.reference.api
+import adloom.catalog.taxonomy.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
 import adloom.explain.placement.api
@@ -86,6 +87,7 @@ ROUTERS = (
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.catalog.reference.api.router,
+    adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
     adloom.catalog.api.banners_router,
     adloom.catalog.api.campaigns_router,

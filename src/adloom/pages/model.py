@@ -40,7 +40,7 @@ class Evidence(msgspec.Struct, frozen=True):
     similarity: float
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """A page under its normalised URL; without `classified_at` it waits for its first classification."""
 
     id: PageId

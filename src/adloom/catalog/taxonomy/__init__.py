@@ -1,0 +1,1 @@
+"""The taxonomies for clients, and the fields that name their nodes."""

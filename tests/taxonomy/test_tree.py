@@ -1,0 +1,96 @@
+"""A taxonomy's relations agree with each other, whatever its shape."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.taxonomy.tree import Taxonomy
+
+Paths = dict[str, tuple[str, ...]]
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> Paths:
+    """Paths of which every beginning is a path too, in any order."""
+    made: list[tuple[str, ...]] = []
+    for number in range(draw(st.integers(1, 30))):
+        parent = draw(st.sampled_from([(), *made]))
+        made.append((*parent, f"{draw(st.sampled_from('abc'))} {number}"))
+    order = draw(st.permutations(made))
+    return {str(position): path for position, path in enumerate(order)}
+
+
+@given(forests())
+def test_ancestors_and_descendants_agree(paths: Paths) -> None:
+    taxonomy = Taxonomy(paths)
+
+    for node in taxonomy:
+        assert {one.id for one in taxonomy if node.id in taxonomy.ancestors(one.id)} == taxonomy.descendants(
+            node.id
+        )
+
+
+@given(forests())
+def test_there_are_no_cycles(paths: Paths) -> None:
+    taxonomy = Taxonomy(paths)
+
+    for node in taxonomy:
+        assert node.id not in node.ancestors
+        assert node.id not in taxonomy.descendants(node.id)
+        assert len(set(node.ancestors)) == len(node.ancestors) == node.tier - 1
+
+
+@given(forests())
+def test_a_path_is_the_names_of_the_ancestors_and_ends_with_the_name(paths: Paths) -> None:
+    taxonomy = Taxonomy(paths)
+
+    for node in taxonomy:
+        assert node.path == paths[node.id] == taxonomy.path(node.id)
+        assert node.path[-1] == node.name
+        names = [found.name for above in reversed(node.ancestors) if (found := taxonomy.find(above))]
+        assert [*names, node.name] == list(node.path)
+
+
+@given(forests())
+def test_every_node_is_a_child_once(paths: Paths) -> None:
+    taxonomy = Taxonomy(paths)
+
+    listed = [child for parent in [None, *paths] for child in taxonomy.children(parent)]
+    assert sorted(child.id for child in listed) == sorted(paths)
+    assert all(child.id in taxonomy.descendants(child.parent_id) for child in listed if child.parent_id)
+    assert len(taxonomy) == len(paths)
+
+
+@given(forests())
+def test_a_node_is_found_by_its_name_and_its_id(paths: Paths) -> None:
+    taxonomy = Taxonomy(paths)
+
+    for node in taxonomy:
+        assert taxonomy.search(node.name.upper())[0].name.startswith(node.name)
+        assert node in taxonomy.search(node.id)
+
+
+def test_what_is_unknown_has_no_relations() -> None:
+    taxonomy = Taxonomy({"1": ("Sports",)})
+
+    assert taxonomy.find("2") is None
+    assert (taxonomy.path("2"), taxonomy.ancestors("2"), taxonomy.descendants("2")) == ((), (), frozenset())
+    assert list(taxonomy.children("2")) == []
+    assert "2" not in taxonomy
+    assert taxonomy.unknown(["1", "2"]) == ["2"]
+
+
+def test_two_nodes_of_one_path_are_refused() -> None:
+    with pytest.raises(AssertionError, match="no two nodes"):
+        Taxonomy({"1": ("Sports",), "2": ("Sports",)})
+
+
+def test_a_search_finds_words_in_any_order_the_best_first() -> None:
+    names = ("College Sports", "Sports", "Sports Radio", "Food & Drink", "Arts and Crafts")
+    taxonomy = Taxonomy({str(number): (name,) for number, name in enumerate(names)})
+
+    assert [node.name for node in taxonomy.search("sport")] == ["Sports", "Sports Radio", "College Sports"]
+    assert [node.name for node in taxonomy.search("radio sports")] == ["Sports Radio"]
+    assert [node.name for node in taxonomy.search("food and drink")] == ["Food & Drink"]
+    assert [node.name for node in taxonomy.search("crafts & arts")] == ["Arts and Crafts"]
+    assert taxonomy.search("   ") == []
