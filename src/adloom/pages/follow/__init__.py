@@ -1,0 +1,1 @@
+"""Pages of a site in memory: read once, then kept up to date by version."""
