@@ -26,6 +26,7 @@ from adloom.core.setting import (
 )
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
+from adloom.runtime.outbound.settings import OutboundSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 Network = IPv4Network | IPv6Network
@@ -243,6 +244,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     auctions: AuctionSettings = AuctionSettings()
     unbound_events: Annotated[str, _UNBOUND] = "count"
     delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
+    outbound: OutboundSettings = OutboundSettings()
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):

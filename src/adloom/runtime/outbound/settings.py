@@ -1,0 +1,39 @@
+"""Settings of requests to hosts that strangers name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import msgspec
+
+from adloom.core.setting import SettingValueError, Variable
+from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
+
+USER_AGENT: Final = "AdloomBot/1.0 (+{link})"
+USER_AGENT_CHARACTERS_MAX: Final = 200
+
+
+def parse_user_agent(text: str) -> str:
+    if not text.isascii() or not text.isprintable() or len(text) > USER_AGENT_CHARACTERS_MAX:
+        raise SettingValueError(f"at most {USER_AGENT_CHARACTERS_MAX} letters, digits and signs of ASCII")
+    if "/" not in text or "://" not in text:
+        raise SettingValueError(
+            "a name and an address where site owners can ask, like MyBot/1.0 (+https://…)"
+        )
+    return text
+
+
+def _default_user_agent(variables: Mapping[str, str]) -> str:
+    """Link to delivery, the one address of an installation that is public anyway."""
+    return USER_AGENT.format(link=variables.get("ADLOOM_DELIVERY_URL") or "http://127.0.0.1:8080")
+
+
+class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we say that we are, and the hosts that are found on our own network."""
+
+    user_agent: Annotated[str, Variable("ADLOOM_CRAWL_USER_AGENT", parse_user_agent, _default_user_agent)] = (
+        USER_AGENT.format(link="http://127.0.0.1:8080")
+    )
+    local_hosts: Annotated[Mapping[str, LocalHost], Variable("ADLOOM_CRAWL_RESOLVE", parse_local_hosts)] = (
+        MappingProxyType({})
+    )
