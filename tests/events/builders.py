@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms
+from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms, void_charge
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import Auctioned, AuctionWin, ChargedBy, Click, Impression, RemovedCandidates
 
@@ -113,12 +113,18 @@ def a_token(  # noqa: PLR0913 - all that a token says
     lease: int = 0,
     charge: int = 0,
     charged_by: ChargedBy = ChargedBy.IMPRESSION,
+    is_void: bool = False,
 ) -> bytes:
     signer = (keys or TokenKeys(SECRET)).signer
     charged = pack_charge(Micros(charge), charged_by)
     terms = pack_terms(banner.bytes + CAMPAIGN.bytes, PLACEMENT.bytes, charged)
     return signer.sign(
-        terms, request_id=REQUEST.bytes, issued_at=int(issued_at.timestamp()), slot=slot, lease=lease
+        void_charge(terms) if is_void else terms,
+        request_id=REQUEST.bytes,
+        issued_at=int(issued_at.timestamp()),
+        slot=slot,
+        lease=lease,
+        micros=issued_at.microsecond,
     )
 
 

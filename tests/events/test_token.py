@@ -13,6 +13,7 @@ from adloom.core.money import Micros
 from adloom.events.ingest.token import (
     SLOT_MAX,
     TERMS_KEPT_MAX,
+    TICK_BITS,
     TOKEN_CHARACTERS,
     OfferToken,
     TermsCipher,
@@ -29,6 +30,8 @@ KEYS = TokenKeys(SECRET)
 TOKEN_OF_VERSION_1 = b"AWBq-Z7AAYkAAAAAcACAAAAAAAAA4QMBiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEvvNGMWOjnBb_cMHKAixZT"
 # Of version 2: lease 7, 0.25 for a click, in clear.
 TOKEN_OF_VERSION_2 = b"AmBq-Z7AAYkAAAAAcACAAAAAAAAA4QMAAAAHgAAAAAAD0JABiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMEY7ngqDxINoriOvG98x--2"
+# Of version 3: the same, with the price encrypted, and whole seconds.
+TOKEN_OF_VERSION_3 = b"A2Bq-Z7AAYkAAAAAcACAAAAAAAAA4QMAAAAHoOYmlYUm6y8BiQAAAABwAIAAAAAAAAALAYkAAAAAcACAAAAAAAAAoQGJAAAAAHAAgAAAAAAAAMGsTmG3m6O6DkV_hDXQOPp3"
 URL_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -39,29 +42,35 @@ def raw(token: bytes) -> bytes:
 @given(
     ids=st.tuples(st.uuids(), st.uuids(), st.uuids()),
     request_id=st.uuids(),
-    seconds=st.integers(0, 2**32 - 1),
+    at=st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 10**6 - 1)),
     slot=st.integers(0, SLOT_MAX),
     lease=st.integers(0, 2**32 - 1),
-    charge=st.tuples(st.integers(0, 2**63 - 1).map(Micros), st.sampled_from(ChargedBy)),
+    charge=st.tuples(st.integers(0, 2**62 - 1).map(Micros), st.sampled_from(ChargedBy)),
 )
 def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that a token says
     ids: tuple[BannerId, PlacementId, CampaignId],
     request_id: BannerId,
-    seconds: int,
+    at: tuple[int, int],
     slot: int,
     lease: int,
     charge: tuple[Micros, ChargedBy],
 ) -> None:
     banner, placement, campaign = ids
+    second, micros = at
     terms = pack_terms(banner.bytes + campaign.bytes, placement.bytes, pack_charge(*charge))
-    token = KEYS.signer.sign(terms, request_id=request_id.bytes, issued_at=seconds, slot=slot, lease=lease)
+    token = KEYS.signer.sign(
+        terms, request_id=request_id.bytes, issued_at=second, slot=slot, lease=lease, micros=micros
+    )
 
     offer = KEYS.verify(token, now=NOW)
 
     assert len(token) == TOKEN_CHARACTERS
     assert isinstance(offer, OfferToken)
     assert (offer.banner_id, offer.placement_id, offer.campaign_id) == ids
-    assert (offer.request_id, offer.slot, offer.issued_at.timestamp()) == (request_id, slot, seconds)
+    assert (offer.request_id, offer.slot, int(offer.issued_at.timestamp())) == (request_id, slot, second)
+    # Never later than it was, so that nothing that came after it seems to come too soon.
+    assert micros - 2**TICK_BITS < offer.issued_at.microsecond <= micros
+    assert not offer.is_void
     assert (offer.lease, (offer.charge, offer.charged_by)) == (lease, charge)
 
 
@@ -74,12 +83,23 @@ def test_a_token_of_version_1_is_accepted_and_costs_nothing() -> None:
     assert (offer.lease, offer.charge) == (0, 0)
 
 
-def test_a_token_of_version_2_is_accepted_at_its_price() -> None:
-    offer = KEYS.verify(TOKEN_OF_VERSION_2, now=NOW)
+@pytest.mark.parametrize("token", [TOKEN_OF_VERSION_2, TOKEN_OF_VERSION_3])
+def test_an_older_token_is_accepted_at_its_price(token: bytes) -> None:
+    offer = KEYS.verify(token, now=NOW)
 
     assert isinstance(offer, OfferToken)
     assert (offer.banner_id, offer.placement_id, offer.campaign_id) == (BANNER, PLACEMENT, CAMPAIGN)
     assert (offer.lease, offer.charge, offer.charged_by) == (7, 250_000, ChargedBy.CLICK)
+    assert (offer.issued_at, offer.is_void) == (NOW, False)
+
+
+def test_the_token_of_a_void_offer_costs_nothing_and_does_not_show_it() -> None:
+    token = a_token(charge=250_000, is_void=True)
+    offer = KEYS.verify(token, now=NOW)
+
+    assert isinstance(offer, OfferToken)
+    assert (offer.is_void, offer.charge) == (True, 0)
+    assert raw(token)[27:35] != raw(a_token())[27:35]
 
 
 # Of a smaller price all bytes but one or two are zeros, and stand somewhere by chance.

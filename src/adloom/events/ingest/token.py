@@ -6,13 +6,15 @@ has exactly one spelling, so a changed character is always another token.
     version 1 · key id 1 · issued at 4 (seconds) · request id 16 · slot 1 · lease 4 · charge 8 ·
     banner, placement, campaign 48 · tag 16 (BLAKE2b, keyed, over all before it)
 
-The charge is in micros; its highest bit says that a click is charged. It is encrypted: everybody sees tokens, and
+The byte of version 4 is 128 and more: what it has beyond is the part of the second, in steps of 8,192 µs. The charge
+is in micros; its highest bit says that a click is charged, the next that the offer is void: it was made for a doubtful
+sender, and whatever is reported of it does not count. The charge is encrypted: everybody sees tokens, and
 what a rival pays is not theirs to read. Encryption is a keyed permutation of the 8 bytes (a Feistel network of four
 rounds of BLAKE2b) that is another one for each banner, placement and campaign. So the same ad at the same price has the
 same 8 bytes: they show that a price has changed, and nothing else about it.
 
-Older tokens are accepted as long as their offers may last: version 2 has the charge in clear, version 1 has neither
-lease nor charge (87 bytes, 116 characters).
+Older tokens are accepted as long as their offers may last: version 3 has whole seconds, version 2 has the charge in
+clear, version 1 has neither lease nor charge (87 bytes, 116 characters).
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once, when it is
 first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied.
@@ -37,7 +39,9 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
 
-TOKEN_VERSION: Final = 3
+FIRST_TICK: Final = 128  # Version 4, at the beginning of a second.
+TICK_BITS: Final = 13  # Of microseconds that a token leaves out.
+TICKS: Final = (10**6 >> TICK_BITS) + 1
 TOKEN_LIFETIME: Final = timedelta(minutes=30)
 TOKEN_CHARACTERS: Final = 132
 SLOT_MAX: Final = 255
@@ -51,13 +55,21 @@ _FIELDS: Final = struct.Struct(">BBI16sBI56s")
 _TERMS: Final = struct.Struct(">Q16s16s16s")
 _CHARGE: Final = struct.Struct(">Q")
 _BY_CLICK: Final = 1 << 63
+_IS_VOID: Final = 1 << 62
+_FLAGS: Final = _BY_CLICK | _IS_VOID
+_CLEAR_VERSION: Final = 2  # The last with the charge in clear.
+_TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
 _FREE: Final = bytes(_CHARGE.size)
+_VOID: Final = _CHARGE.pack(_IS_VOID)
 # MessagePack of four ids. Its decoder makes them in a sixth of the time that `UUID` takes.
 _IDS: Final = b"\x94\xc4\x10%b\xc4\x10%b\xc4\x10%b\xc4\x10%b"
 _ids: Final = msgspec.msgpack.Decoder(tuple[RequestId, BannerId, PlacementId, CampaignId]).decode
 # By the length of the token: the versions that have it, and the length of what is signed.
-_BODY_BYTES: Final = {TOKEN_CHARACTERS: ((TOKEN_VERSION, 2), _FIELDS.size), 116: ((1,), _FIELDS_1.size)}
+_BODY_BYTES: Final = {
+    TOKEN_CHARACTERS: (frozenset((2, 3, *range(FIRST_TICK, FIRST_TICK + TICKS))), _FIELDS.size),
+    116: (frozenset((1,)), _FIELDS_1.size),
+}
 _ROUNDS: Final = 4
 _HALF_BYTES: Final = _CHARGE.size // 2
 # Terms whose encrypted form is kept, each way: about 4 MB. Beyond, all are forgotten and made again (5 µs each).
@@ -83,6 +95,7 @@ class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
     lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
     charge: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
+    is_void: bool = False  # Made for a doubtful sender: nothing of it counts.
 
 
 class TrackingTokenInvalidError(ForbiddenError):
@@ -111,6 +124,11 @@ def pack_terms(pair: bytes, placement_id: bytes, charge: bytes = _FREE) -> bytes
 def drop_charge(terms: bytes) -> bytes:
     """Return the terms of the same candidate at no price."""
     return _FREE + terms[len(_FREE) :]
+
+
+def void_charge(terms: bytes) -> bytes:
+    """Return the terms of the same candidate for a doubtful sender."""
+    return _VOID + terms[len(_VOID) :]
 
 
 class TermsCipher:
@@ -171,8 +189,12 @@ class TokenSigner:
         self._encrypt = cipher.encrypt
         self.decrypt = cipher.decrypt
 
-    def sign(self, terms: bytes, *, request_id: bytes, issued_at: int, slot: int, lease: int = 0) -> bytes:
-        body = _pack(TOKEN_VERSION, self.key_id, issued_at, request_id, slot, lease, self._encrypt(terms))
+    def sign(  # noqa: PLR0913 - all that a token says
+        self, terms: bytes, *, request_id: bytes, issued_at: int, slot: int, lease: int = 0, micros: int = 0
+    ) -> bytes:
+        """Sign an offer that was made in a second, and in a microsecond of it."""
+        version = FIRST_TICK + (micros >> TICK_BITS)
+        body = _pack(version, self.key_id, issued_at, request_id, slot, lease, self._encrypt(terms))
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)
@@ -212,7 +234,7 @@ class TokenKeys:
 
     def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
         raw = _decode(token)
-        versions, body_bytes = _BODY_BYTES.get(len(token), ((), 0))
+        versions, body_bytes = _BODY_BYTES.get(len(token), (frozenset[int](), 0))
         if raw is None or raw[0] not in versions:
             return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
@@ -252,9 +274,11 @@ def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedel
         lease, terms = 0, _FREE + ids
     else:
         _, _, seconds, request, slot, lease, terms = _FIELDS.unpack(body)
-        terms = signer.decrypt(terms) if version == TOKEN_VERSION else terms
+        terms = terms if version == _CLEAR_VERSION else signer.decrypt(terms)
     charge, banner, placement, campaign = _TERMS.unpack(terms)
     request_id, banner_id, placement_id, campaign_id = _ids(_IDS % (request, banner, placement, campaign))
+    if version > FIRST_TICK:
+        seconds += (version - FIRST_TICK) * _TICK_SECONDS
     issued_at = datetime.fromtimestamp(seconds, UTC)
     return OfferToken(
         request_id=request_id,
@@ -265,6 +289,7 @@ def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedel
         issued_at=issued_at,
         is_expired=now - issued_at > lifetime,
         lease=lease,
-        charge=Micros(charge & ~_BY_CLICK),
+        charge=Micros(charge & ~_FLAGS),
         charged_by=ChargedBy.CLICK if charge & _BY_CLICK else ChargedBy.IMPRESSION,
+        is_void=bool(charge & _IS_VOID),
     )

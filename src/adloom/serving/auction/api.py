@@ -13,7 +13,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import IdSource, OpaqueId
 from adloom.core.money import IMPRESSIONS_PER_CPM
-from adloom.events.ingest.token import drop_charge
+from adloom.events.ingest.token import void_charge
 from adloom.runtime.http.fast.errors import answer_error
 from adloom.runtime.http.fast.fast_routes import (
     DeferredAnswer,
@@ -191,7 +191,7 @@ class AuctionRoutes:
         self.won += 1
         terms = rendered.terms
         if request.is_free:
-            terms = drop_charge(terms)
+            terms = void_charge(terms)
         else:
             self._price_sum += win.final
         return FastAnswer(

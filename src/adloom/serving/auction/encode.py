@@ -88,7 +88,9 @@ class AdEncoder:
         Only we can read who it is.
         """
         request_id = auction_id.bytes
-        token = self._sign(terms, request_id=request_id, issued_at=second, slot=0, lease=lease)
+        token = self._sign(
+            terms, request_id=request_id, issued_at=second, slot=0, lease=lease, micros=now.microsecond
+        )
         return b"".join(
             (
                 rendered.ad,

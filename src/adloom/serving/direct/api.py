@@ -202,7 +202,14 @@ class ServeRoutes:
         if is_shown and self._publisher is not None:
             self._publisher.publish(request, placement, offers, request_id=request_id, now=now, user_id=None)
         terms = offers[0].token_terms if is_shown else drop_charge(offers[0].token_terms)
-        token = self._sign(terms, request_id=request_id.bytes, issued_at=second, slot=0, lease=leases[0])
+        token = self._sign(
+            terms,
+            request_id=request_id.bytes,
+            issued_at=second,
+            slot=0,
+            lease=leases[0],
+            micros=now.microsecond,
+        )
         return ChosenOffer(placement, context.device, offers[0], token)
 
     def serve_page(self, request: FastRequest) -> FastAnswer | DeferredAnswer:

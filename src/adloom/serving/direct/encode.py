@@ -47,11 +47,17 @@ class AnswerEncoder:
         issued = request_id.bytes
         user = b"" if user_id is None else b"?u=" + self._seal_user(issued, user_id.bytes)
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
+        micros = now.microsecond
         # One join of many parts: formatting would parse the format and copy twice.
         parts = [placement.head]
         for slot, offer in enumerate(offers):
             token = sign(
-                offer.token_terms, request_id=issued, issued_at=second, slot=slot, lease=leases[slot]
+                offer.token_terms,
+                request_id=issued,
+                issued_at=second,
+                slot=slot,
+                lease=leases[slot],
+                micros=micros,
             )
             candidate = offer.candidate
             parts += (

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.events.ingest.token import drop_charge, pack_charge, pack_terms
+from adloom.events.ingest.token import pack_charge, pack_terms, void_charge
 from adloom.serving.eligibility.decide import decide
 from adloom.serving.eligibility.eligible_set import (
     ChangeCounter,
@@ -49,8 +49,8 @@ class RenderedOffer(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_free(offer: RenderedOffer) -> RenderedOffer:
-    """Return the same offer at no price."""
-    return RenderedOffer(offer.candidate, drop_charge(offer.token_terms), offer.ids)
+    """Return the same offer for a doubtful sender: it costs nothing, and nothing of it counts."""
+    return RenderedOffer(offer.candidate, void_charge(offer.token_terms), offer.ids)
 
 
 class PlacementState(EligibleSet):
