@@ -116,7 +116,7 @@ def list_fields(struct: type[msgspec.Struct], *, but: Collection[str]) -> dict[s
 def _build_part(annotation: Any) -> Any:  # noqa: ANN401 - a type
     """Return a field's annotation; a field that is a struct of its own is read by a body made from that."""
     if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
-        return annotation
+        return annotation  # pyright: ignore[reportUnknownVariableType] - a type
     body = build_body(f"{annotation.__name__}Body", annotation.__doc__ or "", list_fields(annotation, but=()))
 
     def build(sent: Body) -> msgspec.Struct:
