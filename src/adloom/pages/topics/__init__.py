@@ -1,0 +1,1 @@
+"""What a whole site is about: its pages, counted by category."""
