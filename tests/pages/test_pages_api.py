@@ -1,12 +1,14 @@
 """The pages of a site over HTTP."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from adloom.core.actor import Role
-from adloom.core.ids import SystemIds
+from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.classify.queue import LENGTH_MAX, STREAM, ClassifyQueue
 from adloom.pages.model import PageSource
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, read_page_notice
@@ -14,6 +16,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.pages import write_page
 
 __all__ = ["admin", "control"]
 
@@ -290,3 +293,15 @@ async def test_what_a_site_is_about_is_summed_up(admin: Client, site: Json) -> N
     ]
     assert topics[0]["weight"] == pytest.approx(1.8)
     assert topics[0]["path"] == ["Pets", "Cats"]
+
+
+async def test_pages_are_counted_by_their_state(admin: Client, site: Json, pool: Pool) -> None:
+    site_id = SiteId(UUID(site["id"]))
+    await give(admin, site, "/a", CATS)
+    await write_page(pool, site_id, "magazine.test/old", at=NOON - timedelta(days=9))
+    await write_page(pool, site_id, "magazine.test/waits", at=None)
+
+    topics = (await admin.get(f"/admin/sites/{site['id']}/topics")).json()
+
+    counts = {name: topics[name] for name in ("pages", "classified", "fresh", "failed")}
+    assert counts == {"pages": 3, "classified": 2, "fresh": 1, "failed": 0}

@@ -26,7 +26,6 @@ import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
 import adloom.pages.api
-import adloom.pages.topics.api
 import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
@@ -99,7 +98,6 @@ ROUTERS = (
     adloom.catalog.consent.api.router,
     adloom.catalog.consent.api.inbox_router,
     adloom.stats.placed.api.router,
-    adloom.pages.topics.api.router,
     adloom.resource.history.api.router,
     adloom.catalog.api.transfer_router,
     adloom.catalog.api.targeting_rules_router,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
+import msgspec
 from fastapi import Query, status
 from pydantic import Field
 
@@ -22,6 +23,7 @@ from adloom.pages.store import (
     PageClassification,
     PageFilter,
     count_categories,
+    count_pages,
     delete_page,
     find_page,
     find_page_by_url,
@@ -156,8 +158,12 @@ class SiteTopicAnswer(Answer):
 
 
 class SiteTopics(Answer):
-    """What a site is about, the weightiest first."""
+    """What a site is about, the weightiest first; a page with two categories counts for both."""
 
+    pages: Annotated[int, Field(description="How many pages are known.")]
+    classified: int
+    fresh: Annotated[int, Field(description="How many were classified lately enough to get ads.")]
+    failed: Annotated[int, Field(description="How many could not be read the last time.")]
     items: Sequence[SiteTopicAnswer]
 
 
@@ -251,18 +257,20 @@ async def delete_site_page(
 
 
 @router.get("/topics")
-async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database) -> SiteTopics:
+async def list_site_topics(site_id: UUID, scope: PublisherReads, pool: Database, now: Now) -> SiteTopics:
     """Sum up what the pages of a site are about."""
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
+        counts = await count_pages(connection, site.id, now=now)
         counted = await count_categories(connection, site.id)
     return SiteTopics(
+        **msgspec.structs.asdict(counts),
         items=[
             SiteTopicAnswer(
                 id=one.id, name=_name(one.id), path=content().path(one.id), pages=one.pages, weight=one.weight
             )
             for one in counted
-        ]
+        ],
     )
 
 

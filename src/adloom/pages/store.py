@@ -86,6 +86,12 @@ EVICT_OLDEST: Final = """
            ) AS page)
     RETURNING site.public_id
 """
+COUNT_PAGES: Final = """
+    SELECT count(*) AS pages, count(it.classified_at) AS classified,
+           count(*) FILTER (WHERE it.expires_at > $2) AS fresh, count(it.failure) AS failed
+      FROM site_pages AS it JOIN sites AS site ON site.id = it.site_id
+     WHERE site.public_id = $1
+"""
 COUNT_CATEGORIES: Final = """
     SELECT category ->> 'id' AS id, count(*) AS pages, sum((category ->> 'confidence')::double precision) AS weight
       FROM site_pages AS it JOIN sites AS site ON site.id = it.site_id
@@ -121,6 +127,15 @@ class PageFilter(msgspec.Struct, frozen=True, kw_only=True):
     categories: Collection[str] | None = None
     is_fresh: bool | None = None
     source: PageSource | None = None
+
+
+class PageCounts(msgspec.Struct, frozen=True):
+    """How many pages of a site are known, classified, still fresh, and could not be read the last time."""
+
+    pages: int
+    classified: int
+    fresh: int
+    failed: int
 
 
 class CategoryCount(msgspec.Struct, frozen=True):
@@ -221,6 +236,12 @@ async def list_pages(
         fresh = "coalesce(it.expires_at > {}, false)"
         filters.add(fresh if wanted.is_fresh else f"NOT {fresh}", now)
     return await fetch_structs(connection, SOURCE, filters, page, SitePage)
+
+
+async def count_pages(connection: Connection, site_id: SiteId, *, now: datetime) -> PageCounts:
+    row = await connection.fetchrow(COUNT_PAGES, site_id, now)
+    assert row is not None, "a count has a row"
+    return PageCounts(*row)
 
 
 async def count_categories(connection: Connection, site_id: SiteId) -> list[CategoryCount]:

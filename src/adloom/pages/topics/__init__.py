@@ -1,1 +1,0 @@
-"""What a whole site is about: its pages, counted by category."""
