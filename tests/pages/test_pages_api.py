@@ -178,6 +178,8 @@ async def test_a_full_queue_is_told_and_leaves_no_page(admin: Client, site: Json
         ({"title": "a" * 501}, "title"),
         ({"title": "a\0b"}, "title"),
         ({"text": ""}, "text"),
+        ({"categories": None, "text": " \n\0 "}, "text"),
+        ({"url": "https://magazine.test/" + "a" * 2_050}, "url"),
         ({"source": "crawl"}, "source"),
     ],
 )

@@ -31,7 +31,7 @@ from adloom.pages.store import (
     write_classification,
     write_waiting,
 )
-from adloom.pages.url import URL_CHARACTERS_MAX, normalize_url
+from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
 from adloom.resource.api import PublisherReads, PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -228,6 +228,8 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
         request = make_request(
             site_id=site.id, url=url, source=PageSource.API, now=now, title=body.title, text=body.text
         )
+        if not request.text:
+            raise wrong_field("text", "must have more than spaces")
         if not await ClassifyQueue(valkey).put(request):
             raise RateLimitedError(
                 "Too many texts wait to be classified. Send this one later.",
@@ -283,7 +285,11 @@ def _with_descendants(category: str) -> frozenset[str]:
 def _url_of_site(text: str, site: Site) -> str:
     url = normalize_url(text)
     if url is None:
-        raise wrong_field("url", "must be an address that begins with http:// or https:// and names a host")
+        raise wrong_field(
+            "url",
+            "must begin with http:// or https://, name a host, and have at most"
+            f" {NORMALIZED_CHARACTERS_MAX} characters without tracking parameters",
+        )
     if not site.hosts.has(url.host):
         also = " and match its hostPattern" if site.host_pattern else ""
         message = f"must be on {site.domain} or below it{also}"
