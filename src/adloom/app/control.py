@@ -25,6 +25,7 @@ import adloom.identity.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
+import adloom.pages.again.api
 import adloom.pages.api
 import adloom.pages.live.api
 import adloom.resource.history.api
@@ -90,6 +91,7 @@ ROUTERS = (
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.pages.api.router,
+    adloom.pages.again.api.router,
     adloom.pages.live.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,

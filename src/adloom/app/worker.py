@@ -38,6 +38,8 @@ from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionSt
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
+from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
+from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
@@ -241,6 +243,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             SYNC_SCHEDULE_STATUS: sync.handle,
             ROLLUP_STATS: rollup.handle,
             CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
+            CLASSIFY_AGAIN: ClassifyAgain(pool, ClassifyQueue(valkey), clock).handle,
             **stats.handlers,
         },
     )
@@ -252,6 +255,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             sync_job(settings.schedule_sync_cron),
             rollup_job(settings.stats_rollup_cron),
             cleaning_job(),
+            again_job(),
             stats.cron_job,
         )
     ]
