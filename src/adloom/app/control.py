@@ -27,6 +27,7 @@ import adloom.ops.jobs.api
 import adloom.ops.system.api
 import adloom.pages.again.api
 import adloom.pages.api
+import adloom.pages.crawl.api
 import adloom.pages.live.api
 import adloom.resource.history.api
 import adloom.stats.api
@@ -51,6 +52,7 @@ from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
 from adloom.ops.projections import list_projections, read_cursors
+from adloom.pages.crawl.queue import open_crawl_queue
 from adloom.pages.live.feed import SiteFeed
 from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog, read_version
@@ -93,6 +95,7 @@ ROUTERS = (
     adloom.pages.api.router,
     adloom.pages.again.api.router,
     adloom.pages.live.api.router,
+    adloom.pages.crawl.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
@@ -241,11 +244,13 @@ def build_control(
             site_feed.run(pool),
             open_stats_queue(settings.services.redis_url) as stats_queue,
             open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
+            open_crawl_queue(settings.services.redis_url) as crawl_queue,
         ):
-            app.state.pool = pool
-            app.state.valkey = valkey
+            app.state.pool, app.state.valkey = pool, valkey
             app.state.stats_queue = stats_queue
-            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_queue.queue)}
+            queues = (banner_jobs, stats_queue.queue, crawl_queue)
+            app.state.job_queues = {queue.name: queue for queue in queues}
+            app.state.crawl_queue = crawl_queue
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock, quotas=settings.quotas)

@@ -34,6 +34,7 @@ Network = IPv4Network | IPv6Network
 DELIVERY_PORT: Final = 8080
 CONTROL_PORT: Final = 8090
 WORKER_PORT: Final = 3001
+CRAWLER_PORT: Final = 3002
 AUCTION_RETENTION_DAYS: Final = 7
 AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
 LEARNING_WAIT_SECONDS: Final = 30 * 60
@@ -277,6 +278,20 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 
 
+class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a crawler process."""
+
+    services: Services
+    telemetry: Telemetry
+    host: Annotated[str, Variable("ADLOOM_CRAWLER_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", _PORT)] = CRAWLER_PORT
+    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", whole_number(1, 64))] = 4
+    delay_milliseconds: Annotated[
+        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", whole_number(0, 60_000))
+    ] = 1_000
+    outbound: OutboundSettings = OutboundSettings()
+
+
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
     return _read(DeliverySettings, variables, process="delivery")
 
@@ -287,6 +302,10 @@ def control_settings(variables: Mapping[str, str]) -> ControlSettings:
 
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
     return _read(WorkerSettings, variables, process="worker")
+
+
+def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
+    return _read(CrawlerSettings, variables, process="crawler")
 
 
 def token_settings(variables: Mapping[str, str]) -> TokenSettings:
