@@ -59,7 +59,6 @@ class JobWorker:
         *,
         concurrency: int = CONCURRENCY,
         lock_seconds: float = LOCK_SECONDS,
-        lost_max: int = LOST_MAX,
         backoff: Backoff | None = None,
         is_quiet: bool = False,
     ) -> None:
@@ -68,7 +67,6 @@ class JobWorker:
         self._handlers = dict(handlers)
         self._concurrency = concurrency
         self._lock_seconds = lock_seconds
-        self._lost_max = lost_max
         self._backoff = backoff
         # Its handlers log their failures themselves: a failed job has one line.
         self._is_quiet = is_quiet
@@ -97,7 +95,7 @@ class JobWorker:
             "concurrency": self._concurrency,
             "lockDuration": int(self._lock_seconds * 1000),
             "stalledInterval": int(self._lock_seconds * 500),
-            "maxStalledCount": self._lost_max,
+            "maxStalledCount": LOST_MAX,
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
         if self._backoff is not None:

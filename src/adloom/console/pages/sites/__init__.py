@@ -1,1 +1,0 @@
-"""The pages of sites: verification, crawls, and what their pages are about."""

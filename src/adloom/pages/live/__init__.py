@@ -1,1 +1,0 @@
-"""What happens on a site, as it happens: crawls and pages as server-sent events."""

@@ -1,1 +1,0 @@
-"""From HTML to what the page says: its main text, title, description, language and links."""
