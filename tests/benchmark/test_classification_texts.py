@@ -10,6 +10,7 @@ from adloom.taxonomy.iab import content
 
 TEXTS = Path(adloom.__file__).parent / "benchmark" / "data" / "classification.jsonl"
 TEXTS_PER_ROOT_MIN = 8
+TIER2_SHARE_MIN = 0.6
 TEXT_CHARACTERS_MIN = 350
 TEXT_CHARACTERS_MAX = 900
 
@@ -52,14 +53,22 @@ def test_every_root_has_enough_texts_in_both_languages() -> None:
     for text in read_texts():
         languages_by_root.setdefault(text.root, Counter())[text.language] += 1
 
+    assert set(languages_by_root) == {root.id for root in content().children(None)}
     for root, languages in languages_by_root.items():
         assert languages.total() >= TEXTS_PER_ROOT_MIN, root
         assert set(languages) == {"de", "en"}, root
 
 
-def test_german_texts_have_german_letters() -> None:
+def test_most_texts_name_a_node_of_tier_2() -> None:
+    texts = read_texts()
+
+    assert sum(text.tier2 is not None for text in texts) >= TIER2_SHARE_MIN * len(texts)
+
+
+def test_the_letters_of_a_text_fit_its_language() -> None:
     for text in read_texts():
-        assert any(letter in text.text for letter in "äöüß") == (text.language == "de"), text.id
+        umlauts = sum(text.text.count(letter) for letter in "äöüÄÖÜß")
+        assert umlauts >= 1 if text.language == "de" else umlauts <= 1, text.id
 
 
 def test_labels_are_nodes_of_the_content_taxonomy() -> None:

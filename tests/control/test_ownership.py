@@ -24,6 +24,7 @@ TABLES = (
     "advertisers",
     "publishers",
     "sites",
+    "site_pages",
     "brands",
     "placements",
     "banners",
@@ -46,6 +47,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/publishers": {"name": "Made up"},
     "/admin/publishers/{publisher_id}": {"name": "Stolen"},
     "/admin/sites/{site_id}": {"name": "Stolen"},
+    "/admin/sites/{site_id}/pages": {"url": "https://{domain}/stolen", "text": "Stolen."},
     "/admin/references/{kind}": {"id": 8, "label": "Made up"},
     "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
@@ -88,6 +90,13 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
     async with control.acting_as(Role.PUBLISHER, publisher_id) as publisher:
         site = await publisher.make_site()
         placement = await publisher.make_placement(siteId=site["id"])
+        page = await publisher.post(
+            f"/admin/sites/{site['id']}/pages",
+            json={
+                "url": f"https://{site['domain']}/",
+                "categories": [{"id": "483", "confidence": 1}],
+            },
+        )
     async with control.acting_as(Role.ADVERTISER, advertiser_id) as advertiser:
         banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
         rule = await advertiser.make_rule(campaign)
@@ -110,6 +119,8 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "advertiser_id": str(advertiser_id),
         "publisher_id": str(publisher_id),
         "site_id": site["id"],
+        "domain": site["domain"],
+        "page_id": page.json()["id"],
         "rule_id": rule["id"],
         "cap_id": cap["id"],
         "auction_id": str(auction.auction_id),

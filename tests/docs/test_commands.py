@@ -29,6 +29,7 @@ GUIDE = (
     "docs/guide/targeting.md",
     "docs/guide/schedules.md",
     "docs/guide/serving.md",
+    "docs/guide/contextual.md",
     "docs/guide/tag.md",
     "docs/guide/events-and-statistics.md",
     "docs/guide/budgets.md",

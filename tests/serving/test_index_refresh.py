@@ -21,6 +21,14 @@ from tests.support.relay import Relay
 INSERT_PLACEMENT = """
     INSERT INTO placements (public_id, slug, label, layout_type) VALUES ($1, $2, 'Label', 'full_slider') RETURNING id
 """
+INSERT_SITE = "INSERT INTO sites (public_id, domain, name) VALUES ($1, $2, $2) RETURNING id"
+TO_EXAMPLE = """
+    UPDATE placements
+       SET delivery = 'contextual', site_id = (SELECT id FROM sites WHERE domain = 'example.com') WHERE id = $1
+"""
+TO_OTHER = (
+    "UPDATE placements SET site_id = (SELECT id FROM sites WHERE domain = 'another.example') WHERE id = $1"
+)
 INSERT_BANNER = (
     "INSERT INTO banners (public_id, title, primary_image_url) VALUES ($1, 'T', 'https://x/') RETURNING id"
 )
@@ -111,6 +119,68 @@ async def test_incremental_updates_equal_a_rebuild(
         rebuilt = IndexRefresher(pool, valkey, SystemClock())
         await rebuilt.refresh()
         assert refresher.current == rebuilt.current
+
+
+async def test_incremental_updates_of_sites_equal_a_rebuild(
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool, valkey: Valkey
+) -> None:
+    await refresher.refresh()
+    _, site = await insert(catalog, IndexedNoun.SITE, INSERT_SITE, "example.com")
+    _, other = await insert(catalog, IndexedNoun.SITE, INSERT_SITE, "www.other.example")
+    slot = (await insert_ad(catalog, "slot"))[0]
+    steps = [
+        (
+            IndexedNoun.PLACEMENT,
+            slot,
+            TO_EXAMPLE,
+        ),
+        (
+            IndexedNoun.SITE,
+            site,
+            "UPDATE sites SET verified_host = domain, verified_at = now() WHERE id = $1",
+        ),
+        (
+            IndexedNoun.SITE,
+            site,
+            "UPDATE sites SET host_pattern = 'blog[.].*', is_suspended = true WHERE id = $1",
+        ),
+        (IndexedNoun.SITE, other, "UPDATE sites SET domain = 'another.example' WHERE id = $1"),
+        (IndexedNoun.PLACEMENT, slot, TO_OTHER),
+        (IndexedNoun.SITE, site, "DELETE FROM sites WHERE id = $1"),
+        (IndexedNoun.SITE, other, "UPDATE sites SET host_pattern = '(' WHERE id = $1"),
+    ]
+    for noun, key, sql in steps:
+        await change(catalog, noun, key, sql)
+
+        await refresher.refresh()
+
+        rebuilt = IndexRefresher(pool, valkey, SystemClock())
+        await rebuilt.refresh()
+        assert refresher.current == rebuilt.current
+    assert refresher.current.find_slot(b"slot") is not None
+    assert refresher.current.sites.find_by_host("another.example") == [], "its pattern cannot be read"
+
+
+async def test_a_verified_site_is_known_as_verified_within_a_second(
+    catalog: Catalog, running_refresher: IndexRefresher, valkey: Valkey
+) -> None:
+    await wait_for_a_subscriber(valkey)
+    _, site = await insert(catalog, IndexedNoun.SITE, INSERT_SITE, "example.com")
+
+    await change(
+        catalog,
+        IndexedNoun.SITE,
+        site,
+        "UPDATE sites SET verified_host = domain, verified_at = now() WHERE id = $1",
+    )
+
+    def is_verified() -> bool:
+        return any(
+            one.is_verified for one in running_refresher.current.sites.find_by_host("blog.example.com")
+        )
+
+    await running_refresher.wait_until_ready(seconds_max=1)
+    await eventually(is_verified, seconds=1)
 
 
 async def test_a_refresher_that_missed_changes_reads_the_whole_catalog(

@@ -1,12 +1,14 @@
 """Builders of the rows that an index is compiled from; each names only what its test is about."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.ids import BannerId, CampaignId, PlacementId, SiteId
 from adloom.serving.index.rows import AssignmentRow, PlacementRow, Snapshot
+from adloom.serving.index.site import SiteRow
 
 HOME_KEY = 1
 
@@ -43,11 +45,18 @@ def an_assignment_row(**fields: Any) -> AssignmentRow:
     return msgspec.structs.replace(row, **fields)
 
 
-def a_snapshot(*assignments: AssignmentRow, version: int = 1, **placement: Any) -> Snapshot:
+def a_site_row(**fields: Any) -> SiteRow:
+    return msgspec.structs.replace(SiteRow(key=1, id=SiteId(an_id(4)), domain="example.com"), **fields)
+
+
+def a_snapshot(
+    *assignments: AssignmentRow, version: int = 1, sites: Sequence[SiteRow] = (), **placement: Any
+) -> Snapshot:
     return Snapshot(
         version=version,
         placements=[a_placement_row(**placement)],
         assignments=list(assignments),
         banner_ids=sorted({one.banner_id for one in assignments}),
         campaign_ids=sorted({one.campaign_id for one in assignments}),
+        sites=list(sites),
     )

@@ -34,6 +34,7 @@ FILES = {
         "tests/browser/test_tag_behaves.py",
         "tests/browser/test_tag_counts.py",
         "tests/browser/test_tag_shows.py",
+        "tests/browser/test_tag_text.py",
         "tests/docs/test_clients.py",
         "tests/app/test_learning_thread.py",
         "tests/app/test_spool_survives.py",  # last: it kills Valkey

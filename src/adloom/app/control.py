@@ -25,6 +25,7 @@ import adloom.identity.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
+import adloom.pages.api
 import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
@@ -86,6 +87,7 @@ ROUTERS = (
     adloom.catalog.api.advertisers_router,
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
+    adloom.pages.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
+from time import monotonic
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -16,11 +17,12 @@ from adloom.app.delivery_auctions import (
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_traffic import build_offer_bounds, build_sharer, build_traffic, lift_limits
+from adloom.app.delivery_contextual import build_contextual
 from adloom.app.listeners import take_socket
 from adloom.app.metrics.delivery import (
     ServeFigures,
     register_auctions,
+    register_contextual,
     register_events,
     register_index,
     register_leases,
@@ -33,8 +35,8 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.offers import OfferBounds
-from adloom.events.ingest.ivt.shared_counts import CountSharer
+from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
@@ -55,20 +57,24 @@ from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.telemetry.tracing import sample_calls
-from adloom.runtime.valkey import DedicatedConnection, open_valkey
+from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.sample.content.catalog import SLOT_BY_SLUG
 from adloom.sample.pages.routes import sample_routes
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
+from adloom.serving.background.page_loader import PageLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
+from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.context import ContextParser
+from adloom.serving.request.rate_limit import RequestLimiter
+from adloom.serving.request.sender_limits import SenderCheck
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
@@ -81,11 +87,11 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader, ReporterKeys, CountSharer)
+Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys)
 
 
 def main() -> None:
-    run_process(lambda variables: lift_limits(delivery_settings(variables)), deliver)
+    run_process(delivery_settings, deliver)
 
 
 class Running(NamedTuple):
@@ -99,16 +105,17 @@ class Running(NamedTuple):
     leases: LeaseClient
     models: ModelLoader
     reporters: ReporterKeys
+    pages: PageLoader
+    valkey: Valkey
     refresher: IndexRefresher
-    bounds: OfferBounds
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; whatever was accepted is in the event log before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
-    bounds = build_offer_bounds(settings.traffic)
     clock = SystemClock()
     states = PlacementStates(keep_seconds=settings.serve_cache_seconds)
+    process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
@@ -116,10 +123,10 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_beside(LeaseClient(valkey, states, clock, process=settings.telemetry.process)) as leases,
+        _run_beside(LeaseClient(valkey, states, clock, process=process)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
-        _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
+        _run_beside(PageLoader(pool, valkey)) as pages,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -127,7 +134,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 clock,
                 states=states,
                 markets=build_markets(settings, states, models),
-                swapped=leases.update,
+                swapped=lambda index: _follow_index(index, leases, pages),
             )
         ) as refresher,
     ):
@@ -141,18 +148,12 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             leases,
             models,
             reporters,
+            pages,
+            valkey,
             refresher,
-            bounds,
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
-        heartbeat = HeartbeatPublisher(
-            valkey,
-            clock,
-            telemetry=settings.telemetry,
-            settings=mask_settings(settings),
-            read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
-            is_serving=True,
-        )
+        heartbeat = _build_heartbeat(settings, running, figures)
         routes = _add_other_routes(public, settings, refresher)
         async with publish_meanwhile(heartbeat):
             freeze_new_objects()  # The first index.
@@ -163,6 +164,20 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
+
+
+def _build_heartbeat(
+    settings: DeliverySettings, running: Running, figures: ServeFigures
+) -> HeartbeatPublisher:
+    refresher, appender, spool = running.refresher, running.appender, running.spool
+    return HeartbeatPublisher(
+        running.valkey,
+        running.clock,
+        telemetry=settings.telemetry,
+        settings=mask_settings(settings),
+        read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
+        is_serving=True,
+    )
 
 
 def _add_other_routes(
@@ -182,9 +197,11 @@ def _build_public_routes(
     clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
     keys = _token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
-    traffic = build_traffic(settings, contexts, running.bounds, lambda: refresher.current)
-    detector, senders = traffic.detector, traffic.senders
-    frequency = build_frequency(settings, running.line, clock)
+    detector = _build_detector(settings, contexts)
+    senders, frequency = (
+        _build_sender_check(settings, detector),
+        build_frequency(settings, running.line, clock),
+    )
     offers = ServeRoutes(
         lambda: refresher.current,
         keys.signer,
@@ -204,7 +221,6 @@ def _build_public_routes(
         keys,
         clock,
         detector=detector,
-        offer_check=traffic.offers,
         read_request_info=contexts.read_request_info,
         reporters=running.reporters,
         refuses_unbound=settings.unbound_events == "refuse",
@@ -223,18 +239,40 @@ def _build_public_routes(
         recording=running.recording.appender,
         senders=senders,
     )
+    limiter = RequestLimiter(settings.rate_limit_permits_per_minute, detector.find_rate_key, monotonic)
     (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
-    register_events(metrics, events, (detector, traffic.offers), appender)
-    register_senders(metrics, traffic.limiter, senders)
+    register_events(metrics, events, detector, appender)
+    register_senders(metrics, limiter, senders)
     _register_running(metrics, running, auctions)
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
         *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
+        *_build_contextual_routes(settings, metrics, running, detector),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
-        *ScriptlessRoutes(offers, events, traffic.pages).routes(),
+        *ScriptlessRoutes(offers, events).routes(),
     ]
-    return traffic.limiter.limit(routes), auctions, figures
+    return limiter.limit(routes), auctions, figures
+
+
+def _build_contextual_routes(
+    settings: DeliverySettings, metrics: Metrics, running: Running, detector: TrafficDetector
+) -> list[FastRoute]:
+    contextual = build_contextual(
+        settings,
+        running.refresher,
+        running.pages,
+        running.valkey,
+        running.clock,
+        find_rate_key=detector.find_rate_key,
+    )
+    register_contextual(metrics, contextual, running.pages)
+    return [*_trace(contextual.slots.routes(), "slots.serve"), *contextual.texts.routes()]
+
+
+def _follow_index(index: Index, leases: LeaseClient, pages: PageLoader) -> None:
+    leases.update(index)
+    pages.prepare(index)
 
 
 def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:
@@ -273,6 +311,24 @@ async def _run_beside(part: Part) -> AsyncGenerator[Part]:
             yield part
         finally:
             stop.set()
+
+
+def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> TrafficDetector:
+    return TrafficDetector(
+        contexts.is_crawler,
+        trusted=settings.trusted_proxies,
+        data_centers=Networks(settings.data_centers),
+        events_per_minute_max=settings.events_per_address_per_minute,
+    )
+
+
+def _build_sender_check(settings: DeliverySettings, detector: TrafficDetector) -> SenderCheck:
+    return SenderCheck(
+        detector.identify_sender,
+        requests_per_minute_max=settings.events_per_address_per_minute,
+        holds_max=settings.holds_per_address,
+        hold_seconds=settings.hold_seconds,
+    )
 
 
 def _has_sample(refresher: IndexRefresher) -> bool:

@@ -38,6 +38,7 @@ from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionSt
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
+from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
@@ -236,7 +237,12 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     jobs = JobWorker(
         queue.name,
         settings.services.redis_url,
-        {SYNC_SCHEDULE_STATUS: sync.handle, ROLLUP_STATS: rollup.handle, **stats.handlers},
+        {
+            SYNC_SCHEDULE_STATUS: sync.handle,
+            ROLLUP_STATS: rollup.handle,
+            CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
+            **stats.handlers,
+        },
     )
     register_jobs(metrics, queue, jobs, sync)
     register_rollup(metrics, rollup, stale)
@@ -245,6 +251,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         for job in (
             sync_job(settings.schedule_sync_cron),
             rollup_job(settings.stats_rollup_cron),
+            cleaning_job(),
             stats.cron_job,
         )
     ]

@@ -17,7 +17,7 @@ from adloom.catalog.document import CATALOG
 from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements
 from adloom.catalog.publisher import publishers
-from adloom.catalog.site import sites
+from adloom.catalog.site.resource import sites
 from adloom.catalog.targeting_rule import targeting_rules
 from adloom.resource.api import (
     AdvertiserReads,

@@ -10,7 +10,7 @@ from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements
 from adloom.catalog.publisher import publishers
 from adloom.catalog.reference.resource import RECORDS
-from adloom.catalog.site import sites
+from adloom.catalog.site.resource import sites
 from adloom.catalog.targeting_rule import targeting_rules
 from adloom.resource.transfer.exchange import Exchange
 

@@ -8,7 +8,8 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from adloom.catalog.publisher import publishers
-from adloom.catalog.site import Site, sites
+from adloom.catalog.site.model import Site
+from adloom.catalog.site.resource import sites
 from adloom.core.delivery import Delivery
 from adloom.core.errors import ConflictError, wrong_field
 from adloom.core.ids import PlacementId, PublisherId, SiteId
@@ -102,6 +103,13 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
+def check_slot(placement: Placement) -> Placement:
+    """Return the placement, or raise where it is a contextual slot of no site."""
+    if placement.delivery is Delivery.CONTEXTUAL and placement.site_id is None:
+        raise wrong_field("siteId", "is required where delivery is contextual")
+    return placement
+
+
 NO_SITE = "names no site of the placement's publisher"
 # Shared with other writers of placements: the site cannot be removed between the look at it and the write.
 SITE_OF_PUBLISHER = """
@@ -181,6 +189,7 @@ placements = Resource(
     filters=("is_active", "layout_type", "delivery", "publisher_id", "site_id"),
     search=("slug", "label", "page_context"),
     sort=("slug", "label", "sort_order", "is_active", "delivery", "placement_type"),
+    finish=lambda placement, _given, _now: check_slot(placement),
     check=_check_site,
     before_delete=_check_unused,
     taken=lambda placement: ConflictError(

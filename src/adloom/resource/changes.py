@@ -55,6 +55,7 @@ class IndexedNoun(StrEnum):
     PLACEMENT = "placement"
     BANNER = "banner"
     CAMPAIGN = "campaign"
+    SITE = "site"
     ADVERTISER = "advertiser"  # Its budget; where more changes, its campaigns have changed too.
 
 

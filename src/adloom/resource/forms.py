@@ -7,12 +7,13 @@ defaults what they may leave out. An answer shows the same fields without the ru
 from collections.abc import Collection, Mapping, Sequence
 from datetime import time
 from decimal import Decimal
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import msgspec
-from pydantic import Field, create_model
+from pydantic import AfterValidator, Field, create_model
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
@@ -56,6 +57,8 @@ def strip_rules(annotation: Any) -> Any:  # noqa: ANN401 - a type
         return Union[tuple(strip_rules(argument) for argument in arguments)]  # noqa: UP007 - made at run time
     if origin is not None:
         return origin[tuple(strip_rules(argument) for argument in arguments)]
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return _build_part_answer(annotation)
     return _SHOWN.get(annotation, annotation)
 
 
@@ -104,10 +107,27 @@ def list_fields(struct: type[msgspec.Struct], *, but: Collection[str]) -> dict[s
     """Return the fields that clients send, each an annotation with its default."""
     annotations = read_annotations(struct)
     return {
-        field.name: (annotations[field.name], _default(field))
+        field.name: (_build_part(annotations[field.name]), _default(field))
         for field in msgspec.structs.fields(struct)
         if field.name not in but
     }
+
+
+def _build_part(annotation: Any) -> Any:  # noqa: ANN401 - a type
+    """Return a field's annotation; a field that is a struct of its own is read by a body made from that."""
+    if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
+        return annotation  # pyright: ignore[reportUnknownVariableType] - a type
+    body = build_body(f"{annotation.__name__}Body", annotation.__doc__ or "", list_fields(annotation, but=()))
+
+    def build(sent: Body) -> msgspec.Struct:
+        return annotation(**sent.fields())
+
+    return Annotated[body, AfterValidator(build)]
+
+
+@cache
+def _build_part_answer(struct: type[msgspec.Struct]) -> type[Answer]:
+    return build_answer(f"{struct.__name__}Answer", struct.__doc__ or "", struct)
 
 
 def owner_field(owner: Owner) -> tuple[Any, None]:

@@ -10,6 +10,8 @@ from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
 from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
+from adloom.serving.contextual.classify_page import PageText
+from adloom.serving.contextual.serve_batch import SlotsRequest
 from adloom.serving.direct.api import ServePageRequest
 
 Json: TypeAlias = dict[str, Any]
@@ -116,6 +118,25 @@ class AuctionedAd(msgspec.Struct, rename="camel"):
     click_url: Uri
 
 
+class ServedSlots(msgspec.Struct, rename="camel"):
+    """What is known of a page, and what fills each of its contextual slots."""
+
+    page: Annotated[Literal["known", "stale", "unknown"], WORD]
+    reclassify_in_ms: Annotated[
+        int, Meta(description="When the page's text is wanted; now, if it is 0 or less.")
+    ]
+    slots: dict[str, None]
+    request_id: UUID
+    served_at: Moment
+
+
+class TextAnswer(msgspec.Struct):
+    """Whether a text was taken, and why not: `fresh` or already `queued`."""
+
+    accepted: bool
+    reason: Annotated[Literal["fresh", "queued"], WORD] | None = None
+
+
 class ReportAccepted(msgspec.Struct):
     """The report is in the event log."""
 
@@ -145,7 +166,7 @@ class BatchAnswer(msgspec.Struct):
 
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
-    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer,
+    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, ServedSlots, PageText, TextAnswer,
 )  # fmt: skip
 
 
@@ -163,7 +184,11 @@ def _build_schemas() -> dict[str, Json]:
     _, schemas = msgspec.json.schema_components(STRUCTS, ref_template=REF)
     problem, answer = ({"$ref": REF.format(name=name)} for name in ("Problem", "ServedAnswer"))
     schemas["ServedPage"]["properties"]["results"]["additionalProperties"] = {"anyOf": [answer, problem]}
-    schemas["ServePageRequest"]["properties"]["context"] = {"$ref": REF.format(name="VisitorContext")}
+    for body in ("ServePageRequest", "SlotsRequest"):
+        schemas[body]["properties"]["context"] = {"$ref": REF.format(name="VisitorContext")}
+    schemas["ServedSlots"]["properties"]["slots"]["additionalProperties"] = {
+        "anyOf": [problem, {"type": "null"}]
+    }
     auction = schemas["ServeRequest"]["properties"]
     auction["userId"]["description"] = "All zeros where nobody knows; then ads with caps are withheld."
     auction["placementType"]["default"] = "feed"
@@ -217,6 +242,11 @@ def _build_paths(context: Json) -> dict[str, Json]:
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
+        "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
+            "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
+        "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
+            "PageText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
+            400, 403, 413, 429, 503),
         "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
         "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
         "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
@@ -263,5 +293,7 @@ ANSWERS: Final = {
     "ServedPage": "An answer or a problem for each slug.",
     "AuctionedAd": "The ad, with its signed token and its price.",
     "ReportAccepted": "It is in the event log.",
+    "ServedSlots": "The state of the page, and an ad, null or a problem for each slug.",
+    "TextAnswer": "The text waits to be classified.",
     "BatchAnswer": "All that were accepted are in the event log.",
 }

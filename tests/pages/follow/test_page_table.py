@@ -82,7 +82,27 @@ def test_there_are_never_more_pages_than_the_bound_and_the_newest_stay(
 
     latest = {page.url: page for page in numbered}
     newest = sorted(latest.values(), key=age_order)[-pages_max:]
-    assert table.entries == {page.url: page for page in newest}
+    assert list(table.entries.values()) == newest
+
+
+@given(st.lists(pages, max_size=40), st.integers(1, 5))
+def test_pages_that_come_one_by_one_are_ordered_and_bounded_as_those_that_come_together(
+    written: Sequence[PageEntry], pages_max: int
+) -> None:
+    """Where each page is classified later than the one before, as it is."""
+    numbered = [
+        msgspec.structs.replace(page, version=number, classified_at=NOON + timedelta(minutes=number))
+        for number, page in enumerate(written, 1)
+    ]
+
+    table = NO_PAGES
+    for page in numbered:
+        table = table.with_changes([page], pages_max=pages_max)
+
+    together = build_table(
+        {page.url: page for page in numbered}.values(), version=len(numbered), pages_max=pages_max
+    )
+    assert list(table.entries.items()) == list(together.entries.items())
 
 
 class Writes(msgspec.Struct):

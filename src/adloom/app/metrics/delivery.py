@@ -3,10 +3,10 @@
 import math
 
 from adloom.app.delivery_auctions import AuctionParts, RecordingParts
+from adloom.app.delivery_contextual import ContextualParts
 from adloom.core.clock import Clock
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import PeerCounter, TrafficDetector
-from adloom.events.ingest.ivt.offers import OfferCheck
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
@@ -16,6 +16,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
+from adloom.serving.background.page_loader import PageLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.rate_limit import RequestLimiter
@@ -95,6 +96,29 @@ def register_model(metrics: Metrics, models: ModelLoader) -> None:
     )
 
 
+def register_contextual(metrics: Metrics, contextual: ContextualParts, pages: PageLoader) -> None:
+    metrics.counters(
+        "adloom_page_texts",
+        "Texts of pages from readers' browsers, by what became of them.",
+        "outcome",
+        lambda: contextual.texts.outcomes,
+    )
+    metrics.counters(
+        "adloom_page_requests",
+        "Requests for contextual slots, by what is known of their page.",
+        "page",
+        lambda: contextual.slots.asked,
+    )
+    metrics.gauge("adloom_pages_in_memory", "Pages of sites that are in memory.", lambda: pages.pages)
+    metrics.gauge("adloom_page_sites_in_memory", "Sites whose pages are in memory.", lambda: pages.sites)
+    metrics.counters(
+        "adloom_page_reads",
+        "Sites whose pages were read, by why; evicted ones made room.",
+        "what",
+        lambda: {"loaded": pages.loads, "updated": pages.updates, "evicted": pages.evictions},
+    )
+
+
 def register_index(metrics: Metrics, refresher: IndexRefresher, clock: Clock) -> None:
     def age_seconds() -> float:
         age = refresher.age(clock.now())
@@ -123,10 +147,7 @@ def register_senders(metrics: Metrics, limiter: RequestLimiter, senders: SenderC
 
 
 def register_events(
-    metrics: Metrics,
-    events: EventRoutes,
-    checks: tuple[TrafficDetector, OfferCheck],
-    appender: EventAppender,
+    metrics: Metrics, events: EventRoutes, detector: TrafficDetector, appender: EventAppender
 ) -> None:
     metrics.counters(
         "adloom_batch_events",
@@ -138,7 +159,7 @@ def register_events(
         "adloom_events_marked",
         "Events that were accepted with a doubt, by the doubt.",
         "mark",
-        lambda: {mark.value: count for check in checks for mark, count in check.marked.items()},
+        lambda: {mark.value: count for mark, count in detector.marked.items()},
     )
     metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
     metrics.counters(

@@ -8,7 +8,7 @@ from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
-from adloom.console.pages.sites import SITES
+from adloom.console.pages.sites.pages import SITES
 from adloom.console.resource_pages import ResourcePages
 from adloom.console.shell import PUBLISHER_SIDE
 

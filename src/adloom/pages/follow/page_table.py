@@ -5,10 +5,10 @@ Messages about pages may come twice or late: a page that is older than what the 
 
 # pure
 
-import heapq
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -40,7 +40,7 @@ class PageEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PageTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The pages of a site by URL, and the version up to which all changes are in it.
+    """The pages of a site by URL, the oldest first, and the version up to which all changes are in it.
 
     `read_at_version` is the version at which all pages were read: what is not newer was seen then, or is gone.
     """
@@ -63,12 +63,20 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
     ) -> "PageTable":
         """Return a table with changed pages, whichever of them are news; the oldest are evicted beyond the bound."""
         entries, version = dict(self.entries), self.version
+        newest = age_order(next(reversed(entries.values()))) if entries else None
+        is_sorted = True
         for change in changes:
             known = entries.get(change.url)
             if change.version <= (self.read_at_version if known is None else known.version):
                 continue
             version = max(version, change.version)
+            entries.pop(change.url, None)
             entries[change.url] = change
+            age = age_order(change)
+            is_sorted &= newest is None or age >= newest
+            newest = age
+        if not is_sorted:
+            entries = _sort_by_age(entries)
         _evict_oldest(entries, pages_max)
         return PageTable(version=version, read_at_version=self.read_at_version, entries=entries)
 
@@ -80,7 +88,7 @@ def build_table(
     entries: Iterable[PageEntry], *, version: int, pages_max: int = PAGES_PER_SITE_MAX
 ) -> PageTable:
     """Build the table of a site whose pages were all read, at a version."""
-    by_url = {entry.url: entry for entry in entries}
+    by_url = _sort_by_age({entry.url: entry for entry in entries})
     _evict_oldest(by_url, pages_max)
     return PageTable(version=version, read_at_version=version, entries=by_url)
 
@@ -90,8 +98,10 @@ def age_order(entry: PageEntry) -> tuple[datetime, int]:
     return entry.classified_at or NEVER, entry.version
 
 
+def _sort_by_age(entries: dict[str, PageEntry]) -> dict[str, PageEntry]:
+    return {entry.url: entry for entry in sorted(entries.values(), key=age_order)}
+
+
 def _evict_oldest(entries: dict[str, PageEntry], pages_max: int) -> None:
-    beyond = len(entries) - pages_max
-    if beyond > 0:
-        for entry in heapq.nsmallest(beyond, entries.values(), key=age_order):
-            del entries[entry.url]
+    for url in list(islice(entries, max(0, len(entries) - pages_max))):
+        del entries[url]

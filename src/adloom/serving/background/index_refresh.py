@@ -30,6 +30,7 @@ from adloom.serving.index import store
 from adloom.serving.index.compile import Interner, compile_placement
 from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import Caps
+from adloom.serving.index.site import NO_SITES, SiteIndex
 from adloom.serving.index.steps import Slicer
 
 CHECK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
@@ -137,6 +138,7 @@ class IndexRefresher:
                     campaign_ids=await _add_ids(
                         IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)
                     ),
+                    sites=NO_SITES.replaced((), await store.read_sites(connection, None)),
                 )
             await self._swap(index, states, now)
         self._rebuilt_at = now
@@ -159,6 +161,7 @@ class IndexRefresher:
                 campaign_ids=await _add_ids(
                     index.campaign_ids, store.iter_ids(connection, store.CAMPAIGN_IDS, touched.campaign_keys)
                 ),
+                sites=await _replace_sites(connection, index.sites, touched.site_keys),
             )
         await self._swap(newer, states, now)
         return True
@@ -231,6 +234,10 @@ class IndexRefresher:
         await subscription.ping()
         if await subscription.get_message(timeout=self._quiet_seconds) is None:
             raise TimeoutError("Valkey does not answer.")
+
+
+async def _replace_sites(connection: Connection, sites: SiteIndex, keys: list[int]) -> SiteIndex:
+    return sites.replaced(keys, await store.read_sites(connection, keys)) if keys else sites
 
 
 async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:

@@ -61,13 +61,15 @@ FILLED_ELSEWHERE: Final = {
         PlacementNotFoundError("This placement is filled by auction: ask POST /api/v1/ads/serve for it.")
     ),
     Delivery.CONTEXTUAL: problem_answer(
-        PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
+        PlacementNotFoundError(
+            "This placement is filled by what its page says: ask POST /v1/serve/batch for it, or add "
+            "data-contextual to its element."
+        )
     ),
 }
 
 
 Found = tuple[PlacementState, Context]
-BillingCheck = Callable[[FastRequest, IndexedPlacement], bool]
 
 
 class ChosenOffer(msgspec.Struct, frozen=True):
@@ -183,9 +185,7 @@ class ServeRoutes:
         unseen = iter_eligible(state.placement, context, state.available, without=seen)
         return state.build_offers(islice(unseen, state.placement.slots_max))
 
-    def choose_one(
-        self, request: FastRequest, slug: bytes, *, is_shown: bool, is_billed: BillingCheck | None = None
-    ) -> ChosenOffer | FastAnswer:
+    def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
         """Choose one banner, for pages without script. An offer that is not shown is free, and not reserved."""
         now = self._now()
         found = self._find(request, slug, now)
@@ -196,10 +196,7 @@ class ServeRoutes:
         offers: Sequence[RenderedOffer] = self._states.decide_offers(state, context, second)[:1]
         leases: Sequence[int] = NO_LEASES
         if is_shown:
-            if not placement.is_limited or is_billed is None or is_billed(request, placement):
-                offers, leases = self._hold(request, state, context, offers, second)
-            else:
-                offers, leases = _make_free(offers)
+            offers, leases = self._hold(request, state, context, offers, second)
             self.served += len(offers)
             self.empty += not offers
         if not offers:

@@ -41,6 +41,7 @@ from adloom.serving.index.rows import (
     Snapshot,
     build_lease_terms,
 )
+from adloom.serving.index.site import NO_SITES, compile_site
 from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.bitmaps import compile_in_steps as compiling_rules
@@ -73,6 +74,7 @@ def compile_index(snapshot: Snapshot) -> Index:
         placements=[run_steps(compile_placement(one, shared)) for one in rows],
         banner_ids=IdSet().with_more(snapshot.banner_ids),
         campaign_ids=IdSet().with_more(snapshot.campaign_ids),
+        sites=NO_SITES.replaced((), map(compile_site, snapshot.sites)),
     )
 
 
@@ -174,6 +176,8 @@ def _build_placement(
         slug=row.slug.encode(),
         is_served=row.is_active and row.delivery is Delivery.DIRECT,
         is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,
+        is_contextual=row.is_active and row.delivery is Delivery.CONTEXTUAL,
+        site_key=row.site_key,
         delivery=row.delivery,
         type=row.placement_type,
         zone=find_zone(row.timezone) or UTC_ZONE,
@@ -189,7 +193,6 @@ def _build_placement(
         is_limited=known.is_limited,
         has_frequency=known.has_frequency,
         scoring=row.scoring,
-        site=row.site,
     )
 
 

@@ -20,6 +20,7 @@ from adloom.core.ids import PlacementId
 from adloom.schedule.schedule import Schedule
 from adloom.serving.index.rendered_banner import pack_ids, read_destination
 from adloom.serving.index.rows import FREE, Caps, Delivery, FrequencyLimit, LeaseTerms, OfferPrice
+from adloom.serving.index.site import NO_SITES, IndexedSite, SiteIndex
 from adloom.targeting.bitmaps import TargetingBlock
 from adloom.targeting.rules import Rule
 
@@ -101,8 +102,9 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     is_limited: bool = False  # An offer of it may cost or count something.
     has_frequency: bool = False  # A candidate has a frequency cap.
     is_auctioned: bool = False  # Active, and filled by auction.
+    is_contextual: bool = False  # Active, and filled by what the page says.
+    site_key: int | None = None
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
-    site: str | None = None  # The domain of its pages, where that is known.
 
 
 MarketPlacements = tuple[IndexedPlacement, ...]
@@ -140,6 +142,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     banner_ids: IdSet
     campaign_ids: IdSet
     markets: Mapping[str, MarketPlacements] = NO_MARKETS  # Auctioned placements by type.
+    sites: SiteIndex = NO_SITES
 
     def has_banner(self, banner_id: UUID) -> bool:
         """Whether such a banner exists, served or not, deleted or not."""
@@ -149,14 +152,17 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         """Whether such a placement exists, active or not."""
         return placement_id in self.by_id
 
-    def find_site(self, placement_id: UUID) -> str | None:
-        """Return the domain of a placement's pages; None if it has no site, or does not exist."""
-        placement = self.by_id.get(placement_id)
-        return None if placement is None else placement.site
-
     def has_campaign(self, campaign_id: UUID) -> bool:
         """Whether such a campaign exists, running or not, deleted or not."""
         return campaign_id in self.campaign_ids
+
+    def find_slot(self, slug: bytes) -> tuple[IndexedPlacement, IndexedSite] | None:
+        """Find an active contextual placement, and its site."""
+        placement = self.by_slug.get(slug)
+        if placement is None or not placement.is_contextual or placement.site_key is None:
+            return None
+        site = self.sites.by_key.get(placement.site_key)
+        return None if site is None else (placement, site)
 
     def is_assigned(self, campaign_id: UUID | None, placement_id: UUID, banner_id: UUID) -> bool:
         """Whether a banner is assigned to a placement, live or not; with None, in any campaign."""
@@ -186,6 +192,7 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
     placements: Iterable[IndexedPlacement],
     banner_ids: IdSet,
     campaign_ids: IdSet,
+    sites: SiteIndex | None = None,
 ) -> Index:
     """Return a new index in which some placements are replaced."""
     by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
@@ -206,6 +213,7 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
         banner_ids=banner_ids,
         campaign_ids=campaign_ids,
         markets=_group_markets(by_key.values(), index.markets),
+        sites=index.sites if sites is None else sites,
     )
 
 

@@ -17,6 +17,7 @@ from adloom.core.money import Micros, impression_cost
 from adloom.events.frequency.windows import Window
 from adloom.events.log.event import ChargedBy
 from adloom.schedule.schedule import Schedule, ScheduleStatus
+from adloom.serving.index.site import SiteRow
 from adloom.targeting.rules import Rule
 
 EVERGREEN = Schedule(status=ScheduleStatus.EVERGREEN)
@@ -116,7 +117,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     floor: Micros = Micros(0)  # The lowest eCPM that takes part.
     scoring: str = HEURISTIC
-    site: str | None = None  # The domain of its pages.
+    site_key: int | None = None
 
 
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +184,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     assignments: list[AssignmentRow]
     banner_ids: list[UUID]
     campaign_ids: list[UUID]
+    sites: list[SiteRow] = []
 
 
 class DirectTerms(msgspec.Struct, frozen=True, kw_only=True):

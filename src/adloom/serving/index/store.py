@@ -28,6 +28,7 @@ from adloom.serving.index.rows import (
     compute_price,
     find_price_problem,
 )
+from adloom.serving.index.site import IndexedSite, SiteRow, compile_site
 from adloom.targeting.rules import Rule, parse_rule
 
 ROWS_A_BATCH: Final = 200
@@ -60,14 +61,18 @@ PLACEMENTS = _build_query(
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
-           placement_type, placement.timezone, floor_cpm_micros AS floor, auction_scoring AS scoring,
-           site.domain AS site
+           placement_type, timezone, floor_cpm_micros AS floor, auction_scoring AS scoring, site_id AS site_key
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
-      LEFT JOIN sites AS site ON site.id = placement.site_id
      WHERE {among}
     """,
     among="placement.id = ANY ($1::integer[])",
+)
+SITES = _build_query(
+    """
+    SELECT id AS key, public_id AS id, domain, host_pattern, verified_host, is_suspended FROM sites WHERE {among}
+    """,
+    among="id = ANY ($1::integer[])",
 )
 RULES = _build_query(
     """
@@ -158,6 +163,7 @@ class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     placement_keys: list[int]
     banner_keys: list[int]
     campaign_keys: list[int]
+    site_keys: list[int]
 
 
 @asynccontextmanager
@@ -172,13 +178,16 @@ async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKey
     if await connection.fetchval(OLDEST_CHANGE) > since + 1:
         return None
     # An advertiser's budget is no part of the index; for other changes its campaigns are named too.
-    keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": []}
+    keys: dict[str, list[int]] = {"placement": [], "banner": [], "campaign": [], "advertiser": [], "site": []}
     for noun, key in await connection.fetch(CHANGED_KEYS, since):
         keys[noun].append(key)
     affected = await connection.fetch(AFFECTED_PLACEMENTS, keys["banner"], keys["campaign"])
     placement_keys = {*keys["placement"], *(row[0] for row in affected)}
     return ChangedKeys(
-        placement_keys=sorted(placement_keys), banner_keys=keys["banner"], campaign_keys=keys["campaign"]
+        placement_keys=sorted(placement_keys),
+        banner_keys=keys["banner"],
+        campaign_keys=keys["campaign"],
+        site_keys=keys["site"],
     )
 
 
@@ -200,6 +209,13 @@ async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[
         yield PlacementRows(waiting.pop(group[0].placement_key), group)
     for placement in waiting.values():
         yield PlacementRows(placement, [])
+
+
+async def read_sites(connection: Connection, keys: Keys) -> list[IndexedSite]:
+    found: list[IndexedSite] = []
+    async for records in _iter_batches(connection, SITES, keys, size=ROWS_A_BATCH):
+        found += [compile_site(msgspec.convert(dict(record), SiteRow)) for record in records]
+    return found
 
 
 async def iter_ids(connection: Connection, query: CatalogQuery, keys: Keys) -> AsyncGenerator[list[UUID]]:

@@ -16,7 +16,7 @@ SCRIPT_PATH: Final = b"/tag.js"
 NAMED_PREFIX: Final = b"/tag-"
 BROWSER_PARTS: Final = Path(__file__).parent / "browser"
 # In order: each may use what the parts before it define.
-PARTS: Final = ("settings", "reports", "viewing", "creative", "layouts", "space", "tag")
+PARTS: Final = ("settings", "reports", "viewing", "creative", "layouts", "space", "text", "tag")
 HASH_CHARACTERS: Final = 16
 # Long enough to spare a visitor's second page the request, short enough to fix a mistake within the hour.
 SHORT_CACHE: Final = b"public, max-age=300, stale-while-revalidate=86400"

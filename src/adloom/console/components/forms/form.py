@@ -33,10 +33,14 @@ class Form:
     """The fields of one request. Each method adds a field where it is called.
 
     `updatedAt` of the given values is sent with a change, so that the API refuses to overwrite a newer state.
+    A field of an object within is called by both names: `pacing.warmup`.
     """
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self._initial = dict(values or {})
+        for name, value in (values or {}).items():
+            if isinstance(value, Mapping):
+                self._initial |= {f"{name}.{part}": one for part, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  whatever it has
         self._fields: dict[str, Any] = {}
         self._encoders: dict[str, Encode] = {}
         self._refused: dict[str, str] = {}
@@ -50,10 +54,11 @@ class Form:
         hint: str = "",
         check: checks.Check | None = None,
         is_long: bool = False,
+        shown: str | None = None,
     ) -> ui.input | ui.textarea:
-        """Add a field for text; an empty one is sent as null."""
+        """Add a field for text; an empty one is sent as null. `shown` is for a value that is not text itself."""
         kind = ui.textarea if is_long else ui.input
-        field = kind(label, value=self._initial.get(name) or "")
+        field = kind(label, value=self._initial.get(name) or "" if shown is None else shown)
         self._add(name, field, is_required=is_required, hint=hint, check=check)
         self._encoders[name] = lambda value: str(value).strip() or None
         return field
@@ -134,6 +139,23 @@ class Form:
         self._encoders[name] = lambda value: list(value or [])
         return field
 
+    def choices(
+        self,
+        name: str,
+        label: str,
+        options: Mapping[str, str],
+        *,
+        hint: str = "",
+        check: checks.Check | None = None,
+    ) -> ui.select:
+        """Choose several values; the options give each its label."""
+        value = list(self._initial.get(name) or [])
+        field = ui.select(dict(options), label=label, value=value, multiple=True, with_input=True)
+        field.props("use-chips")
+        self._add(name, field, hint=hint, check=check)
+        self._encoders[name] = lambda value: list(value or [])
+        return field
+
     def flag(self, name: str, label: str) -> ui.switch:
         field = ui.switch(label, value=bool(self._initial.get(name)))
         self._fields[name] = field
@@ -195,18 +217,26 @@ class Form:
 
     def values(self) -> dict[str, Any]:
         """Return the values in the names and units of the API."""
-        return {
-            name: self._encoders.get(name, lambda value: value)(field.value)
-            for name, field in self._fields.items()
-        }
+        return _nest(self._flat_values())
 
     def create_body(self) -> Json:
-        """Return the values without empty ones, which get the API's defaults."""
-        return {name: value for name, value in self.values().items() if value is not None}
+        """Return the values without empty ones, which get the API's defaults; a default that was cleared is null."""
+        return _nest(
+            {
+                name: value
+                for name, value in self._flat_values().items()
+                if value is not None or self._initial.get(name) is not None
+            }
+        )
 
     def patch_body(self) -> Json:
-        """Return the changed values with the `updatedAt` they are based on; empty if nothing changed."""
-        changes = {name: value for name, value in self.values().items() if value != self._initial.get(name)}
+        """Return the changed values with the `updatedAt` they are based on; empty if nothing changed.
+
+        An object within is sent as a whole if a field of it has changed.
+        """
+        values = self._flat_values()
+        changed = {name.split(".")[0] for name, value in values.items() if value != self._initial.get(name)}
+        changes = {name: value for name, value in _nest(values).items() if name in changed}
         seen = self._initial.get("updatedAt")
         return {**changes, "updatedAt": seen} if changes and seen else changes
 
@@ -265,6 +295,12 @@ class Form:
             button = ui.button(label, on_click=save).props("unelevated")
         return button
 
+    def _flat_values(self) -> dict[str, Any]:
+        return {
+            name: self._encoders.get(name, lambda value: value)(field.value)
+            for name, field in self._fields.items()
+        }
+
     def _add(
         self,
         name: str,
@@ -314,6 +350,17 @@ def form_dialog(
             dialog.close()
 
         form.buttons(action, save, on_cancel=dialog.close)
+
+
+def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in values.items():
+        outer, _, inner = name.partition(".")
+        if inner:
+            nested.setdefault(outer, {})[inner] = value
+        else:
+            nested[name] = value
+    return nested
 
 
 def _to_local(given: str | None, zone: str | None) -> str:

@@ -3,6 +3,7 @@
 // The parts of this folder share one scope; `script.py` puts them together in their order.
 
 const PLACEMENTS_A_REQUEST_MAX = 20;
+const NOTHING = { placement: {}, banners: [] }; // The answer of a slot for which a page has no ad.
 const slots = new Map(); // By element.
 const handlers = []; // With the name of what they wait for.
 const sheet = new CSSStyleSheet(); // Which is allowed by whatever policy a page has for styles.
@@ -55,30 +56,42 @@ function want(wanted) {
 async function ask() {
   asking = 0;
   if (!isAllowed) return;
-  const wanted = [...slots.values()].filter((slot) => slot.isWanted);
-  const slugs = [...new Set(wanted.map((slot) => slot.slug))];
   const turn = ++turns;
-  wanted.forEach((slot) => {
+  const lists = [new Set(), new Set()]; // Of slots filled by who pays for them, and by what the page says.
+  slots.forEach((slot) => {
+    if (!slot.isWanted) return;
     slot.isWanted = false;
     slot.asked = turn;
+    slot.byPage = "contextual" in slot.place.dataset;
+    lists[+slot.byPage].add(slot.slug);
   });
   const requests = [];
-  while (slugs[0]) requests.push(askFor(slugs.splice(0, PLACEMENTS_A_REQUEST_MAX), turn));
+  lists.forEach((list, byPage) => {
+    const slugs = [...list];
+    while (slugs[0]) requests.push(askFor(slugs.splice(0, PLACEMENTS_A_REQUEST_MAX), turn, !!byPage));
+  });
   await Promise.all(requests);
 }
 
-async function askFor(placements, turn) {
+async function askFor(slugs, turn, byPage) {
+  const url = byPage && pageUrl();
   let body;
   try {
     const userId = readerId();
-    body = await (await post("banners/serve", { placements, context: contextOf(userId), userId })).json();
+    const context = contextOf(userId);
+    const asked = byPage
+      ? post("v1/serve/batch", { url, slots: slugs, context, userId })
+      : post("banners/serve", { placements: slugs, context, userId });
+    body = await (await asked).json();
   } catch (error) {
     body = { message: `${error}` };
   }
+  if (body.reclassifyInMs <= 0) tellText(url);
   slots.forEach((slot) => {
-    if (!isAllowed || slot.asked !== turn || !placements.includes(slot.slug)) return;
-    const answer = (body.results || {})[slot.slug] || body;
-    if (answer.banners) fill(slot, answer);
+    if (!isAllowed || slot.asked !== turn || slot.byPage !== byPage || !slugs.includes(slot.slug)) return;
+    const answers = body.results || body.slots || {};
+    const answer = slot.slug in answers ? answers[slot.slug] : body;
+    if (!answer || answer.banners) fill(slot, answer || NOTHING);
     else emit("error", slot, { message: answer.message });
   });
 }

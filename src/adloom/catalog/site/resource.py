@@ -1,38 +1,17 @@
-"""Sites: the domains on which placements are."""
+"""Sites as a noun: their routes, and what else a change of one touches."""
 
-from collections.abc import Collection
 from datetime import datetime
-
-import msgspec
+from typing import Final
 
 from adloom.catalog.publisher import publishers
+from adloom.catalog.site.model import Site
 from adloom.core.errors import ConflictError
-from adloom.core.ids import PublisherId, SiteId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
-from adloom.resource.shapes import Domain, TimeZone
 from adloom.resource.table import PUBLISHER
 from adloom.runtime.http.api.shapes import Name
 from adloom.targeting.values import normalize_domain
-
-
-class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain with pages."""
-
-    id: SiteId
-    publisher_id: PublisherId | None
-    domain: Domain
-    name: Name
-    timezone: TimeZone = "UTC"
-    created_at: datetime
-    updated_at: datetime
-
-
-def name_site(site: Site, _given: Collection[str], _now: datetime) -> Site:
-    """Call a site that was given no name by its domain."""
-    return site if site.name else msgspec.structs.replace(site, name=site.domain)
-
 
 PLACEMENTS = ReferenceField(
     noun=IndexedNoun.PLACEMENT,
@@ -42,6 +21,12 @@ PLACEMENTS = ReferenceField(
     field="site_id",
     key="(SELECT id FROM sites WHERE public_id = $1)",
 )
+HAS_SLOTS: Final = """
+    SELECT EXISTS (
+        SELECT FROM placements AS it JOIN sites AS site ON site.id = it.site_id
+         WHERE site.public_id = $1 AND it.delivery = 'contextual'
+    )
+"""
 PLACEMENT_KEYS = """
     SELECT it.id FROM placements AS it JOIN sites AS site ON site.id = it.site_id WHERE site.public_id = $1
 """
@@ -52,7 +37,12 @@ async def _touch_placements(write: CatalogWrite, before: Site, after: Site) -> N
         await write.touch_all(IndexedNoun.PLACEMENT, PLACEMENT_KEYS, after.id)
 
 
-async def _clear_placements(write: CatalogWrite, site: Site, now: datetime) -> None:
+async def _let_go_of_placements(write: CatalogWrite, site: Site, now: datetime) -> None:
+    if await write.connection.fetchval(HAS_SLOTS, site.id):
+        raise ConflictError(
+            "Contextual placements are on this site. Remove them, or move them to another site, first.",
+            code="SITE_HAS_SLOTS",
+        )
     await clear_references(write, PLACEMENTS, site.id, now=now)
 
 
@@ -66,15 +56,18 @@ sites = Resource(
     references={"publisher_id": publishers},
     docs={
         "body": "A new site. Without a publisher it belongs to the house; without a name it is called by its domain.",
-        "delete": "Remove a site; its placements stay, without a site.",
+        "change": "Change a site, field by field; `pacing` as a whole. Another domain is not verified.",
+        "delete": "Remove a site without contextual placements; its other placements stay, without a site.",
     },
     create_form={"name": (Name | None, None)},
     filters=("publisher_id",),
     search=("domain", "name"),
     sort=("domain", "name"),
-    finish=name_site,
+    touches=(IndexedNoun.SITE, "id"),
+    set_by_server=frozenset({"verified_at", "verified_host"}),
+    finish=lambda site, _given, _now: site.completed(),
     after_update=_touch_placements,
-    before_delete=_clear_placements,
+    before_delete=_let_go_of_placements,
     taken=lambda site: ConflictError(
         f"There is a site with the domain {site.domain} already.", code="SITE_DOMAIN_EXISTS"
     ),

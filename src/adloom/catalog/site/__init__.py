@@ -1,0 +1,1 @@
+"""Sites: domains, how they are crawled, and what may be shown on their pages."""

@@ -1,0 +1,187 @@
+"""A site: a domain with pages, how it is crawled, and the terms under which its pages are sold."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import AfterValidator, Field
+
+from adloom.catalog.taxonomy.fields import ProductCategory
+from adloom.core.errors import wrong_field
+from adloom.core.ids import PublisherId, SiteId
+from adloom.core.money import Micros
+from adloom.resource.shapes import Domain, Price, TimeZone
+from adloom.runtime.http.api.shapes import Flag, Name, Text, WebAddress
+from adloom.runtime.jobs.cron import Cron, CronError
+from adloom.targeting.site_hosts import (
+    PATTERN_LENGTH_MAX,
+    HostPatternError,
+    SiteHosts,
+    check_host_pattern,
+)
+
+HOURS: Final = 24
+DAY_SECONDS: Final = 86_400
+CRON_LENGTH_MAX: Final = 100
+CRON_DEFAULT: Final = "0 2 * * *"
+BLOCKED_PRODUCTS_MAX: Final = 1_000
+BLOCKED_DOMAINS_MAX: Final = 1_000
+WEB_PORTS: Final = frozenset({None, 80, 443})
+
+
+def _check_cron(text: str) -> str:
+    schedule = " ".join(text.split())
+    try:
+        Cron(schedule)
+    except CronError as error:
+        raise ValueError(f"must be a cron expression like {CRON_DEFAULT}: {error}") from None
+    return schedule
+
+
+def _check_pattern(text: str) -> str:
+    try:
+        return check_host_pattern(text)
+    except HostPatternError as error:
+        raise ValueError(f"must be a regular expression in RE2's syntax: {error}") from None
+
+
+def _check_shape(shape: tuple[float, ...]) -> tuple[float, ...]:
+    if not any(shape):
+        raise ValueError("must have an hour that is more than 0")
+    return shape
+
+
+CronSchedule = Annotated[Text, Field(max_length=CRON_LENGTH_MAX), AfterValidator(_check_cron)]
+HostPattern = Annotated[
+    Text, Field(min_length=1, max_length=PATTERN_LENGTH_MAX), AfterValidator(_check_pattern)
+]
+DayShape = Annotated[
+    tuple[Annotated[float, Field(strict=True, ge=0, le=1_000_000, allow_inf_nan=False)], ...],
+    Field(min_length=HOURS, max_length=HOURS),
+    AfterValidator(_check_shape),
+]
+
+
+class ApprovalMode(StrEnum):
+    """How a banner comes to be shown: by a decision, or at once where its advertiser is trusted, or always."""
+
+    MANUAL = "manual"
+    TRUSTED = "trusted"
+    AUTOMATIC = "automatic"
+
+
+class FloorMode(StrEnum):
+    """Whether the floor stays as it is, or is moved to where it earns most."""
+
+    FIXED = "fixed"
+    SWEEP = "sweep"
+
+
+class AuctionMode(StrEnum):
+    """What a winner pays."""
+
+    SECOND_PRICE = "second_price"
+    FIRST_PRICE = "first_price"
+
+
+class SitePacing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How budgets are spread over the site's day."""
+
+    day_duration_seconds: Annotated[int, Field(strict=True, ge=60, le=DAY_SECONDS)] = DAY_SECONDS
+    weekday_shape: Annotated[
+        DayShape | None, Field(description="How much traffic each hour has, in any unit.")
+    ] = None
+    weekend_shape: DayShape | None = None
+    warmup: Annotated[Flag, Field(description="Learn the traffic first, and show nothing.")] = False
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """A domain with pages."""
+
+    id: SiteId
+    publisher_id: PublisherId | None
+    domain: Domain
+    name: Name
+    timezone: TimeZone = "UTC"
+    seed_url: Annotated[
+        WebAddress | None, Field(description="Where a crawl begins; without it, at the domain's front page.")
+    ] = None
+    cron_schedule: Annotated[
+        CronSchedule | None,
+        Field(description="When it is crawled: five fields, in its zone; null for never."),
+    ] = CRON_DEFAULT
+    max_depth: Annotated[int, Field(strict=True, ge=0, le=5)] = 2
+    max_pages: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1_000
+    crawl_concurrency: Annotated[int, Field(strict=True, ge=1, le=8)] = 5
+    host_pattern: Annotated[
+        HostPattern | None,
+        Field(
+            description="A regular expression over whole host names: which of the domain's hosts are meant."
+        ),
+    ] = None
+    ad_product_blocklist: Annotated[tuple[ProductCategory, ...], Field(max_length=BLOCKED_PRODUCTS_MAX)] = ()
+    blocked_domains: Annotated[
+        tuple[Domain, ...],
+        Field(max_length=BLOCKED_DOMAINS_MAX, description="Domains to which no ad may lead."),
+    ] = ()
+    approval_mode: ApprovalMode = ApprovalMode.MANUAL
+    floor_cpm_micros: Annotated[
+        Price, Field(alias="floorCpm", description="The least that a thousand impressions must be worth.")
+    ] = Micros(500_000)
+    min_floor_cpm_micros: Annotated[
+        Price, Field(alias="minFloorCpm", description="How low the floor may be moved.")
+    ] = Micros(100_000)
+    floor_mode: FloorMode = FloorMode.FIXED
+    auction_mode: AuctionMode = AuctionMode.SECOND_PRICE
+    bid_weight: Annotated[
+        float,
+        Field(
+            strict=True, ge=0.1, le=1, allow_inf_nan=False, description="How much a bid counts beside its ad."
+        ),
+    ] = 0.5
+    accepts_filler: Annotated[Flag, Field(description="Whether pages without a category get ads.")] = True
+    is_suspended: Flag = False
+    pacing: SitePacing = msgspec.field(default_factory=SitePacing)
+    verified_at: datetime | None = None
+    verified_host: str | None = None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def hosts(self) -> SiteHosts:
+        return SiteHosts(self.domain, self.host_pattern)
+
+    def completed(self) -> "Site":
+        """Return the site in its normal form; raises where its fields contradict each other.
+
+        One without a name is called by its domain. Another domain than the verified one is not verified.
+        """
+        if self.min_floor_cpm_micros > self.floor_cpm_micros:
+            raise wrong_field("minFloorCpm", "must be at most floorCpm")
+        self._check_seed()
+        is_verified = self.verified_host == self.domain
+        return msgspec.structs.replace(
+            self,
+            name=self.name or self.domain,
+            ad_product_blocklist=tuple(dict.fromkeys(self.ad_product_blocklist)),
+            blocked_domains=tuple(dict.fromkeys(self.blocked_domains)),
+            verified_at=self.verified_at if is_verified else None,
+            verified_host=self.verified_host if is_verified else None,
+        )
+
+    def _check_seed(self) -> None:
+        if self.seed_url is None:
+            return
+        try:
+            parts = urlsplit(self.seed_url)
+            is_plain = parts.port in WEB_PORTS and parts.username is None
+        except ValueError:
+            is_plain = False
+        else:
+            if not self.hosts.has(parts.hostname or ""):
+                also = " and match hostPattern" if self.host_pattern else ""
+                raise wrong_field("seedUrl", f"must be on {self.domain} or below it{also}")
+        if not is_plain:
+            raise wrong_field("seedUrl", "must have no user name, and no port but 80 and 443")

@@ -1,0 +1,1 @@
+"""The pages of sites: verification, crawls, and what their pages are about."""

@@ -1,0 +1,87 @@
+"""Sites in the index: whose page asks, and whether its publisher has proved that the site is theirs."""
+
+# pure
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from adloom.core.ids import SiteId
+from adloom.targeting.site_hosts import HostPatternError, SiteHosts, drop_www
+
+LABELS_MAX: Final = 10  # Of a host; sites are not looked for below that.
+
+
+class SiteRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A site as the catalog has it."""
+
+    key: int
+    id: SiteId
+    domain: str
+    host_pattern: str | None = None
+    verified_host: str | None = None
+    is_suspended: bool = False
+
+
+class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site with its hosts; None where their pattern cannot be read, and then no page is of the site."""
+
+    key: int
+    id: SiteId
+    domain: str  # Without `www.`, as hosts of normalised URLs are.
+    hosts: SiteHosts | None
+    is_verified: bool
+    is_suspended: bool
+
+    def has_host(self, host: str) -> bool:
+        return self.hosts is not None and self.hosts.has(host)
+
+
+class SiteIndex(msgspec.Struct, frozen=True):
+    """All sites, by key and by domain."""
+
+    by_key: Mapping[int, IndexedSite] = {}
+    by_domain: Mapping[str, IndexedSite] = {}
+
+    def replaced(self, gone: Iterable[int], sites: Iterable[IndexedSite]) -> "SiteIndex":
+        """Return the sites with some of them removed, and some added."""
+        by_key = dict(self.by_key)
+        for key in gone:
+            by_key.pop(key, None)
+        by_key |= {site.key: site for site in sites}
+        # Newest first: of a domain with and without `www.` the older site has the hosts.
+        by_domain = {site.domain: site for _, site in sorted(by_key.items(), reverse=True)}
+        return SiteIndex(by_key, by_domain)
+
+    def find_by_host(self, host: str) -> list[IndexedSite]:
+        """Find the sites that a host is of, the nearest domain first."""
+        found: list[IndexedSite] = []
+        rest = host
+        for _ in range(LABELS_MAX):
+            site = self.by_domain.get(rest)
+            if site is not None and site.has_host(host):
+                found.append(site)
+            _, dot, rest = rest.partition(".")
+            if not dot:
+                break
+        return found
+
+
+NO_SITES: Final = SiteIndex()
+
+
+def compile_site(row: SiteRow) -> IndexedSite:
+    hosts: SiteHosts | None = SiteHosts(row.domain, row.host_pattern)
+    try:
+        hosts.has(row.domain)  # Compiles the pattern now, and not at a request.
+    except HostPatternError:
+        hosts = None
+    return IndexedSite(
+        key=row.key,
+        id=row.id,
+        domain=drop_www(row.domain),
+        hosts=hosts,
+        is_verified=row.verified_host is not None,
+        is_suspended=row.is_suspended,
+    )

@@ -1,0 +1,185 @@
+"""Pages in the memory of a delivery process: read when a site is asked for, then kept up to date."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from adloom.core.ids import SiteId, SystemIds
+from adloom.pages.follow import store
+from adloom.pages.follow.page_table import PageState
+from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from adloom.serving.background.page_loader import SITE_PAGES_MIN, PageLoader
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.rows import Delivery
+from tests.support.eventually import eventually
+from tests.support.pages import insert_site, write_page
+from tests.support.rows import a_site_row, a_snapshot
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+PAGE = "example.com/a"
+
+
+@pytest.fixture
+async def site_id(pool: Pool) -> SiteId:
+    site_id = await insert_site(pool, "example.com")
+    await write_page(pool, site_id, PAGE, at=NOON)
+    return site_id
+
+
+@pytest.fixture
+async def loader(pool: Pool, valkey: Valkey) -> AsyncGenerator[PageLoader]:
+    async with running(PageLoader(pool, valkey)) as loader:
+        yield loader
+
+
+@asynccontextmanager
+async def running(loader: PageLoader) -> AsyncGenerator[PageLoader]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(loader.run(stop))
+        yield loader
+        stop.set()
+
+
+def urls(loader: PageLoader, site_id: SiteId) -> set[str]:
+    table = loader.find(site_id)
+    return set() if table is None else set(table.entries)
+
+
+async def test_the_first_request_of_a_site_is_not_kept_waiting_and_the_next_one_knows(
+    loader: PageLoader, site_id: SiteId
+) -> None:
+    assert loader.find(site_id) is None
+
+    await eventually(lambda: loader.find(site_id) is not None, seconds=5)
+    table = loader.find(site_id)
+    assert table is not None
+    assert table.find_state(PAGE, NOON) is PageState.KNOWN
+
+
+async def test_a_request_may_wait_for_the_pages_of_a_site(loader: PageLoader, site_id: SiteId) -> None:
+    table = await loader.wait_for(site_id, seconds_max=5)
+
+    assert table is not None
+    assert set(table.entries) == {PAGE}
+
+
+async def test_a_notice_brings_a_change_at_once(site_id: SiteId, pool: Pool, valkey: Valkey) -> None:
+    async with running(PageLoader(pool, valkey, check_seconds=60)) as loader:
+        await loader.wait_for(site_id, seconds_max=5)
+        await eventually_subscribed(valkey)
+
+        await write_page(pool, site_id, "example.com/b", at=NOON)
+        version = (await store.read_versions(pool))[site_id].newest
+        await publish_page_notice(valkey, PageNotice(site_id, version))
+
+        await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=5)
+
+
+async def test_without_a_notice_a_change_is_known_within_a_second(
+    loader: PageLoader, site_id: SiteId, pool: Pool
+) -> None:
+    await loader.wait_for(site_id, seconds_max=5)
+
+    await write_page(pool, site_id, "example.com/b", at=NOON)
+
+    await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=1)
+
+
+async def test_what_is_kept_up_to_date_equals_what_is_read_anew(
+    site_id: SiteId, pool: Pool, valkey: Valkey
+) -> None:
+    loader = PageLoader(pool, valkey)
+    loader.find(site_id)
+    for action in ("b", "c", "-b", "a", "-a", "a"):
+        if action.startswith("-"):
+            await pool.execute("DELETE FROM site_pages WHERE url = $1", f"example.com/{action[1:]}")
+        else:
+            await write_page(pool, site_id, f"example.com/{action}", at=NOON)
+
+        await loader.refresh()
+
+        table = loader.find(site_id)
+        assert table is not None
+        assert table.entries == (await store.read_table(pool, site_id)).entries
+
+
+async def test_a_table_that_a_request_holds_does_not_change(
+    site_id: SiteId, pool: Pool, valkey: Valkey
+) -> None:
+    loader = PageLoader(pool, valkey)
+    loader.find(site_id)
+    await loader.refresh()
+    held = loader.find(site_id)
+
+    await write_page(pool, site_id, "example.com/b", at=NOON)
+    await loader.refresh()
+
+    assert held is not None
+    assert set(held.entries) == {PAGE}
+    assert urls(loader, site_id) == {PAGE, "example.com/b"}
+
+
+async def test_the_sites_that_were_not_asked_for_the_longest_make_room(
+    site_id: SiteId, pool: Pool, valkey: Valkey
+) -> None:
+    loader = PageLoader(pool, valkey, pages_max=2 * SITE_PAGES_MIN)
+    second, third = await insert_site(pool, "second.example"), await insert_site(pool, "third.example")
+    for one in (site_id, second):
+        loader.find(one)
+        await loader.refresh()
+    loader.find(site_id)
+
+    loader.find(third)
+    await loader.refresh()
+
+    assert loader.sites == 2
+    assert loader.find(second) is None
+    assert loader.find(site_id) is not None
+    assert loader.find(third) is not None
+
+
+async def test_a_site_that_is_gone_is_forgotten(site_id: SiteId, pool: Pool, valkey: Valkey) -> None:
+    loader = PageLoader(pool, valkey)
+    loader.find(site_id)
+    await loader.refresh()
+
+    await pool.execute("DELETE FROM sites")
+    await loader.refresh()
+
+    assert loader.sites == 0
+
+
+async def test_sites_with_contextual_placements_are_read_before_anybody_asks(
+    site_id: SiteId, pool: Pool, valkey: Valkey
+) -> None:
+    loader = PageLoader(pool, valkey)
+    without = SiteId(SystemIds().new())
+    sites = [a_site_row(key=7, id=site_id), a_site_row(key=8, id=without, domain="other.example")]
+
+    loader.prepare(compile_index(a_snapshot(sites=sites, delivery=Delivery.CONTEXTUAL, site_key=7)))
+    await loader.refresh()
+
+    assert (loader.sites, loader.pages, loader.loads) == (1, 1, 1)
+
+
+async def test_without_a_database_requests_go_on(pool: Pool, valkey: Valkey, site_id: SiteId) -> None:
+    loader = PageLoader(pool, valkey)
+    loader.find(site_id)
+    await loader.refresh()
+    await pool.close()
+
+    async with running(loader):
+        assert await loader.wait_for(SiteId(SystemIds().new()), seconds_max=5) is None
+        assert urls(loader, site_id) == {PAGE}
+
+
+async def eventually_subscribed(valkey: Valkey) -> None:
+    async with asyncio.timeout(5):
+        while (await valkey.pubsub_numsub(PAGE_NOTICES))[0][1] == 0:  # noqa: ASYNC110 - the server sends no notice of it
+            await asyncio.sleep(0.005)

@@ -1,0 +1,113 @@
+"""The contextual routes of a delivery process, with what they see of others in memory."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from adloom.core.clock import ManualClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SiteId
+from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
+from adloom.pages.model import expiry
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
+from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
+from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.index.compile import compile_index
+from adloom.serving.index.index import Index
+from tests.support.rows import a_site_row, a_snapshot, an_id
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+SITE = SiteId(an_id(100))
+BREAD = "https://example.com/bread"
+
+
+class FakeQueue:
+    """Keeps what is put, up to a bound."""
+
+    def __init__(self) -> None:
+        self.put_requests: list[ClassifyRequest] = []
+        self.room = 1_000
+        self.is_away = False
+
+    async def put(self, request: ClassifyRequest) -> bool:
+        if self.is_away:
+            raise UnavailableError("Valkey is away.")
+        if len(self.put_requests) >= self.room:
+            return False
+        self.put_requests.append(request)
+        return True
+
+
+class FakeClaims(PageClaims):
+    """Claims that are shared by the routes of several processes."""
+
+    def __init__(self) -> None:
+        self.taken: set[tuple[SiteId, str]] = set()
+
+    async def take(self, site_id: SiteId, url: str) -> bool:
+        await asyncio.sleep(0)
+        is_new = (site_id, url) not in self.taken
+        self.taken.add((site_id, url))
+        return is_new
+
+    async def release(self, site_id: SiteId, url: str) -> None:
+        self.taken.discard((site_id, url))
+
+
+class FakePages:
+    """Pages of sites; a site without a table could not be read."""
+
+    def __init__(self) -> None:
+        self.tables: dict[SiteId, PageTable] = {SITE: NO_PAGES}
+
+    def find(self, site_id: SiteId) -> PageTable | None:
+        return self.tables.get(site_id)
+
+    async def wait_for(self, site_id: SiteId, *, seconds_max: float) -> PageTable | None:
+        del seconds_max
+        return self.tables.get(site_id)
+
+
+class World:
+    """The route of a delivery process, with what it sees of others."""
+
+    def __init__(self, index: Index | None = None, **limits: int) -> None:
+        self.index = index or an_index()
+        self.queue, self.claims, self.pages = FakeQueue(), FakeClaims(), FakePages()
+        self.clock, self.recent = ManualClock(NOON), RecentTexts()
+        self.rate_key: bytes | None = b"1234"
+        self.routes = self.process(**limits)
+
+    def process(self, **limits: int) -> ClassifyPageRoutes:
+        return ClassifyPageRoutes(
+            lambda: self.index,
+            self.pages,
+            self.queue,
+            self.claims,
+            self.clock,
+            recent=self.recent,
+            find_rate_key=lambda _: self.rate_key,
+            **limits,
+        )
+
+    async def send(
+        self, url: str = BREAD, *, origin: str = "https://example.com", **fields: Any
+    ) -> FastAnswer:
+        return await self.routes.classify(a_request(url, origin=origin, **fields))
+
+
+def an_index(**site: Any) -> Index:
+    fields = {"id": SITE, "domain": "example.com", "verified_host": "example.com"} | site
+    return compile_index(a_snapshot(sites=[a_site_row(**fields)]))
+
+
+def a_request(url: str = BREAD, *, origin: str = "https://example.com", **fields: Any) -> FastRequest:
+    headers = [(b"origin", origin.encode())] if origin else []
+    body = {"url": url, "text": "Bake the loaf in a hot oven."} | fields
+    return FastRequest(b"POST", b"/v1/classify-page", headers=headers, body=json.dumps(body).encode())
+
+
+def known(url: str, at: datetime) -> PageTable:
+    return NO_PAGES.with_changes([PageEntry(url, 1, (), at, expiry(at))])
