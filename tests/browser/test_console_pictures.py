@@ -63,7 +63,20 @@ def addresses(product: Product) -> list[str]:
 
         wait_until(lambda: first_of(LISTS["auction_id"]) is not None, seconds=60, what="an auction")
         ids = {name: first_of(path) for name, path in LISTS.items()}
+        ids["page_id"] = give_page(admin, str(ids["site_id"]))
     return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in REGISTERED)
+
+
+def give_page(admin: httpx.Client, site_id: str) -> str:
+    """Add a page of a site, and return its id."""
+    path = f"/admin/sites/{site_id}"
+    domain = admin.get(path).raise_for_status().json()["domain"]
+    body = {
+        "url": f"https://{domain}/given",
+        "title": "A page with a long title that has to be cut somewhere on a phone",
+        "categories": [{"id": "275", "confidence": 0.9}, {"id": "424", "confidence": 0.2}],
+    }
+    return admin.post(f"{path}/pages", json=body).raise_for_status().json()["id"]
 
 
 def test_no_page_breaks_or_overflows(chromium: Browser, product: Product, addresses: list[str]) -> None:

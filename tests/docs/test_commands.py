@@ -24,6 +24,8 @@ GUIDE = (
     "docs/guide/README.md",
     "docs/guide/sample.md",
     "docs/guide/placements.md",
+    "docs/guide/taxonomies.md",
+    "docs/guide/sites.md",
     "docs/guide/banners.md",
     "docs/guide/campaigns.md",
     "docs/guide/targeting.md",

@@ -1,10 +1,12 @@
 """Settings: an error names every wrong variable, its value and what was expected, and shows no secret."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from adloom.app.delivery_traffic import build_offer_bounds, lift_limits
 from adloom.cli.dotenv_file import with_dotenv
 from adloom.runtime.settings import (
     SettingsError,
@@ -31,6 +33,27 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (delivery.rate_limit_permits_per_minute, delivery.holds_per_address) == (12_000, 300)
     assert (delivery.events_per_address_per_minute, delivery.data_centers) == (600, ())
     assert control.rate_limit_permits_per_minute == 60
+    assert (delivery.traffic.campaign_events_per_hour, delivery.traffic.campaign_clicks_per_hour) == (
+        3_000,
+        60,
+    )
+    assert (delivery.traffic.impression_ms_min, delivery.traffic.click_ms_min) == (100, 500)
+
+
+def test_without_traffic_limits_no_bound_goes_by_address() -> None:
+    on, off = (
+        lift_limits(delivery_settings({**GOOD, "ADLOOM_TRAFFIC_LIMITS": value})) for value in ("on", "off")
+    )
+
+    assert on == delivery_settings(GOOD)
+    assert (off.rate_limit_permits_per_minute, off.holds_per_address, off.events_per_address_per_minute) == (
+        0,
+        0,
+        0,
+    )
+    bounds = build_offer_bounds(off.traffic)
+    assert (bounds.events.bound, bounds.clicks.bound) == (0, 0)
+    assert (bounds.impression_after, bounds.click_after) == (timedelta(), timedelta())
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def an_offer(number: int, **fields: Any) -> OfferToken:
         placement_id=PlacementId(UUID(int=2)),
         campaign_id=CampaignId(UUID(int=3)),
         issued_at=NOON,
+        second=int(NOON.timestamp()),
         is_expired=False,
         lease=9,
         charge=Micros(1),

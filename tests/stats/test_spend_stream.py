@@ -22,9 +22,10 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.auth import issue_access_token
+from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENING
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
-from adloom.stats.spend.feed import BEGINNING, HEARTBEAT, LISTENING, Listener, SpendFeed, encode_update
+from adloom.stats.spend.feed import SpendFeed, SpendListener, encode_update
 from tests.support.builders import NOON
 from tests.support.control import SECRET, control_settings
 from tests.support.eventually import eventually
@@ -216,7 +217,7 @@ async def test_streams_end_when_the_process_stops(database_url: str, redis_url: 
 
 
 async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
-    listener = Listener(None)
+    listener = SpendListener(None)
     updates = listener.updates()
     assert await anext(updates) == BEGINNING
     listener.begin()
@@ -229,13 +230,13 @@ async def test_only_the_last_pending_update_of_a_campaign_is_sent() -> None:
 
 
 async def test_a_quiet_listener_receives_heartbeats() -> None:
-    updates = Listener(None, heartbeat_seconds=0.01).updates()
+    updates = SpendListener(None, heartbeat_seconds=0.01).updates()
 
     assert [await anext(updates) for _ in range(3)] == [BEGINNING, HEARTBEAT, HEARTBEAT]
 
 
 async def test_a_listener_ends_after_its_time_limit() -> None:
-    listener = Listener(None, heartbeat_seconds=0.01, seconds_max=0.05)
+    listener = SpendListener(None, heartbeat_seconds=0.01, seconds_max=0.05)
 
     parts = [part async for part in listener.updates()]
 
@@ -244,7 +245,7 @@ async def test_a_listener_ends_after_its_time_limit() -> None:
 
 
 async def test_a_slow_listener_is_disconnected_and_counted() -> None:
-    feed, slow, quick = SpendFeed(), Listener(None, waiting_max=2), Listener(None, waiting_max=3)
+    feed, slow, quick = SpendFeed(), SpendListener(None, waiting_max=2), SpendListener(None, waiting_max=3)
     updates = slow.updates()
     await anext(updates)
 
@@ -260,7 +261,7 @@ async def test_too_many_listeners_are_refused() -> None:
     feed = SpendFeed(listeners_max=1)
     feed.check_room()
 
-    with feed.listen(Listener(None)), pytest.raises(UnavailableError):
+    with feed.listen(SpendListener(None)), pytest.raises(UnavailableError):
         feed.check_room()
 
     feed.close()

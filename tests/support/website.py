@@ -4,6 +4,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import cast
 
 import msgspec
 
@@ -52,6 +53,18 @@ class Website:
 
         self.replies[path] = answer
 
+    def say_with(self, path: str, answer: Answer, **headers: str) -> None:
+        """Add headers to an answer."""
+
+        async def answer_with(writer: asyncio.StreamWriter) -> None:
+            lines = "".join(f"\r\n{name.replace('_', '-')}: {value}" for name, value in headers.items())
+            written = _Written(writer)
+            await answer(cast("asyncio.StreamWriter", written))
+            first, end, rest = written.data.partition(b"\r\n")
+            writer.write(first + lines.encode() + end + rest)
+
+        self.replies[path] = answer_with
+
     def redirect(self, path: str, location: str, *, status: int = 302) -> None:
         self.say(path, b"", status=status, Location=location)
 
@@ -86,6 +99,17 @@ class Website:
             pass
         finally:
             writer.close()
+
+
+class _Written:
+    """Takes what an answer writes."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.data = b""
+        self.drain = writer.drain
+
+    def write(self, data: bytes) -> None:
+        self.data += data
 
 
 @asynccontextmanager

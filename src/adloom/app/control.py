@@ -25,7 +25,10 @@ import adloom.identity.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
+import adloom.pages.again.api
 import adloom.pages.api
+import adloom.pages.crawl.api
+import adloom.pages.live.api
 import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
@@ -49,6 +52,8 @@ from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
 from adloom.ops.projections import list_projections, read_cursors
+from adloom.pages.crawl.queue import open_crawl_queue
+from adloom.pages.live.feed import SiteFeed
 from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog, read_version
 from adloom.runtime.auth import Passwords
@@ -88,6 +93,9 @@ ROUTERS = (
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
     adloom.pages.api.router,
+    adloom.pages.again.api.router,
+    adloom.pages.live.api.router,
+    adloom.pages.crawl.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
@@ -185,6 +193,12 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
         "adloom_control_requests", "Requests by their status.", "status", lambda: app.state.answered
     )
     feed: SpendFeed = app.state.spend_feed
+    site_feed: SiteFeed = app.state.site_feed
+
+    def end_streams() -> None:
+        feed.close()
+        site_feed.close()
+
     metrics.gauge("adloom_spend_listeners", "Who follows what is spent.", lambda: feed.listeners)
     metrics.counter(
         "adloom_spend_listeners_cut_off", "Those that did not keep up with it.", lambda: feed.cut_off
@@ -206,7 +220,7 @@ async def control(settings: ControlSettings, metrics: Metrics) -> None:
                 has_lifespan=True,
                 has_web_sockets=True,
                 # Their answers would have no end.
-                before_drain=feed.close,
+                before_drain=end_streams,
             )
 
 
@@ -219,7 +233,7 @@ def build_control(
     has_console: bool = False,
 ) -> FastAPI:
     """Compose the control plane; it connects when it is started."""
-    feed = SpendFeed()
+    feed, site_feed = SpendFeed(), SiteFeed()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -227,13 +241,16 @@ def build_control(
             open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
             open_valkey(settings.services.redis_url) as valkey,
             feed.run(valkey),
+            site_feed.run(pool),
             open_stats_queue(settings.services.redis_url) as stats_queue,
             open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
+            open_crawl_queue(settings.services.redis_url) as crawl_queue,
         ):
-            app.state.pool = pool
-            app.state.valkey = valkey
+            app.state.pool, app.state.valkey = pool, valkey
             app.state.stats_queue = stats_queue
-            app.state.job_queues = {queue.name: queue for queue in (banner_jobs, stats_queue.queue)}
+            queues = (banner_jobs, stats_queue.queue, crawl_queue)
+            app.state.job_queues = {queue.name: queue for queue in queues}
+            app.state.crawl_queue = crawl_queue
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock, quotas=settings.quotas)
@@ -242,6 +259,7 @@ def build_control(
 
     app = _build_app(lifespan)
     app.state.spend_feed = feed
+    app.state.site_feed = site_feed
     app.state.clock = clock
     app.state.ids = ids
     app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from http import HTTPStatus
-from time import monotonic
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -18,6 +17,7 @@ from adloom.app.delivery_auctions import (
     build_markets,
 )
 from adloom.app.delivery_contextual import build_contextual
+from adloom.app.delivery_traffic import build_offer_bounds, build_sharer, build_traffic, lift_limits
 from adloom.app.listeners import take_socket
 from adloom.app.metrics.delivery import (
     ServeFigures,
@@ -36,7 +36,8 @@ from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
-from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.ivt.offers import OfferBounds
+from adloom.events.ingest.ivt.shared_counts import CountSharer
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
@@ -73,8 +74,6 @@ from adloom.serving.health import DeliveryHealth
 from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.context import ContextParser
-from adloom.serving.request.rate_limit import RequestLimiter
-from adloom.serving.request.sender_limits import SenderCheck
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
@@ -87,11 +86,11 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys)
+Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer)
 
 
 def main() -> None:
-    run_process(delivery_settings, deliver)
+    run_process(lambda variables: lift_limits(delivery_settings(variables)), deliver)
 
 
 class Running(NamedTuple):
@@ -108,14 +107,15 @@ class Running(NamedTuple):
     pages: PageLoader
     valkey: Valkey
     refresher: IndexRefresher
+    bounds: OfferBounds
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     """Serve the public routes; whatever was accepted is in the event log before the process ends."""
     freeze_startup_objects(REQUEST_THRESHOLD)
+    bounds = build_offer_bounds(settings.traffic)
     clock = SystemClock()
     states = PlacementStates(keep_seconds=settings.serve_cache_seconds)
-    process = settings.telemetry.process
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
@@ -123,9 +123,10 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_beside(LeaseClient(valkey, states, clock, process=process)) as leases,
+        _run_beside(LeaseClient(valkey, states, clock, process=settings.telemetry.process)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
+        _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
         _run_beside(PageLoader(pool, valkey)) as pages,
         _run_refresher(
             IndexRefresher(
@@ -151,6 +152,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             pages,
             valkey,
             refresher,
+            bounds,
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
         heartbeat = _build_heartbeat(settings, running, figures)
@@ -197,11 +199,9 @@ def _build_public_routes(
     clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
     keys = _token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
-    detector = _build_detector(settings, contexts)
-    senders, frequency = (
-        _build_sender_check(settings, detector),
-        build_frequency(settings, running.line, clock),
-    )
+    traffic = build_traffic(settings, contexts, running.bounds, lambda: refresher.current)
+    detector, senders = traffic.detector, traffic.senders
+    frequency = build_frequency(settings, running.line, clock)
     offers = ServeRoutes(
         lambda: refresher.current,
         keys.signer,
@@ -221,6 +221,7 @@ def _build_public_routes(
         keys,
         clock,
         detector=detector,
+        offer_check=traffic.offers,
         read_request_info=contexts.read_request_info,
         reporters=running.reporters,
         refuses_unbound=settings.unbound_events == "refuse",
@@ -239,10 +240,9 @@ def _build_public_routes(
         recording=running.recording.appender,
         senders=senders,
     )
-    limiter = RequestLimiter(settings.rate_limit_permits_per_minute, detector.find_rate_key, monotonic)
     (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
-    register_events(metrics, events, detector, appender)
-    register_senders(metrics, limiter, senders)
+    register_events(metrics, events, (detector, traffic.offers), appender)
+    register_senders(metrics, traffic.limiter, senders)
     _register_running(metrics, running, auctions)
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
@@ -250,9 +250,9 @@ def _build_public_routes(
         *_build_contextual_routes(settings, metrics, running, detector),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
-        *ScriptlessRoutes(offers, events).routes(),
+        *ScriptlessRoutes(offers, events, traffic.pages).routes(),
     ]
-    return limiter.limit(routes), auctions, figures
+    return traffic.limiter.limit(routes), auctions, figures
 
 
 def _build_contextual_routes(
@@ -311,24 +311,6 @@ async def _run_beside(part: Part) -> AsyncGenerator[Part]:
             yield part
         finally:
             stop.set()
-
-
-def _build_detector(settings: DeliverySettings, contexts: ContextParser) -> TrafficDetector:
-    return TrafficDetector(
-        contexts.is_crawler,
-        trusted=settings.trusted_proxies,
-        data_centers=Networks(settings.data_centers),
-        events_per_minute_max=settings.events_per_address_per_minute,
-    )
-
-
-def _build_sender_check(settings: DeliverySettings, detector: TrafficDetector) -> SenderCheck:
-    return SenderCheck(
-        detector.identify_sender,
-        requests_per_minute_max=settings.events_per_address_per_minute,
-        holds_max=settings.holds_per_address,
-        hold_seconds=settings.hold_seconds,
-    )
 
 
 def _has_sample(refresher: IndexRefresher) -> bool:

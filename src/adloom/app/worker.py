@@ -5,12 +5,11 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import msgspec
 
-from adloom.app.listeners import take_socket
+from adloom.app.health import answer_health
 from adloom.app.metrics.worker import (
     register_budget_actors,
     register_days,
@@ -38,11 +37,11 @@ from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionSt
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.events.topics.publish import TopicTrimmer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
+from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
+from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
-from adloom.runtime.http.plain import PlainAnswer, PlainApp
-from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.jobs.worker import Handler, JobWorker
@@ -67,7 +66,6 @@ from adloom.sync.words import Platform
 LEDGER_POOL_SIZE_MAX = 10
 # One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
-DRAIN_SECONDS_MAX = 1
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
 
@@ -80,14 +78,6 @@ class SyncParts(msgspec.Struct, frozen=True):
     cron_job: CronJob
     handlers: dict[str, Handler]
     worker: JobWorker
-
-
-class WorkerHealth(msgspec.Struct, frozen=True):
-    """What monitors of workers read."""
-
-    status: str
-    queue: str
-    uptime: float
 
 
 def main() -> None:
@@ -117,7 +107,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]
-            await _answer_health(settings)
+            await answer_health(settings.host, settings.port, QUEUE)
             stop.set()
             _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
             for task in late:
@@ -204,23 +194,6 @@ def _consumer(telemetry: Telemetry) -> str:
     return f"{telemetry.process}@{socket.gethostname()}"
 
 
-async def _answer_health(settings: WorkerSettings) -> None:
-    """Answer health checks until a signal asks to stop."""
-    clock = asyncio.get_running_loop().time
-    started_at = clock()
-
-    async def health() -> PlainAnswer:
-        uptime = round(clock() - started_at, 3)
-        return PlainAnswer(HTTPStatus.OK, msgspec.json.encode(WorkerHealth("ok", QUEUE, uptime)))
-
-    async def alive() -> PlainAnswer:
-        return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')
-
-    app = PlainApp({"/health": health, "/health/live": alive})
-    listener = take_socket(settings.host, settings.port)
-    await serve(app, listener, drain_seconds_max=DRAIN_SECONDS_MAX)
-
-
 def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     settings: WorkerSettings,
     metrics: Metrics,
@@ -241,6 +214,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             SYNC_SCHEDULE_STATUS: sync.handle,
             ROLLUP_STATS: rollup.handle,
             CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
+            CLASSIFY_AGAIN: ClassifyAgain(pool, ClassifyQueue(valkey), clock).handle,
             **stats.handlers,
         },
     )
@@ -252,6 +226,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             sync_job(settings.schedule_sync_cron),
             rollup_job(settings.stats_rollup_cron),
             cleaning_job(),
+            again_job(),
             stats.cron_job,
         )
     ]

@@ -140,6 +140,19 @@ def worker(
 
 
 @app.command()
+def crawler(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_CRAWLER_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CRAWLER_PORT")] = 3002,
+) -> None:
+    """Crawl sites; it needs DATABASE_URL and REDIS_URL, and a classifier that runs."""
+    os.environ.update({"ADLOOM_CRAWLER_HOST": host, "ADLOOM_CRAWLER_PORT": str(port)})
+    from adloom.app import crawler as command
+
+    command.main()
+
+
+@app.command()
 def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
     from adloom.runtime.schema import upgrade_schema

@@ -34,6 +34,7 @@ Network = IPv4Network | IPv6Network
 DELIVERY_PORT: Final = 8080
 CONTROL_PORT: Final = 8090
 WORKER_PORT: Final = 3001
+CRAWLER_PORT: Final = 3002
 AUCTION_RETENTION_DAYS: Final = 7
 AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
 LEARNING_WAIT_SECONDS: Final = 30 * 60
@@ -127,6 +128,7 @@ _CONTROL_URL: Final = Variable(
 )
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", one_of("count", "refuse"))
 _COUNT: Final = whole_number(1, 1_000_000_000)
+_BOUND: Final = whole_number(0, 1_000_000_000)
 _A_DAY: Final = whole_number(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
 _CAPPED: Final = one_of("offer", "withhold")
@@ -187,6 +189,23 @@ class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
     frequency_without_user: Annotated[str, Variable("ADLOOM_FREQUENCY_WITHOUT_USER", _CAPPED)] = "withhold"
 
 
+class TrafficSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """From when on the reports of an offer are doubtful; zero is no bound."""
+
+    # Off: no bound of delivery goes by address.
+    has_limits: Annotated[bool, Variable("ADLOOM_TRAFFIC_LIMITS", parse_switch)] = True
+    # Of one campaign, an address and an hour. An office of a thousand people sees a campaign three times an hour.
+    campaign_events_per_hour: Annotated[
+        int, Variable("ADLOOM_CAMPAIGN_EVENTS_PER_ADDRESS_PER_HOUR", _BOUND)
+    ] = 3_000
+    campaign_clicks_per_hour: Annotated[
+        int, Variable("ADLOOM_CAMPAIGN_CLICKS_PER_ADDRESS_PER_HOUR", _BOUND)
+    ] = 60
+    # A page has to be drawn first, and a person has to see an ad and to move a hand.
+    impression_ms_min: Annotated[int, Variable("ADLOOM_IMPRESSION_MS_MIN", whole_number(0, 60_000))] = 100
+    click_ms_min: Annotated[int, Variable("ADLOOM_CLICK_MS_MIN", whole_number(0, 60_000))] = 500
+
+
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a delivery process."""
 
@@ -203,17 +222,16 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     geoip_file: Annotated[str | None, Variable("ADLOOM_GEOIP_FILE")] = None
     # An office of a thousand readers who look at ten pages a minute does not meet it.
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 12_000
-    holds_per_address: Annotated[
-        int, Variable("ADLOOM_HOLDS_PER_ADDRESS", whole_number(0, 1_000_000_000))
-    ] = 300
+    holds_per_address: Annotated[int, Variable("ADLOOM_HOLDS_PER_ADDRESS", _BOUND)] = 300
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     data_centers: Annotated[
         tuple[Network, ...], Variable("ADLOOM_DATA_CENTERS_FILE", _parse_network_file)
     ] = ()
     events_per_address_per_minute: Annotated[
-        int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", whole_number(0, 1_000_000_000))
+        int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", _BOUND)
     ] = 600
+    traffic: TrafficSettings = TrafficSettings()
     texts_per_site_per_minute: Annotated[
         int, Variable("ADLOOM_TEXTS_PER_SITE_PER_MINUTE", whole_number(0, 1_000_000_000))
     ] = 600
@@ -283,6 +301,20 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 
 
+class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a crawler process."""
+
+    services: Services
+    telemetry: Telemetry
+    host: Annotated[str, Variable("ADLOOM_CRAWLER_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", _PORT)] = CRAWLER_PORT
+    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", whole_number(1, 64))] = 4
+    delay_milliseconds: Annotated[
+        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", whole_number(0, 60_000))
+    ] = 1_000
+    outbound: OutboundSettings = OutboundSettings()
+
+
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
     return _read(DeliverySettings, variables, process="delivery")
 
@@ -293,6 +325,10 @@ def control_settings(variables: Mapping[str, str]) -> ControlSettings:
 
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
     return _read(WorkerSettings, variables, process="worker")
+
+
+def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
+    return _read(CrawlerSettings, variables, process="crawler")
 
 
 def token_settings(variables: Mapping[str, str]) -> TokenSettings:

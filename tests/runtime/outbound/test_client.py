@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from adloom.core.setting import SettingValueError
 from adloom.runtime.outbound.address import Address
-from adloom.runtime.outbound.client import REDIRECTS_MAX, OutboundClient, open_outbound
+from adloom.runtime.outbound.client import REDIRECTS_MAX, BodyLimit, OutboundClient, open_outbound
 from adloom.runtime.outbound.connect import CheckedBackend
 from adloom.runtime.outbound.failure import FailureKind, OutboundError
 from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
@@ -324,9 +324,17 @@ async def test_an_endless_body_is_a_failure_or_cut_as_the_caller_asks(
     website.replies["/"] = flood
 
     assert await failure_of(client, "http://a.test/") is FailureKind.BODY_TOO_LARGE
-    answer = await client.get("http://a.test/", bytes_max=1000, is_cut_taken=True)
+    answer = await client.get("http://a.test/", limit=BodyLimit(bytes_max=1000, is_cut_taken=True))
 
     assert (answer.body, answer.is_cut) == (b"x" * 1000, True)
+
+
+async def test_a_body_that_is_not_wanted_is_not_read(client: OutboundClient, website: Website) -> None:
+    website.replies["/"] = flood
+
+    answer = await client.get("http://a.test/", limit=BodyLimit(is_wanted=lambda _: False))
+
+    assert (answer.status, answer.body) == (200, b"")
 
 
 async def giant_headers(writer: asyncio.StreamWriter) -> None:

@@ -11,6 +11,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.core.money import Micros
 from adloom.events.ingest.api import PIXEL
+from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.direct.api import ServeRoutes
@@ -24,6 +25,8 @@ KEYS = TokenKeys("a secret of the tests, long enough to be one")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PHONE = b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
 REDIRECTED = FastAnswer(b"redirected")
+SITE, ON_SITE = "news.example", b"https://www.news.example/"
+PAGES = PageCheck("https://ads.example")
 
 
 class FakeEventRoutes:
@@ -33,12 +36,16 @@ class FakeEventRoutes:
         self.seen_tokens: list[OfferToken] = []
         self.clicked_tokens: list[OfferToken] = []
 
-    def record_impression(self, token: bytes, request: FastRequest, answer: FastAnswer) -> FastAnswer:
+    def record_impression(
+        self, token: bytes, request: FastRequest, answer: FastAnswer, *, is_immediate: bool
+    ) -> FastAnswer:
+        assert is_immediate
         del request
         self.seen_tokens.append(verify(token))
         return answer
 
-    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer:
+    def record_click(self, token: bytes, request: FastRequest, *, is_immediate: bool) -> FastAnswer:
+        assert is_immediate
         del request
         self.clicked_tokens.append(verify(token))
         return REDIRECTED
@@ -59,7 +66,7 @@ def ask(
 ) -> FastAnswer:
     index = compile_index(snapshot)
     offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
-    routes = ScriptlessRoutes(offers, events or FakeEventRoutes())
+    routes = ScriptlessRoutes(offers, events or FakeEventRoutes(), PAGES)
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
     answer = routes.answer(FastRequest(method, path.encode(), headers=sent))
     assert not isinstance(answer, asyncio.Future)
@@ -118,13 +125,51 @@ def test_without_an_ad_the_image_is_the_placeholder_or_a_transparent_pixel() -> 
 def test_the_link_counts_a_click_without_a_charge() -> None:
     events = FakeEventRoutes()
     row = an_assignment_row(price=OfferPrice(Micros(5_000)))
-    snapshot = a_snapshot(row)
+    snapshot = a_snapshot(row, site=SITE)
 
-    assert ask(snapshot, "/serve/home.go", events) is REDIRECTED
-    ask(snapshot, "/serve/home.img", events)
+    assert ask(snapshot, "/serve/home.go", events, referer=ON_SITE) is REDIRECTED
+    ask(snapshot, "/serve/home.img", events, referer=ON_SITE)
 
     assert [(one.banner_id, one.charge) for one in events.clicked_tokens] == [(row.banner_id, 0)]
     assert [one.charge for one in events.seen_tokens] == [5_000]
+
+
+@pytest.mark.parametrize(
+    ("site", "referer", "is_billed"),
+    [
+        (SITE, b"https://www.news.example/", True),
+        (SITE, b"https://forum.example/thread", False),
+        (SITE, b"https://news.example.forum.example/", False),
+        (SITE, b"", False),
+        (SITE, None, False),
+        (None, b"https://www.news.example/", False),
+        (SITE, b"http://127.0.0.1:8080/sample", True),
+        (SITE, b"https://ads.example/sample", True),
+    ],
+)
+def test_an_image_is_billed_only_on_pages_of_its_site(
+    site: str | None,
+    referer: bytes | None,
+    is_billed: bool,  # noqa: FBT001 - a case
+) -> None:
+    events = FakeEventRoutes()
+    row = an_assignment_row(price=OfferPrice(Micros(5_000)))
+    headers = {} if referer is None else {"referer": referer}
+
+    answer = ask(a_snapshot(row, site=site), "/serve/home.img", events, **headers)
+
+    assert location(answer) == row.primary_image_url, "it is shown anywhere"
+    assert [(one.charge, one.is_void) for one in events.seen_tokens] == [
+        (5_000, False) if is_billed else (0, True)
+    ]
+
+
+def test_an_image_that_costs_nothing_counts_anywhere() -> None:
+    events = FakeEventRoutes()
+
+    ask(a_snapshot(an_assignment_row()), "/serve/home.img", events)
+
+    assert [one.is_void for one in events.seen_tokens] == [False]
 
 
 def test_a_head_request_holds_nothing() -> None:
@@ -137,16 +182,17 @@ def test_a_head_request_holds_nothing() -> None:
 
 
 def test_an_image_counts_against_the_cap_of_its_campaign_and_a_link_does_not() -> None:
-    snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)))
+    snapshot = a_snapshot(an_assignment_row(campaign_key=7, caps=Caps(1, None)), site=SITE)
     leases = leased(snapshot, impressions=1)
     index = compile_index(snapshot)
     offers = ServeRoutes(
         lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="", leases=leases
     )
-    routes = ScriptlessRoutes(offers, FakeEventRoutes())
+    routes = ScriptlessRoutes(offers, FakeEventRoutes(), PAGES)
 
     def is_shown(form: bytes) -> bool:
-        answer = routes.answer(FastRequest(b"GET", b"/serve/home." + form))
+        headers = [(b"referer", ON_SITE)]
+        answer = routes.answer(FastRequest(b"GET", b"/serve/home." + form, headers=headers))
         return answer is REDIRECTED or (isinstance(answer, FastAnswer) and location(answer) is not None)
 
     assert [is_shown(form) for form in (b"go", b"go", b"img", b"img", b"go")] == [

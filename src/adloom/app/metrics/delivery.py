@@ -7,6 +7,7 @@ from adloom.app.delivery_contextual import ContextualParts
 from adloom.core.clock import Clock
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import PeerCounter, TrafficDetector
+from adloom.events.ingest.ivt.offers import OfferCheck
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
@@ -147,7 +148,10 @@ def register_senders(metrics: Metrics, limiter: RequestLimiter, senders: SenderC
 
 
 def register_events(
-    metrics: Metrics, events: EventRoutes, detector: TrafficDetector, appender: EventAppender
+    metrics: Metrics,
+    events: EventRoutes,
+    checks: tuple[TrafficDetector, OfferCheck],
+    appender: EventAppender,
 ) -> None:
     metrics.counters(
         "adloom_batch_events",
@@ -159,7 +163,7 @@ def register_events(
         "adloom_events_marked",
         "Events that were accepted with a doubt, by the doubt.",
         "mark",
-        lambda: {mark.value: count for mark, count in detector.marked.items()},
+        lambda: {mark.value: count for check in checks for mark, count in check.marked.items()},
     )
     metrics.counter("adloom_ledger_batches", "Appends, each of many events.", lambda: appender.batches)
     metrics.counters(

@@ -25,6 +25,7 @@ from adloom.runtime.settings import (
     Telemetry,
     add_redis_password,
     control_settings,
+    crawler_settings,
     delivery_settings,
     worker_settings,
 )
@@ -40,6 +41,9 @@ WORKER = "worker"
 # It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
 WORKER_OUTLIVES_SECONDS_MAX = 2.0
 WORKER_STOP_SECONDS_MAX = 3.2
+CRAWLER = "crawler"
+# A crawl that is under way goes on at the next start.
+BACKGROUND_STOP_SECONDS_MAX = 3.0
 SAMPLE = "sample"
 SAMPLE_STOP_SECONDS_MAX = 0.5
 KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
@@ -71,6 +75,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     servers: Servers
     children: list[ChildSpec]
+    # Nobody waits for these when Adloom starts.
+    background: list[ChildSpec]
     # The simulated visitors of the sample, if there may be one.
     sample: ChildSpec | None
     installation: Installation
@@ -104,13 +110,18 @@ def make_plan(
     """Decide what to run and with which settings; raises if the settings are not usable."""
     variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
-    names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + ["control", "worker"]
+    names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + [
+        "control",
+        "worker",
+        CRAWLER,
+    ]
     last = directory.read_installation()
     postgres_port, valkey_port, *metrics_ports = choose_ports(
         [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
+    *ports, crawler_port = metrics_ports
     servers = describe_servers(
         variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
     )
@@ -121,17 +132,14 @@ def make_plan(
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
-    worker_settings(environment)
+    for read_settings in (worker_settings, crawler_settings):
+        read_settings(environment)
     user = _choose_user(variables, directory.path, Path(environment["ADLOOM_SPOOL_DIR"]))
     return UpPlan(
         servers=servers,
-        children=run_as(user.name, _children(listeners, options, environment, metrics_ports)),
-        sample=None
-        if options.is_empty
-        else run_as(
-            user.name,
-            [sample_child(directory.path, host=options.host, port=delivery.port, environment=environment)],
-        )[0],
+        children=run_as(user.name, _children(listeners, options, environment, ports)),
+        background=run_as(user.name, [background_child(CRAWLER, environment, crawler_port)]),
+        sample=_sample(options, user, delivery.port, environment),
         installation=Installation(
             version=VERSION,
             pid=os.getpid(),
@@ -151,6 +159,15 @@ def make_plan(
         warnings=_list_warnings(options, control.public_url, user),
         telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
     )
+
+
+def _sample(
+    options: UpOptions, user: ChildUser, port: int, environment: Mapping[str, str]
+) -> ChildSpec | None:
+    if options.is_empty:
+        return None
+    child = sample_child(options.data_directory, host=options.host, port=port, environment=environment)
+    return run_as(user.name, [child])[0]
 
 
 def _place_redis_password(variables: Mapping[str, str]) -> Mapping[str, str]:
@@ -210,6 +227,8 @@ def _environment(
         "ADLOOM_CONTROL_PORT": str(port_of(listeners.control)),
         "ADLOOM_WORKER_HOST": options.control_host,
         "WORKER_PORT": str(port_of(listeners.worker)),
+        # Any free port, unless the user wants to watch its health.
+        "ADLOOM_CRAWLER_PORT": variables.get("ADLOOM_CRAWLER_PORT") or "0",
     }
 
 
@@ -275,6 +294,22 @@ def _child(  # noqa: PLR0913 - what the children differ in
         wait_until_ready=wait_until_ready,
         inherited_fds=(listener.fileno(),),
         stop_seconds_max=STOP_SECONDS_MAX,
+    )
+
+
+def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:
+    """Describe a process that works off a queue; no request waits for it."""
+    return ChildSpec(
+        program=Program(
+            name=name,
+            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
+            environment={
+                **environment,
+                "ADLOOM_PROCESS": name,
+                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
+            },
+        ),
+        stop_seconds_max=BACKGROUND_STOP_SECONDS_MAX,
     )
 
 

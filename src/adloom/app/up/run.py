@@ -67,6 +67,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                 if not options.is_empty:
                     await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
                 _print_summary(plan, options, first, progress)
+                await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
                     await run_sample_visitors(plan, directory, supervisor)

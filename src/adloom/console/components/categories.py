@@ -32,8 +32,6 @@ def confidence_kind(confidence: float) -> str:
 
 def category_chips(categories: Sequence[Json]) -> Markup:
     """Show categories in a row of a table; the bar in a chip is the confidence."""
-    if not categories:
-        return Markup('<span class="quiet small">none</span>')
     chips = Markup("").join(_chip(one) for one in categories)
     return Markup('<span class="al-chips">{}</span>').format(chips)
 

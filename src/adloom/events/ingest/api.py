@@ -30,7 +30,8 @@ from adloom.events.ingest.accept import (
 from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
 from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
-from adloom.events.ingest.ivt.flags import Sender
+from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
+from adloom.events.ingest.ivt.offers import OfferReport
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.http.body import BodyDecoder
@@ -63,6 +64,24 @@ def _ignore_request(request: FastRequest) -> RequestInfo:
     return UNKNOWN_REQUEST
 
 
+class OfferFlagger(Protocol):
+    """Flags what is doubtful about a report of an offer."""
+
+    def flag_report(
+        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime, /
+    ) -> TrafficFlags: ...
+
+
+class NoOfferFlagger:
+    """Flags nothing."""
+
+    def flag_report(
+        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime
+    ) -> TrafficFlags:
+        del request, sender, offer, report, now
+        return NO_FLAGS
+
+
 class Reporters(Protocol):
     """Knows the servers that report for their visitors, by the API keys that they send."""
 
@@ -90,6 +109,7 @@ class EventRoutes:
         clock: Clock,
         *,
         detector: Detector | None = None,
+        offer_check: OfferFlagger | None = None,
         read_request_info: Callable[[FastRequest], RequestInfo] = _ignore_request,
         reporters: Reporters | None = None,
         refuses_unbound: bool = False,
@@ -103,6 +123,7 @@ class EventRoutes:
         self._now = clock.now
         self._identify_sender = detector.identify_sender
         self._flag_event = detector.flag_event
+        self._flag_report = (offer_check or NoOfferFlagger()).flag_report
         self._read_request_info = read_request_info
         self._is_reporter = (reporters or NoReporters()).is_reporter
         self._refuses_unbound = refuses_unbound
@@ -147,19 +168,23 @@ class EventRoutes:
         return self.record_impression(request.path[len(PIXEL_PREFIX) :], request, PIXEL)
 
     def record_impression(
-        self, token: bytes, request: FastRequest, answer: FastAnswer
+        self, token: bytes, request: FastRequest, answer: FastAnswer, *, is_immediate: bool = False
     ) -> FastAnswer | asyncio.Future[FastAnswer]:
+        """Store the impression of an offer; an immediate one is shown by the request that asked for it."""
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
         if request.method == b"HEAD":
             return answer  # The client looks at the address; nobody looks at the banner.
         report = build_impression_report(offer, self._find_user(request.query, offer))
-        return self._append(self._encode_offered(report, offer, request, now), answer)
+        entry = self._encode_offered(report, offer, request, now, is_immediate=is_immediate)
+        return self._append(entry, answer)
 
     def redirect(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         return self.record_click(request.path[len(REDIRECT_PREFIX) :], request)
 
-    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
+    def record_click(
+        self, token: bytes, request: FastRequest, *, is_immediate: bool = False
+    ) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store the click on an offer and redirect: to where the index says, never to where the request does."""
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
@@ -167,7 +192,8 @@ class EventRoutes:
         answer = build_redirect(destination)
         if request.method == b"HEAD":
             return answer
-        entry = self._encode_offered(build_click_report(offer, destination), offer, request, now)
+        report = build_click_report(offer, destination)
+        entry = self._encode_offered(report, offer, request, now, is_immediate=is_immediate)
         # The visitor wants the shop, and the advertiser wants the visitor, more than either wants our count. So a log
         # that is away or slow costs the count, which a metric shows.
         try:
@@ -188,9 +214,8 @@ class EventRoutes:
                 if isinstance(report, ImpressionRequest):
                     self._on_seen(sender, offer, now)
                 # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-                return encode_bounded(
-                    build_event(report, offer, info, self._flag_event(sender, now), now=now)
-                )
+                flags = self._flag_offered(request, sender, offer, report, now)
+                return encode_bounded(build_event(report, offer, info, flags, now=now))
             trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
             if trust is Trust.NONE and self._refuses_unbound:
                 raise require_token()
@@ -203,13 +228,35 @@ class EventRoutes:
         return accept
 
     def _encode_offered(
-        self, report: Report, offer: OfferToken, request: FastRequest, now: datetime
+        self,
+        report: Report,
+        offer: OfferToken,
+        request: FastRequest,
+        now: datetime,
+        *,
+        is_immediate: bool,
     ) -> bytes:
         sender = self._identify_sender(request)
         if isinstance(report, ImpressionRequest):
             self._on_seen(sender, offer, now)
-        flags = self._flag_event(sender, now)
+        flags = self._flag_offered(request, sender, offer, report, now, is_immediate=is_immediate)
         return encode_bounded(build_event(report, offer, self._read_request_info(request), flags, now=now))
+
+    def _flag_offered(  # noqa: PLR0913 - what a flag may be about
+        self,
+        request: FastRequest,
+        sender: Sender,
+        offer: OfferToken,
+        report: Report,
+        now: datetime,
+        *,
+        is_immediate: bool = False,
+    ) -> TrafficFlags:
+        flags = self._flag_event(sender, now)
+        if flags.marks:
+            return flags
+        about = OfferReport(isinstance(report, ClickRequest), report.page_url, is_immediate)
+        return self._flag_report(request, sender, offer, about, now)
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""

@@ -26,7 +26,7 @@ def encode_bounded(event: Event) -> bytes:
 
     An event of a flood counts as invalid whatever it says, so nothing is kept that only describes it.
     """
-    if Mark.ADDRESS_FLOOD in event.marks:
+    if event.marks and (Mark.ADDRESS_FLOOD in event.marks or Mark.CAMPAIGN_FLOOD in event.marks):
         nothing = {"session_id": None, "user_id": None, "page_url": None}
         match event:
             case Impression():

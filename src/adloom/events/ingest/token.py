@@ -91,6 +91,7 @@ class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
     placement_id: PlacementId
     campaign_id: CampaignId
     issued_at: datetime
+    second: int  # Of `issued_at`, since the epoch.
     is_expired: bool
     lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
     charge: Micros = Micros(0)
@@ -277,9 +278,8 @@ def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedel
         terms = terms if version == _CLEAR_VERSION else signer.decrypt(terms)
     charge, banner, placement, campaign = _TERMS.unpack(terms)
     request_id, banner_id, placement_id, campaign_id = _ids(_IDS % (request, banner, placement, campaign))
-    if version > FIRST_TICK:
-        seconds += (version - FIRST_TICK) * _TICK_SECONDS
-    issued_at = datetime.fromtimestamp(seconds, UTC)
+    fraction = (version - FIRST_TICK) * _TICK_SECONDS if version > FIRST_TICK else 0
+    issued_at = datetime.fromtimestamp(seconds + fraction, UTC)
     return OfferToken(
         request_id=request_id,
         slot=slot,
@@ -287,6 +287,7 @@ def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedel
         placement_id=placement_id,
         campaign_id=campaign_id,
         issued_at=issued_at,
+        second=seconds,
         is_expired=now - issued_at > lifetime,
         lease=lease,
         charge=Micros(charge & ~_FLAGS),

@@ -95,6 +95,11 @@ class Mark(StrEnum):
     PREFETCH = "prefetch"
     DATA_CENTER = "data_center"
     ADDRESS_FLOOD = "address_flood"
+    # Found in the request and the offer's token.
+    DOUBTFUL_OFFER = "doubtful_offer"
+    OTHER_SITE = "other_site"
+    TOO_SOON = "too_soon"
+    CAMPAIGN_FLOOD = "campaign_flood"
     # Found in the other events of the same offer; the projection adds them.
     CLICK_WITHOUT_IMPRESSION = "click_without_impression"
     SECOND_IMPRESSION = "second_impression"

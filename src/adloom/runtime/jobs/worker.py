@@ -59,6 +59,7 @@ class JobWorker:
         *,
         concurrency: int = CONCURRENCY,
         lock_seconds: float = LOCK_SECONDS,
+        lost_max: int = LOST_MAX,
         backoff: Backoff | None = None,
         is_quiet: bool = False,
     ) -> None:
@@ -67,6 +68,7 @@ class JobWorker:
         self._handlers = dict(handlers)
         self._concurrency = concurrency
         self._lock_seconds = lock_seconds
+        self._lost_max = lost_max
         self._backoff = backoff
         # Its handlers log their failures themselves: a failed job has one line.
         self._is_quiet = is_quiet
@@ -95,7 +97,7 @@ class JobWorker:
             "concurrency": self._concurrency,
             "lockDuration": int(self._lock_seconds * 1000),
             "stalledInterval": int(self._lock_seconds * 500),
-            "maxStalledCount": LOST_MAX,
+            "maxStalledCount": self._lost_max,
             "runRetryDelay": int(RECONNECT_SECONDS * 1000),
         }
         if self._backoff is not None:

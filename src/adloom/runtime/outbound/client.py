@@ -32,6 +32,18 @@ REDIRECTS: Final = frozenset([301, 302, 303, 307, 308])
 HEADERS_TOO_LARGE: Final = 431  # How h11 marks headers beyond its bound.
 
 MayFollow = Callable[[str], str | None]
+IsWanted = Callable[[Mapping[str, str]], bool]
+
+
+class BodyLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a body is read; `is_wanted` looks at the headers, and without it the whole body is."""
+
+    bytes_max: int = BODY_BYTES_MAX
+    is_cut_taken: bool = False
+    is_wanted: IsWanted | None = None
+
+
+WHOLE: Final = BodyLimit()
 
 
 class OutboundResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,18 +82,17 @@ class OutboundClient:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        bytes_max: int = BODY_BYTES_MAX,
-        is_cut_taken: bool = False,
+        limit: BodyLimit = WHOLE,
         may_follow: MayFollow | None = None,
     ) -> OutboundResponse:
         """Fetch a URL, or raise an `OutboundError`.
 
         `may_follow` is asked for each redirect's URL, and returns why it is not followed. A body over
-        `bytes_max` is a failure, unless its beginning is taken (`is_cut_taken`).
+        the limit is a failure, unless its beginning is taken; one that is not wanted is empty.
         """
         try:
             async with asyncio.timeout(self._seconds_max):
-                return await self._follow(url, headers or {}, bytes_max, is_cut_taken, may_follow)
+                return await self._follow(url, headers or {}, limit, may_follow)
         except TimeoutError as error:
             message = f"The answer took longer than {self._seconds_max:g} seconds."
             raise OutboundError(FailureKind.TIMEOUT, message) from error
@@ -93,16 +104,11 @@ class OutboundClient:
             raise _describe_protocol_error(error) from error
 
     async def _follow(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        bytes_max: int,
-        is_cut_taken: bool,  # noqa: FBT001 - passed on
-        may_follow: MayFollow | None,
+        self, url: str, headers: Mapping[str, str], limit: BodyLimit, may_follow: MayFollow | None
     ) -> OutboundResponse:
         target = read_target(url, self._settings.local_hosts)
         for _ in range(REDIRECTS_MAX + 1):
-            response = await self._ask(target, headers, bytes_max=bytes_max, is_cut_taken=is_cut_taken)
+            response = await self._ask(target, headers, limit)
             location = response.headers.get("location")
             if response.status not in REDIRECTS or not location:
                 return response
@@ -111,9 +117,7 @@ class OutboundClient:
                 raise OutboundError(FailureKind.REDIRECT_REFUSED, f"It redirects to {target.url}: {reason}.")
         raise OutboundError(FailureKind.TOO_MANY_REDIRECTS, f"It redirects more than {REDIRECTS_MAX} times.")
 
-    async def _ask(
-        self, target: Target, headers: Mapping[str, str], *, bytes_max: int, is_cut_taken: bool
-    ) -> OutboundResponse:
+    async def _ask(self, target: Target, headers: Mapping[str, str], limit: BodyLimit) -> OutboundResponse:
         async with self._pool.stream(
             "GET",
             httpcore.URL(
@@ -129,14 +133,17 @@ class OutboundClient:
             answered = {
                 name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
             }
-            is_redirect = response.status in REDIRECTS and "location" in answered
-            body = BoundedBody(
-                "" if is_redirect else answered.get("content-encoding", ""), bytes_max=bytes_max
+            is_read = not (response.status in REDIRECTS and "location" in answered) and (
+                limit.is_wanted is None or limit.is_wanted(answered)
             )
-            if not is_redirect:
+            encoding = answered.get("content-encoding", "") if is_read else ""
+            body = BoundedBody(encoding, bytes_max=limit.bytes_max)
+            if is_read:
                 await _read_body(response, body)
-                if body.is_full and not is_cut_taken:
-                    raise OutboundError(FailureKind.BODY_TOO_LARGE, f"The answer has over {bytes_max} bytes.")
+            if body.is_full and not limit.is_cut_taken:
+                raise OutboundError(
+                    FailureKind.BODY_TOO_LARGE, f"The answer has over {limit.bytes_max} bytes."
+                )
             return OutboundResponse(
                 url=target.url, status=response.status, headers=answered, body=body.body, is_cut=body.is_full
             )

@@ -10,6 +10,7 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.random import Chance
+from adloom.sample.content.catalog import SITES, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
 from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
@@ -22,6 +23,7 @@ PAST_PAUSE_SECONDS: Final = 0.4  # Pause between batches of past events: they ar
 PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; reported later, it would be another day.
 AWAY_SECONDS: Final = 1.0
 AWAY_SECONDS_MAX: Final = 30.0
+DOMAINS: Final = {site.key: site.domain for site in SITES}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -132,7 +134,7 @@ class Traffic:
                 "campaignId": reaction.offer.campaign_id,
                 "trackingToken": reaction.offer.tracking_token,
                 "userId": str(visitor.id),
-                "pageUrl": f"https://hedgerow.example{sight.path}",
+                "pageUrl": f"https://{DOMAINS[SLOT_BY_SLUG[sight.slots[0]].site]}{sight.path}",
             }
             for reaction in reactions
         ]

@@ -70,6 +70,7 @@ FILLED_ELSEWHERE: Final = {
 
 
 Found = tuple[PlacementState, Context]
+BillingCheck = Callable[[FastRequest, IndexedPlacement], bool]
 
 
 class ChosenOffer(msgspec.Struct, frozen=True):
@@ -185,7 +186,9 @@ class ServeRoutes:
         unseen = iter_eligible(state.placement, context, state.available, without=seen)
         return state.build_offers(islice(unseen, state.placement.slots_max))
 
-    def choose_one(self, request: FastRequest, slug: bytes, *, is_shown: bool) -> ChosenOffer | FastAnswer:
+    def choose_one(
+        self, request: FastRequest, slug: bytes, *, is_shown: bool, is_billed: BillingCheck | None = None
+    ) -> ChosenOffer | FastAnswer:
         """Choose one banner, for pages without script. An offer that is not shown is free, and not reserved."""
         now = self._now()
         found = self._find(request, slug, now)
@@ -196,7 +199,10 @@ class ServeRoutes:
         offers: Sequence[RenderedOffer] = self._states.decide_offers(state, context, second)[:1]
         leases: Sequence[int] = NO_LEASES
         if is_shown:
-            offers, leases = self._hold(request, state, context, offers, second)
+            if not placement.is_limited or is_billed is None or is_billed(request, placement):
+                offers, leases = self._hold(request, state, context, offers, second)
+            else:
+                offers, leases = _make_free(offers)
             self.served += len(offers)
             self.empty += not offers
         if not offers:

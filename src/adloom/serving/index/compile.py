@@ -193,6 +193,7 @@ def _build_placement(
         is_limited=known.is_limited,
         has_frequency=known.has_frequency,
         scoring=row.scoring,
+        site=row.site,
     )
 
 

@@ -105,6 +105,7 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     is_contextual: bool = False  # Active, and filled by what the page says.
     site_key: int | None = None
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
+    site: str | None = None  # The domain of its pages, where that is known.
 
 
 MarketPlacements = tuple[IndexedPlacement, ...]
@@ -151,6 +152,11 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     def has_placement(self, placement_id: UUID) -> bool:
         """Whether such a placement exists, active or not."""
         return placement_id in self.by_id
+
+    def find_site(self, placement_id: UUID) -> str | None:
+        """Return the domain of a placement's pages; None if it has no site, or does not exist."""
+        placement = self.by_id.get(placement_id)
+        return None if placement is None else placement.site
 
     def has_campaign(self, campaign_id: UUID) -> bool:
         """Whether such a campaign exists, running or not, deleted or not."""

@@ -117,6 +117,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     floor: Micros = Micros(0)  # The lowest eCPM that takes part.
     scoring: str = HEURISTIC
+    site: str | None = None  # The domain of its pages.
     site_key: int | None = None
 
 

@@ -9,11 +9,13 @@ import msgspec
 
 from adloom.core.errors import NotFoundError
 from adloom.events.ingest.api import PIXEL, build_redirect
+from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastRequest,
     FastRoute,
     encode_head,
+    index_headers,
     problem_answer,
 )
 from adloom.serving.direct.api import ServeRoutes
@@ -43,10 +45,12 @@ class EventRecorder(Protocol):
     """Records what became of an offer."""
 
     def record_impression(
-        self, token: bytes, request: FastRequest, answer: FastAnswer
+        self, token: bytes, request: FastRequest, answer: FastAnswer, *, is_immediate: bool
     ) -> FastAnswer | asyncio.Future[FastAnswer]: ...
 
-    def record_click(self, token: bytes, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]: ...
+    def record_click(
+        self, token: bytes, request: FastRequest, *, is_immediate: bool
+    ) -> FastAnswer | asyncio.Future[FastAnswer]: ...
 
 
 class _Head(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,9 +74,10 @@ _decode_images: Final = msgspec.json.Decoder(_Images).decode
 class ScriptlessRoutes:
     """Serves a placement as a page, as an image and as the link around it."""
 
-    def __init__(self, offers: ServeRoutes, events: EventRecorder) -> None:
+    def __init__(self, offers: ServeRoutes, events: EventRecorder, pages: PageCheck) -> None:
         self._offers = offers
         self._events = events
+        self._pages = pages
         self._forms: dict[bytes, Callable[[FastRequest, bytes], FastAnswer | asyncio.Future[FastAnswer]]] = {
             b"html": self.frame,
             b"img": self.image,
@@ -98,8 +103,13 @@ class ScriptlessRoutes:
         )
 
     def image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
-        """Redirect to the image of the chosen ad. As with a pixel, fetching it is an impression."""
-        chosen = self._offers.choose_one(request, slug, is_shown=request.method != b"HEAD")
+        """Redirect to the image of the chosen ad. As with a pixel, fetching it is an impression.
+
+        Anybody can put the image anywhere, so it costs something only on pages of the placement's site.
+        """
+        chosen = self._offers.choose_one(
+            request, slug, is_shown=request.method != b"HEAD", is_billed=self._is_on_site
+        )
         if isinstance(chosen, FastAnswer):
             return chosen
         if chosen.offer is None:
@@ -109,7 +119,13 @@ class ScriptlessRoutes:
         is_small = chosen.device == MOBILE and images.mobile_image_url
         address = images.mobile_image_url if is_small else images.primary_image_url
         answer = build_redirect(address or images.primary_image_url)
-        return self._events.record_impression(chosen.token, request, answer)
+        return self._events.record_impression(chosen.token, request, answer, is_immediate=True)
+
+    def _is_on_site(self, request: FastRequest, placement: IndexedPlacement) -> bool:
+        if placement.site is None:
+            return False
+        values = request.first_values or index_headers(request.headers)
+        return self._pages.judge(placement.site, values) is PageOrigin.OF_SITE
 
     def link(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Count a click on the ad chosen for the same visitor, and redirect to its destination.
@@ -121,7 +137,7 @@ class ScriptlessRoutes:
             return chosen
         if chosen.offer is None:
             return problem_answer(NotFoundError("There is no ad here just now."))
-        return self._events.record_click(chosen.token, request)
+        return self._events.record_click(chosen.token, request, is_immediate=True)
 
 
 def _decode_head(placement: IndexedPlacement) -> _Head:

@@ -1,7 +1,5 @@
 """Budgets and spend, over HTTP. Amounts are micros here and hundredths outside, rounded down."""
 
-import asyncio
-import contextlib
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Final
@@ -9,9 +7,7 @@ from uuid import UUID
 
 import msgspec
 from fastapi import Depends, Request
-from fastapi.responses import StreamingResponse
 from pydantic import Field
-from starlette.types import Receive, Scope, Send
 
 from adloom.budgets.status import project_spend
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
@@ -21,34 +17,15 @@ from adloom.core.money import Micros
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.event_stream import EventStream, describe_events
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import read_snapshot
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.spend.curve import Plan, curve
-from adloom.stats.spend.feed import LISTENING, LISTENING_SECONDS_MAX, Listener, SpendEvent, SpendFeed
+from adloom.stats.spend.feed import SpendEvent, SpendFeed, SpendListener
 from adloom.stats.spend.store import plan_of_advertiser, spent_by_hour
 
-EVENT_STREAM: Final = "text/event-stream"
-# For a client that does not read: the feed drops it at once, its connection ends after this.
-CUT_AFTER_SECONDS: Final = LISTENING_SECONDS_MAX + 60.0
-
-# As OpenAPI 3.2 describes server-sent events, and the framework its own.
-EVENTS_DESCRIBED: Final = {
-    "itemSchema": {
-        "type": "object",
-        "required": ["event", "data"],
-        "properties": {
-            "event": {"type": "string", "enum": ["listening", "spend"]},
-            "data": {
-                "type": "string",
-                "contentMediaType": "application/json",
-                "contentSchema": msgspec.json.schema_components([SpendEvent])[1]["SpendEvent"],
-            },
-        },
-    },
-    "example": LISTENING.decode(),
-}
 HELD: Final = "Promised to visitors whose impression, or click, may still come."
 NO_LIMIT: Final = "Null is no limit."
 AT_THE_END: Final = "Spent at the end of the day, if it goes on like this."
@@ -123,25 +100,6 @@ class SpendDay(Answer):
     points: Sequence[SpendPointAnswer]
 
 
-class EventStream(StreamingResponse):
-    """The body of a spend stream."""
-
-    media_type = EVENT_STREAM
-
-    def __init__(self, feed: SpendFeed, listener: Listener, status_code: int = 200) -> None:
-        # The framework reads the status off this signature. A proxy that buffers whole answers
-        # would never pass this one on.
-        super().__init__(listener.updates(), status_code, headers={"X-Accel-Buffering": "no"})
-        self._feed = feed
-        self._listener = listener
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send updates until the client or the server ends the stream."""
-        with contextlib.suppress(TimeoutError), self._feed.listen(self._listener):
-            async with asyncio.timeout(CUT_AFTER_SECONDS):
-                await super().__call__(scope, receive, send)
-
-
 def _feed(request: Request) -> SpendFeed:
     return request.app.state.spend_feed
 
@@ -174,7 +132,7 @@ async def campaign_budget(
 @router.get(
     "/spend/stream",
     response_class=EventStream,
-    responses={200: {"description": "Server-sent events.", "content": {EVENT_STREAM: EVENTS_DESCRIBED}}},
+    responses=describe_events(msgspec.json.schema_components([SpendEvent])[1]["SpendEvent"], "spend"),
 )
 async def spend_stream(
     scope: AdvertiserReads, actor: CurrentActor, feed: Annotated[SpendFeed, Depends(_feed)]
@@ -188,7 +146,7 @@ async def spend_stream(
     """
     key = actor.subject if scope.account_id is None else str(scope.account_id)
     feed.check_room(key)
-    return EventStream(feed, Listener(scope.account_id, actor=key))
+    return EventStream(feed, SpendListener(scope.account_id, actor=key))
 
 
 @router.get("/campaigns/{campaign_id}/budget/day")

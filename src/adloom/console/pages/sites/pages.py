@@ -9,7 +9,9 @@ from adloom.console.components.layout import badge
 from adloom.console.components.table import Column
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.fields import add_site_fields
-from adloom.console.resource_pages import ResourcePages
+from adloom.console.pages.sites.overview import show_overview
+from adloom.console.pages.sites.site_pages import show_pages
+from adloom.console.resource_pages import ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
 
 
@@ -63,5 +65,9 @@ SITES: Final = ResourcePages(
     ),
     is_restorable=False,
     add=lambda site: ("New placement", new_slot_address(site)),
-    tabs={"placements": PLACEMENTS.tab_of("siteId")},
+    tabs={
+        "overview": Tab("Overview", show_overview),
+        "pages": Tab("Pages", show_pages),
+        "placements": PLACEMENTS.tab_of("siteId"),
+    },
 ).register()

@@ -5,12 +5,15 @@ const GATHER_MS = 100;
 const RETRY_MS_MAX = 60000;
 const REPORTS = "banners/events/batch";
 
+// In a frame of ours only we know the page around it, and the headers of our requests do not tell.
+const around = isFramed && base.startsWith(`${location.origin}/`) && ((location.ancestorOrigins || [])[0] || document.referrer);
+
 let reports = [];
 let tries = 0;
 let timer;
 
 function report(seen) {
-  reports = [...reports, { type: "impression", ...seen, userId: readerId() }].slice(-REPORTS_MAX);
+  reports = [...reports, { type: "impression", ...seen, userId: readerId(), pageUrl: around ? around.split("/", 3).join("/") : undefined }].slice(-REPORTS_MAX);
   later();
 }
 

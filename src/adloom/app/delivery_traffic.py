@@ -1,0 +1,89 @@
+"""Composes what looks at the senders of requests and events in a delivery process."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from time import monotonic
+
+import msgspec
+
+from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.flags import Networks
+from adloom.events.ingest.ivt.offers import OfferBounds, OfferCheck
+from adloom.events.ingest.ivt.pages import PageCheck
+from adloom.events.ingest.ivt.pair_counts import PairCounts
+from adloom.events.ingest.ivt.shared_counts import CountSharer
+from adloom.runtime.settings import DeliverySettings, TrafficSettings
+from adloom.runtime.valkey import Valkey
+from adloom.serving.index.index import Index
+from adloom.serving.request.context import ContextParser
+from adloom.serving.request.rate_limit import RequestLimiter
+from adloom.serving.request.sender_limits import SenderCheck
+
+
+class TrafficParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides whether a request is answered, an offer costs something, and an event is valid."""
+
+    detector: TrafficDetector
+    senders: SenderCheck
+    limiter: RequestLimiter
+    pages: PageCheck
+    offers: OfferCheck
+
+
+def lift_limits(settings: DeliverySettings) -> DeliverySettings:
+    """Take away every bound that goes by address, if the settings say so."""
+    if settings.traffic.has_limits:
+        return settings
+    return msgspec.structs.replace(
+        settings,
+        rate_limit_permits_per_minute=0,
+        holds_per_address=0,
+        events_per_address_per_minute=0,
+        traffic=TrafficSettings(
+            has_limits=False,
+            campaign_events_per_hour=0,
+            campaign_clicks_per_hour=0,
+            impression_ms_min=0,
+            click_ms_min=0,
+        ),
+    )
+
+
+def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
+    return OfferBounds(
+        impression_after=timedelta(milliseconds=settings.impression_ms_min),
+        click_after=timedelta(milliseconds=settings.click_ms_min),
+        events=PairCounts(settings.campaign_events_per_hour),
+        clicks=PairCounts(settings.campaign_clicks_per_hour),
+    )
+
+
+def build_sharer(valkey: Valkey, bounds: OfferBounds, *, secret: str) -> CountSharer:
+    return CountSharer(valkey, {"events": bounds.events, "clicks": bounds.clicks}, secret=secret)
+
+
+def build_traffic(
+    settings: DeliverySettings,
+    contexts: ContextParser,
+    bounds: OfferBounds,
+    index: Callable[[], Index],
+) -> TrafficParts:
+    detector = TrafficDetector(
+        contexts.is_crawler,
+        trusted=settings.trusted_proxies,
+        data_centers=Networks(settings.data_centers),
+        events_per_minute_max=settings.events_per_address_per_minute,
+    )
+    pages = PageCheck(settings.public_url)
+    return TrafficParts(
+        detector=detector,
+        senders=SenderCheck(
+            detector.identify_sender,
+            requests_per_minute_max=settings.events_per_address_per_minute,
+            holds_max=settings.holds_per_address,
+            hold_seconds=settings.hold_seconds,
+        ),
+        limiter=RequestLimiter(settings.rate_limit_permits_per_minute, detector.find_rate_key, monotonic),
+        pages=pages,
+        offers=OfferCheck(bounds, pages, lambda placement_id: index().find_site(placement_id)),
+    )

@@ -1,0 +1,105 @@
+"""One page of a site: its categories, and why they are what they are."""
+
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components import format as fmt
+from adloom.console.components.categories import confidence_bar, describe_category, evidence_list
+from adloom.console.components.layout import card, div, empty_state, facts, heading, hint, html, notice
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.page import PageVisit, page
+from adloom.console.pages.sites.site_pages import SOURCES, page_badge
+from adloom.console.shell import PUBLISHER_SIDE
+
+GIVEN_NOTE: Final = "Somebody gave these categories by hand. They stay until they are given again."
+
+
+@page("/console/sites/{site_id}/pages/{page_id}", title="Page", roles=PUBLISHER_SIDE)
+async def show_page(visit: PageVisit) -> None:
+    site_id = visit.parts["site_id"]
+    address = f"/admin/sites/{site_id}/pages/{visit.parts['page_id']}"
+    site = await visit.api.get(f"/admin/sites/{site_id}")
+    found = await visit.api.get(address)
+    pages_tab = f"/console/sites/{site_id}?tab=pages"
+    with heading(
+        found["title"] or found["url"],
+        crumbs=[("Sites", "/console/sites"), (site["name"], pages_tab)],
+        badge=page_badge(found),
+    ):
+        if visit.may_write:
+            ui.button("Remove", on_click=lambda: _ask_remove(visit, address, pages_tab)).props("outline")
+    if found["failure"]:
+        notice(found["failure"], kind="bad", title="It could not be read")
+    with div("grid-of side"):
+        with card("Why these categories"):
+            _show_categories(found)
+        with card("At a glance"):
+            _show_facts(visit, found)
+
+
+def _show_categories(found: Json) -> None:
+    if not found["categories"]:
+        empty_state(
+            "help_outline",
+            "No category",
+            "Nothing in its text was clear enough. Ads that fit any page may appear on it, if the site takes them.",
+        )
+        return
+    if found["source"] == "given":
+        notice(GIVEN_NOTE)
+    elif found["evidence"]:
+        hint(
+            "In quotes: phrases that are typical of the category. Below each: what the page says that is like it."
+        )
+    with div("stack loose"):
+        for category in found["categories"]:
+            evidence = [one for one in found["evidence"] if one["category"] == category["id"]]
+            with div("stack tight"):
+                html(
+                    Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
+                        describe_category(category["id"]), confidence_bar(category["confidence"])
+                    )
+                )
+                if evidence:
+                    html(evidence_list(evidence))
+
+
+def _show_facts(visit: PageVisit, found: Json) -> None:
+    address = Markup('<a href="https://{}" target="_blank" rel="noopener noreferrer nofollow">{}</a>').format(
+        found["url"], found["url"]
+    )
+    facts(
+        [
+            ("Address", address),
+            ("Language", strings.LANGUAGES.get(found["language"] or "", found["language"] or strings.NONE)),
+            ("Text from", SOURCES[found["source"]]),
+            ("Classified", fmt.ago(found["classifiedAt"], now=visit.now)),
+            ("Fresh until", fmt.ago(found["expiresAt"], now=visit.now)),
+            ("Classifier", _describe_classifier(found)),
+        ]
+    )
+
+
+def _describe_classifier(found: Json) -> str:
+    return (
+        " ".join(part for part in (found["classifier"], found["classifierVersion"]) if part) or strings.NONE
+    )
+
+
+def _ask_remove(visit: PageVisit, address: str, pages_tab: str) -> None:
+    async def remove() -> None:
+        await visit.api.delete(address)
+        notify_success("The page is removed.")
+        ui.navigate.to(pages_tab)
+
+    confirm(
+        "Remove this page?",
+        "It gets no contextual ad until a crawl, a reader's browser or you bring it back.",
+        action="Remove",
+        on_confirm=remove,
+        is_dangerous=True,
+    )

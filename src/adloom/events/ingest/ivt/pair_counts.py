@@ -1,0 +1,94 @@
+"""How many events each pair of address and campaign has in the current hour, in bounded memory.
+
+A pair that comes often is shared: what other processes counted of it is added, a moment later. So all processes
+together exceed the bound by no more than what each takes before it shares a pair, and in the time between two shares.
+"""
+
+# pure
+
+from array import array
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeAlias
+
+HOUR_SECONDS: Final = 3_600
+COUNTERS: Final = 1 << 18  # 1 MB: pairs that meet in one are shared a little sooner.
+_MASK: Final = COUNTERS - 1
+_NO_COUNTS: Final = bytes(4 * COUNTERS)
+# Beyond, others count for this process alone. 20,000 pairs are about 5 MB here, and 2 MB in Valkey.
+SHARED_MAX: Final = 20_000
+SHARED_PART: Final = 8  # A pair is shared from this part of the bound on.
+# A provider gives a customer a /48 of IPv6 at most, which is counted as a whole too.
+IPV6_KEY_BYTES: Final = 8
+WIDE_BYTES: Final = 6
+WIDE_FACTOR: Final = 4
+
+# The network of an address, and the number of a campaign's id, which is faster to compare.
+Pair: TypeAlias = tuple[bytes, int]
+
+
+class SharedPair:
+    """A pair that is counted together with other processes."""
+
+    __slots__ = ("known", "pending")
+
+    def __init__(self, pending: int) -> None:
+        self.known = 0  # By all processes, as last heard.
+        self.pending = pending  # Counted here, and not told yet.
+
+
+class PairCounts:
+    """Counts of the current hour; a bound of zero is none."""
+
+    def __init__(self, bound: int, *, shared_max: int = SHARED_MAX) -> None:
+        self.bound = bound
+        self._shared_from = max(1, bound // SHARED_PART)
+        self._shared_max = shared_max
+        self._counts = array("I", _NO_COUNTS) if bound else array("I")
+        self.shared: dict[Pair, SharedPair] = {}
+        self.hour = 0  # Since the epoch.
+        self._begins = self._ends = datetime.min.replace(tzinfo=UTC)
+
+    def exceeds(self, address: bytes, campaign: int, now: datetime) -> bool:
+        """Count an event, and return whether it is beyond the bound."""
+        if not self.bound:
+            return False
+        # A clock that was set back begins another hour too.
+        if not self._begins <= now < self._ends:
+            self._begin(now)
+        is_beyond = self._count((address, campaign), self.bound)
+        if len(address) == IPV6_KEY_BYTES:
+            return self._count((address[:WIDE_BYTES], campaign), WIDE_FACTOR * self.bound) or is_beyond
+        return is_beyond
+
+    def _begin(self, now: datetime) -> None:
+        self._counts = array("I", _NO_COUNTS)
+        self.shared = {}
+        self.hour = int(now.timestamp()) // HOUR_SECONDS
+        self._begins = datetime.fromtimestamp(self.hour * HOUR_SECONDS, UTC)
+        self._ends = self._begins + timedelta(seconds=HOUR_SECONDS)
+
+    def _count(self, pair: Pair, bound: int) -> bool:
+        counts = self._counts
+        place = hash(pair) & _MASK
+        counts[place] = count = counts[place] + 1
+        if count < self._shared_from:
+            return False
+        one = self.shared.get(pair)
+        if one is not None:
+            one.pending += 1
+            return one.known + one.pending > bound
+        if len(self.shared) >= self._shared_max:
+            return count > bound
+        self.shared[pair] = SharedPair(self._shared_from)
+        return self._shared_from > bound
+
+    def list_pending(self) -> list[tuple[Pair, int]]:
+        """Return what is counted of shared pairs, and not told yet."""
+        return [(pair, one.pending) for pair, one in self.shared.items() if one.pending]
+
+    def note_shared(self, hour: int, pair: Pair, told: int, total: int) -> None:
+        """Note that so many were told, and how many all processes have told by then."""
+        one = self.shared.get(pair)
+        if one is not None and hour == self.hour:
+            one.pending -= told
+            one.known = total

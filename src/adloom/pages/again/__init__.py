@@ -1,0 +1,1 @@
+"""Classifying the pages of a site again, when the classifier has become another."""

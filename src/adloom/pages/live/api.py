@@ -1,0 +1,52 @@
+"""The events of a site over HTTP."""
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from fastapi import Depends, Request
+
+from adloom.catalog.site.resource import sites
+from adloom.pages.live.feed import PageEvent, PagesRemoved, SiteFeed, SiteListener
+from adloom.pages.live.store import CrawlEvent
+from adloom.resource.api import PublisherReads
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
+from adloom.runtime.http.api.event_stream import EventStream, describe_events
+
+router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 429, 503)
+
+
+def _feed(request: Request) -> SiteFeed:
+    return request.app.state.site_feed
+
+
+def _describe_data() -> dict[str, object]:
+    kinds = (CrawlEvent, PageEvent, PagesRemoved)
+    parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")[1]
+    topic = parts["PageTopic"]
+    parts["PageEvent"]["properties"]["categories"]["items"] = topic
+    return {"oneOf": [parts[kind.__name__] for kind in kinds]}
+
+
+@router.get(
+    "/events", response_class=EventStream, responses=describe_events(_describe_data(), "crawl", "page")
+)
+async def follow_site(
+    site_id: UUID,
+    scope: PublisherReads,
+    actor: CurrentActor,
+    pool: Database,
+    feed: Annotated[SiteFeed, Depends(_feed)],
+) -> EventStream:
+    """Follow a site as server-sent events.
+
+    `listening` means that from here on nothing is left out: read now what you want to follow. `crawl` has the
+    state of the latest crawl, `page` a page that is new or has changed; with `isRemoved` some pages are gone. A
+    comment every 30 seconds shows that the stream is alive. It ends after 15 minutes, when the site or the server
+    goes, or when too much waits for a slow client; then connect again.
+    """
+    async with pool.acquire() as connection:
+        site = await sites.table.find(connection, scope, site_id)
+    key = actor.subject if scope.account_id is None else str(scope.account_id)
+    feed.check_room(key)
+    return EventStream(feed, SiteListener(site.id, actor=key))

@@ -1,0 +1,179 @@
+"""Crawls and pages of sites as server-sent events.
+
+While somebody listens, the states of the sites that are followed are read once a second, in one query: nothing is
+lost with a message, and it works while Valkey is away.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Collection, Hashable, Mapping
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from adloom.core.ids import SiteId
+from adloom.pages.live.store import CrawlEvent, LiveSite, read_changed, read_states
+from adloom.pages.model import SitePage
+from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX, EventFeed, EventListener
+from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
+from adloom.taxonomy.iab import content
+
+POLL_SECONDS: Final = 1.0
+HEARTBEAT_SECONDS: Final = 30.0
+# Pages of one site that are told at a time; the others follow a second later.
+PAGES_MAX: Final = 100
+# Pages that wait for a slow client. Beyond this it is cut off, and comes again.
+WAITING_MAX: Final = 1_000
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class PageTopic(msgspec.Struct, frozen=True, rename="camel"):
+    """What a page is about."""
+
+    id: str
+    name: str
+    confidence: float
+
+
+class PageEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page that is new or has changed."""
+
+    id: UUID
+    url: str
+    title: str | None
+    language: str | None
+    categories: tuple[PageTopic, ...]
+    source: str
+    failure: str | None
+    classified_at: datetime | None
+    expires_at: datetime | None
+    version: int
+
+
+class PagesRemoved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Some pages are gone: read the list again."""
+
+    version: int
+    is_removed: bool = True
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class SiteListener(EventListener):
+    """Receives the events of one site."""
+
+    def __init__(
+        self,
+        site_id: SiteId,
+        *,
+        actor: str = "",
+        waiting_max: int = WAITING_MAX,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        seconds_max: float = LISTENING_SECONDS_MAX,
+    ) -> None:
+        super().__init__(
+            actor=actor, waiting_max=waiting_max, heartbeat_seconds=heartbeat_seconds, seconds_max=seconds_max
+        )
+        self.site_id = site_id
+        self.is_following = False
+
+
+class SiteFeed(EventFeed[SiteListener]):
+    """Looks at the sites that somebody follows."""
+
+    def __init__(self, *, poll_seconds: float = POLL_SECONDS) -> None:
+        super().__init__(subject="sites")
+        self._poll_seconds = poll_seconds
+        self._known: dict[SiteId, LiveSite] = {}
+
+    @contextlib.asynccontextmanager
+    async def run(self, pool: Pool) -> AsyncGenerator[None]:
+        async with self.run_meanwhile(self._forward(pool)):
+            yield
+
+    async def _forward(self, pool: Pool) -> None:
+        while True:
+            await self._is_wanted.wait()
+            try:
+                async with pool.acquire() as connection:
+                    await self.look(connection)
+            except POSTGRES_AWAY as error:
+                log.warning("sites_not_followed", error=repr(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._is_unwanted.wait()
+
+    async def look(self, connection: Connection) -> None:
+        """Read what changed on the sites that are followed, and tell it."""
+        followed = {listener.site_id for listener in self._listeners if not listener.is_over}
+        states = await read_states(connection, list(followed))
+        self._known = {site_id: self._known.get(site_id, state) for site_id, state in states.items()}
+        for site_id in followed:
+            state = states.get(site_id)
+            if state is not None:
+                self._known[site_id] = await self._tell_changes(connection, site_id, state)
+        self._welcome(followed, states)
+
+    async def _tell_changes(self, connection: Connection, site_id: SiteId, state: LiveSite) -> LiveSite:
+        """Tell what is new of a site, and return how far that is."""
+        known = self._known[site_id]
+        changed = known.changed
+        if state.changed > known.changed:
+            pages = await read_changed(connection, site_id, known.changed, count_max=PAGES_MAX)
+            for page in pages:
+                self._tell(site_id, ("page", page.id), b"page", _describe(page))
+            # Where a page was removed meanwhile, there may be less to read than the version says.
+            changed = pages[-1].version if len(pages) == PAGES_MAX else max(state.changed, known.changed)
+        if state.removed > known.removed:
+            self._tell(site_id, "removed", b"page", PagesRemoved(version=state.removed))
+        if state.crawl is not None and state.crawl != known.crawl:
+            self._tell(site_id, "crawl", b"crawl", state.crawl)
+        return LiveSite(changed, state.removed, state.crawl)
+
+    def _tell(
+        self, site_id: SiteId, key: Hashable, name: bytes, data: PageEvent | PagesRemoved | CrawlEvent
+    ) -> None:
+        event = _encode_event(name, data)
+        for listener in self._listeners:
+            if listener.site_id == site_id and listener.is_following:
+                self._push(listener, key, event)
+
+    def _welcome(self, followed: Collection[SiteId], states: Mapping[SiteId, LiveSite]) -> None:
+        """Let new listeners begin, with the crawl as it is; those of sites that are gone end."""
+        # Others came while the states were read.
+        for listener in [one for one in self._listeners if one.site_id in followed]:
+            state = states.get(listener.site_id)
+            if state is None:
+                listener.end()
+            elif not listener.is_following and not listener.is_over:
+                listener.is_following = True
+                listener.begin()
+                if state.crawl is not None:
+                    self._push(listener, "crawl", _encode_event(b"crawl", state.crawl))
+
+
+def _encode_event(name: bytes, data: PageEvent | PagesRemoved | CrawlEvent) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name, _encode(data))
+
+
+def _describe(page: SitePage) -> PageEvent:
+    topics = [(one, content().find(one.id)) for one in page.categories]
+    return PageEvent(
+        id=page.id,
+        url=page.url,
+        title=page.title,
+        language=page.language,
+        categories=tuple(
+            PageTopic(one.id, node.name if node else one.id, one.confidence) for one, node in topics
+        ),
+        source=page.source,
+        failure=page.failure,
+        classified_at=page.classified_at,
+        expires_at=page.expires_at,
+        version=page.version,
+    )

@@ -1,0 +1,137 @@
+"""Pages of a site are classified again."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from adloom.core.actor import Role
+from adloom.core.clock import ManualClock
+from adloom.core.ids import SiteId
+from adloom.pages.again.job import ClassifyAgain
+from adloom.pages.again.store import ask_again
+from adloom.pages.classify.queue import ClassifyQueue
+from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.model import PageSource
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
+from tests.support.builders import NOON
+from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.pages import insert_site, write_page
+
+__all__ = ["admin", "control"]
+
+KEEP_TEXT = """
+    UPDATE site_pages SET source = 'crawl', title = 'Bread', language = 'en', text_start = 'Flour.',
+           content_hash = '\\x01', etag = '"1"', classified_at = $1
+"""
+
+
+async def write_texts(pool: Pool, site_id: SiteId, count: int) -> None:
+    for number in range(count):
+        await write_page(pool, site_id, f"a.test/{number}", at=NOON)
+    await pool.execute(KEEP_TEXT, NOON - timedelta(hours=1))
+
+
+async def ask(pool: Pool, site_id: SiteId) -> None:
+    async with pool.acquire() as connection, connection.transaction():
+        await ask_again(connection, site_id, now=NOON)
+
+
+async def drain(valkey: Valkey) -> list[ClassifyRequest]:
+    queue = ClassifyQueue(valkey)
+    taken = await queue.read("test", count_max=1_000, wait_seconds=0.01)
+    await queue.acknowledge(one.entry_id for one in taken)
+    return [one.request for one in taken]
+
+
+async def test_kept_texts_are_asked_for_as_they_were(pool: Pool, valkey: Valkey) -> None:
+    site_id = await insert_site(pool, "a.test")
+    await write_texts(pool, site_id, 1)
+    await ask(pool, site_id)
+
+    assert await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 1
+
+    (request,) = await drain(valkey)
+    assert (request.site_id, request.url, request.title, request.text) == (
+        site_id,
+        "a.test/0",
+        "Bread",
+        "Flour.",
+    )
+    assert (request.content_hash, request.etag, request.source) == (b"\x01", '"1"', PageSource.CRAWL)
+    assert request.requested_at == NOON
+
+
+@pytest.mark.parametrize("texts_max", [2, 3, 5, 100])
+async def test_a_full_queue_is_filled_again_later_and_no_page_is_left_out(
+    texts_max: int, pool: Pool, valkey: Valkey
+) -> None:
+    first, second = await insert_site(pool, "a.test"), await insert_site(pool, "b.test")
+    await write_texts(pool, first, 10)
+    await write_page(pool, second, "b.test", at=NOON)
+    await pool.execute(KEEP_TEXT, NOON - timedelta(hours=1))
+    await ask(pool, first)
+    await ask(pool, second)
+    job = ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON), length_max=4, texts_max=texts_max)
+
+    counts: list[int] = []
+    urls: list[str] = []
+    for _ in range(4):
+        counts.append(await job.run())
+        urls += [request.url for request in await drain(valkey)]
+
+    assert counts == [4, 4, 3, 0]
+    assert sorted(urls) == sorted([*(f"a.test/{number}" for number in range(10)), "b.test"])
+    assert await pool.fetchval("SELECT count(*) FROM classify_again") == 0
+
+
+async def test_what_was_classified_since_is_not_asked_for(pool: Pool, valkey: Valkey) -> None:
+    site_id = await insert_site(pool, "a.test")
+    await write_texts(pool, site_id, 2)
+    await ask(pool, site_id)
+    await pool.execute("UPDATE site_pages SET classified_at = $1 WHERE url = 'a.test/0'", NOON)
+
+    await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run()
+
+    assert [request.url for request in await drain(valkey)] == ["a.test/1"]
+
+
+async def test_a_site_that_is_gone_is_not_asked_for(pool: Pool, valkey: Valkey) -> None:
+    site_id = await insert_site(pool, "a.test")
+    await write_texts(pool, site_id, 2)
+    await ask(pool, site_id)
+    await pool.execute("DELETE FROM sites")
+
+    assert await ClassifyAgain(pool, ClassifyQueue(valkey), ManualClock(NOON)).run() == 0
+
+
+async def test_a_publisher_asks_for_its_site(control: ControlPlane, pool: Pool, valkey: Valkey) -> None:
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        site = await publisher.make_site(domain="a.test")
+        site_id = SiteId(UUID(site["id"]))
+        await write_texts(pool, site_id, 3)
+        await pool.execute("UPDATE site_pages SET text_start = NULL WHERE url = 'a.test/1'")
+        await write_page(pool, site_id, "a.test/given", at=NOON)
+
+        answer = await publisher.post(f"/admin/sites/{site['id']}/classify-again")
+
+    assert answer.status_code == 202
+    assert answer.json() == {"fromText": 2, "atNextCrawl": 1}
+    assert [request.url for request in await drain(valkey)] == ["a.test/0", "a.test/2"]
+    row = await pool.fetchrow("SELECT content_hash, etag FROM site_pages WHERE url = 'a.test/1'")
+    assert row is not None
+    assert tuple(row) == (None, None), "the next crawl does not take it for unchanged"
+
+
+async def test_others_may_not_ask(admin: Client, control: ControlPlane) -> None:
+    site = await admin.make_site()
+    path = f"/admin/sites/{site['id']}/classify-again"
+
+    for role, status, code in (
+        (Role.PUBLISHER, 404, "SITE_NOT_FOUND"),
+        (Role.ADVERTISER, 403, "FORBIDDEN"),
+        (Role.VIEWER, 403, "FORBIDDEN"),
+    ):
+        async with control.acting_as(role) as other:
+            problem(await other.post(path), status, code)

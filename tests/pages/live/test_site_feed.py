@@ -1,0 +1,251 @@
+"""What happens on a site, as server-sent events."""
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from adloom.app.control import build_control
+from adloom.core.actor import Actor, Role
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SiteId, SystemIds
+from adloom.pages.live.feed import PAGES_MAX, SiteFeed, SiteListener
+from adloom.runtime.auth import issue_access_token
+from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_ACTOR_MAX, LISTENING
+from adloom.runtime.http.server import serve
+from adloom.runtime.postgres import Pool
+from tests.support.builders import NOON
+from tests.support.control import SECRET, ControlPlane, admin, control, control_settings, problem
+from tests.support.eventually import eventually
+from tests.support.pages import insert_site, write_page
+
+__all__ = ["admin", "control"]
+
+IN_TIME = 5.0
+INSERT_CRAWL = """
+    INSERT INTO site_crawls (public_id, site_id, state, created_at)
+    SELECT gen_random_uuid(), id, 'queued', now() FROM sites WHERE public_id = $1
+"""
+
+
+def parse(text: bytes) -> list[tuple[str, dict[str, Any]]]:
+    events: list[tuple[str, dict[str, Any]]] = []
+    for part in text.decode().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in part.splitlines() if not line.startswith(":"))
+        if "event" in lines:
+            events.append((lines["event"], json.loads(lines["data"])))
+    return events
+
+
+class Follower:
+    """A listener that was told that it follows its site."""
+
+    def __init__(self, feed: SiteFeed, pool: Pool, listener: SiteListener) -> None:
+        self._feed = feed
+        self._pool = pool
+        self._updates = listener.updates()
+
+    async def next(self) -> list[tuple[str, dict[str, Any]]]:
+        """Look once, and return what it is told then."""
+        async with self._pool.acquire() as connection:
+            await self._feed.look(connection)
+        return parse(await self.read())
+
+    async def read(self) -> bytes:
+        async with asyncio.timeout(IN_TIME):
+            return await anext(self._updates)
+
+
+@asynccontextmanager
+async def following(feed: SiteFeed, pool: Pool, site_id: SiteId, **options: Any) -> AsyncGenerator[Follower]:
+    listener = SiteListener(site_id, **options)
+    with feed.listen(listener):
+        follower = Follower(feed, pool, listener)
+        assert await follower.read() == BEGINNING
+        assert (await follower.next())[0] == ("listening", {})
+        yield follower
+
+
+async def test_a_page_is_told_with_its_names(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+    await write_page(pool, site_id, "a.test/before", at=NOON)
+
+    async with following(feed, pool, site_id) as follower:
+        await write_page(pool, site_id, "a.test/tennis", at=NOON, categories={"539": 0.9})
+        ((name, page),) = await follower.next()
+
+    assert name == "page"
+    assert page["url"] == "a.test/tennis"
+    assert page["categories"] == [{"id": "539", "name": "Tennis", "confidence": 0.9}]
+    assert page["classifiedAt"] == "2026-11-15T12:00:00Z"
+
+
+async def test_many_pages_are_told_a_part_at_a_time_and_none_is_left_out(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+    count = PAGES_MAX + 5
+
+    async with following(feed, pool, site_id) as follower:
+        for number in range(count):
+            await write_page(pool, site_id, f"a.test/{number}", at=NOON)
+        told = [await follower.next(), await follower.next()]
+
+    assert [len(one) for one in told] == [PAGES_MAX, 5]
+    urls = [page["url"] for part in told for _, page in part]
+    assert urls == [f"a.test/{number}" for number in range(count)]
+
+
+async def test_a_removal_is_told(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+    await write_page(pool, site_id, "a.test/a", at=NOON)
+
+    async with following(feed, pool, site_id) as follower:
+        await pool.execute("DELETE FROM site_pages")
+        ((name, data),) = await follower.next()
+
+    assert (name, data["isRemoved"]) == ("page", True)
+
+
+async def test_a_crawl_is_told_as_it_is_and_as_it_goes(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+    await pool.execute(INSERT_CRAWL, site_id)
+    listener = SiteListener(site_id)
+
+    with feed.listen(listener):
+        follower = Follower(feed, pool, listener)
+        await follower.read()
+        beginning = await follower.next()
+        await pool.execute("UPDATE site_crawls SET state = 'running', pages_fetched = 3")
+        ((name, crawl),) = await follower.next()
+
+    assert [event for event, _ in beginning] == ["listening", "crawl"]
+    assert beginning[1][1]["state"] == "queued"
+    assert (name, crawl["state"], crawl["pagesFetched"]) == ("crawl", "running", 3)
+    assert {
+        "id",
+        "startedAt",
+        "finishedAt",
+        "pagesClassified",
+        "pagesUnchanged",
+        "pagesFailed",
+        "reason",
+    } <= set(crawl)
+
+
+async def test_nothing_of_another_site_is_told(pool: Pool) -> None:
+    feed = SiteFeed()
+    site_id, other = await insert_site(pool, "a.test"), await insert_site(pool, "b.test")
+
+    async with following(feed, pool, site_id) as follower, following(feed, pool, other):
+        await write_page(pool, other, "b.test/a", at=NOON)
+        await pool.execute(INSERT_CRAWL, other)
+        await write_page(pool, site_id, "a.test/a", at=NOON)
+        told = await follower.next()
+
+    assert [page["url"] for _, page in told] == ["a.test/a"]
+
+
+async def test_a_stream_says_that_it_is_alive(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+
+    async with following(feed, pool, site_id, heartbeat_seconds=0.01) as follower:
+        assert await follower.read() == HEARTBEAT
+
+
+async def test_a_stream_ends_with_its_site(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+
+    async with following(feed, pool, site_id) as follower:
+        await pool.execute("DELETE FROM sites")
+        with pytest.raises(StopAsyncIteration):
+            await follower.next()
+
+
+async def test_a_client_that_does_not_read_is_cut_off(pool: Pool) -> None:
+    feed, site_id = SiteFeed(), await insert_site(pool, "a.test")
+    listener = SiteListener(site_id, waiting_max=1)
+
+    with feed.listen(listener):
+        async with pool.acquire() as connection:
+            await feed.look(connection)
+            for number in range(3):
+                await write_page(connection, site_id, f"a.test/{number}", at=NOON)
+            await feed.look(connection)
+
+    assert listener.is_over
+    assert feed.cut_off == 1
+
+
+@asynccontextmanager
+async def running(database_url: str, redis_url: str) -> AsyncGenerator[tuple[str, SiteFeed]]:
+    app = build_control(control_settings(database_url, redis_url), clock=SystemClock(), ids=SystemIds())
+    listener = socket.create_server(("127.0.0.1", 0))
+    feed: SiteFeed = app.state.site_feed
+    serving = asyncio.create_task(
+        serve(app, listener, drain_seconds_max=60, has_lifespan=True, before_drain=feed.close)
+    )
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", feed
+    finally:
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(IN_TIME):
+            await serving
+
+
+async def test_a_stream_over_http_tells_and_ends_with_its_client(
+    database_url: str, redis_url: str, pool: Pool
+) -> None:
+    site_id = await insert_site(pool, "a.test")
+    actor = Actor(subject="test", role=Role.ADMIN, account_id=None)
+    token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
+    async with (
+        running(database_url, redis_url) as (url, feed),
+        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client,
+    ):
+        async with asyncio.timeout(20), client.stream("GET", f"/admin/sites/{site_id}/events") as answer:
+            parts = answer.aiter_bytes()
+            seen = b""
+            while LISTENING not in seen:
+                seen += await anext(parts)
+            await write_page(pool, site_id, "a.test/a", at=NOON)
+            while b"event: page" not in seen:
+                seen += await anext(parts)
+
+        await eventually(lambda: feed.listeners == 0, seconds=IN_TIME)
+        async with asyncio.timeout(20), client.stream("GET", f"/admin/sites/{site_id}/events") as answer:
+            feed.close()
+            assert [part async for part in answer.aiter_bytes()] == [BEGINNING]
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_only_its_publisher_may_follow_a_site(control: ControlPlane) -> None:
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        site = await publisher.make_site()
+
+    path = f"/admin/sites/{site['id']}/events"
+    for role, status, code in (
+        (Role.PUBLISHER, 404, "SITE_NOT_FOUND"),
+        (Role.ADVERTISER, 403, "FORBIDDEN"),
+    ):
+        async with control.acting_as(role) as other:
+            problem(await other.get(path), status, code)
+
+
+async def test_a_program_has_so_many_streams(control: ControlPlane) -> None:
+    feed: SiteFeed = control.app.state.site_feed
+    async with control.acting_as(Role.ADMIN) as admin:
+        site = await admin.make_site()
+        with ExitStack() as streams:
+            for _ in range(LISTENERS_PER_ACTOR_MAX):
+                listener = SiteListener(SiteId(UUID(site["id"])), actor="test")
+                streams.enter_context(feed.listen(listener))
+
+            problem(await admin.get(f"/admin/sites/{site['id']}/events"), 429, "RATE_LIMITED")
