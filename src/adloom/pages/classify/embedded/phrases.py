@@ -1,0 +1,50 @@
+"""The seed phrases of the package, by category."""
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from typing import Final
+
+import msgspec
+
+from adloom.taxonomy.iab import content
+
+ROOT_PHRASES: Final = "root-phrases.tsv"
+NODE_PHRASES: Final = "tier2-phrases.tsv"
+
+
+class SeedPhrases(msgspec.Struct, frozen=True):
+    """The phrases of each root, and of each node directly below one."""
+
+    of_roots: Mapping[str, tuple[str, ...]]
+    of_nodes: Mapping[str, tuple[str, ...]]
+
+    def list_all(self) -> list[str]:
+        """List every phrase once, always in the same order."""
+        groups = (*self.of_roots.values(), *self.of_nodes.values())
+        return list(dict.fromkeys(phrase for phrases in groups for phrase in phrases))
+
+    def digest(self) -> str:
+        text = msgspec.json.encode([sorted(self.of_roots.items()), sorted(self.of_nodes.items())])
+        return blake2b(text, digest_size=6).hexdigest()
+
+
+@cache
+def load_phrases() -> SeedPhrases:
+    """Read the tables of the package; roots are named there, and have ids here."""
+    roots = {node.name: node.id for node in content() if node.parent_id is None}
+    return SeedPhrases(
+        of_roots={roots[name]: phrases for name, phrases in _read(ROOT_PHRASES)},
+        of_nodes={node_id: phrases for node_id, phrases in _read(NODE_PHRASES) if node_id in content()},
+    )
+
+
+def _read(name: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Read rows of key, a text that is not used here, and phrases."""
+    text = resources.files("adloom.pages.classify").joinpath("data", name).read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [
+        (key, tuple(phrase.strip() for phrase in phrases.split(";") if phrase.strip()))
+        for key, _, phrases in rows
+    ]

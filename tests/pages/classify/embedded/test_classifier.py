@@ -1,0 +1,188 @@
+"""The embedded classifier: hierarchy, confidence, evidence, and what it holds on the texts that it was fitted on."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.pages.classify.embedded.chunks import (
+    CHUNK_CHARACTERS_MAX,
+    TEXT_CHARACTERS_READ,
+    cut_chunks,
+    read_page,
+)
+from adloom.pages.classify.embedded.classifier import (
+    EVIDENCE_PER_CATEGORY,
+    EmbeddedClassifier,
+    load_embedded_classifier,
+)
+from adloom.pages.classify.embedded.encoder import DIMENSIONS, Vectors
+from adloom.pages.classify.embedded.phrases import load_phrases
+from adloom.pages.classify.embedded.prior import PRIOR
+from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors
+from adloom.pages.classify.protocol import CONFIDENCE_MAX, CONFIDENCE_MIN, PageText
+from adloom.taxonomy.iab import content
+
+FITTING_TEXTS = Path(__file__).parent.parent / "data" / "fitting-texts.tsv"
+TENNIS, SPORTS = "539", "483"
+MATCH = PageText(
+    title="Champion saves two match points and reaches the last eight",
+    text="The defending champion beat a young qualifier in five sets on the centre court. He served eighteen aces, "
+    "but his backhand let him down in the second set. In the quarter-final of the tennis tournament he meets the "
+    "number four of the world.",
+)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedClassifier:
+    return load_embedded_classifier(tmp_path_factory.mktemp("vectors"))
+
+
+class HashEncoder:
+    """Texts to vectors that mean nothing, fast and always the same."""
+
+    version = "test"
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.encoded += len(texts)
+        rows = [
+            np.random.default_rng(sum(map(ord, text))).standard_normal(DIMENSIONS).astype(np.float32)
+            for text in texts
+        ]
+        vectors = np.stack(rows)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@given(st.text(max_size=3_000), st.text(max_size=100))
+def test_chunks_are_bounded_and_lose_nothing(text: str, title: str) -> None:
+    read = read_page(PageText(title=title, text=text))
+    chunks = cut_chunks(read)
+
+    assert len(read) <= TEXT_CHARACTERS_READ
+    assert all(0 < len(chunk) <= CHUNK_CHARACTERS_MAX + 1 for chunk in chunks)
+    assert "".join("".join(chunks).split()) == "".join(read.split())
+
+
+def test_chunks_end_at_sentence_ends() -> None:
+    sentence = "The hatchback with the larger battery was ready after 28 minutes at a fast charger."
+
+    assert cut_chunks(" ".join([sentence] * 4)) == [f"{sentence} {sentence}"] * 2
+
+
+def test_every_root_has_phrases_and_a_known_prior() -> None:
+    roots = {node.id for node in content() if node.parent_id is None}
+
+    assert set(load_phrases().of_roots) == roots
+    assert set(PRIOR) <= roots
+    assert all(len(phrases) >= 15 for phrases in load_phrases().of_roots.values())
+
+
+def test_vectors_are_computed_once_and_kept(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    first = load_seed_vectors(load_phrases(), encoder, tmp_path)
+    computed = encoder.encoded
+
+    second = load_seed_vectors(load_phrases(), encoder, tmp_path)
+
+    assert encoder.encoded == computed == len(load_phrases().list_all())
+    assert np.array_equal(first, second)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".npy"]
+
+
+def test_a_broken_file_of_vectors_is_made_again(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    load_seed_vectors(load_phrases(), encoder, tmp_path)
+    [path] = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:1_000])
+
+    vectors = load_seed_vectors(load_phrases(), encoder, tmp_path)
+
+    assert vectors.shape == (len(load_phrases().list_all()), DIMENSIONS)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_keeps_nobody_from_starting(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+
+    assert len(load_seed_vectors(load_phrases(), HashEncoder(), tmp_path / "below"))
+
+
+def test_a_page_is_known_by_its_node_and_by_the_phrases_that_decided(classifier: EmbeddedClassifier) -> None:
+    found = classifier.classify_now(MATCH)
+
+    assert found.categories[0].id == TENNIS
+    assert 0.4 < found.categories[0].confidence <= CONFIDENCE_MAX
+    of_tennis = [one for one in found.evidence if one.category == TENNIS]
+    assert len(of_tennis) == EVIDENCE_PER_CATEGORY
+    assert of_tennis[0].excerpt in read_page(MATCH)
+    assert of_tennis[0].similarity >= of_tennis[-1].similarity
+
+
+@pytest.mark.parametrize("text", ["", "   ", ".", "Home 404", "1 2 3 4 5 6 7 8 9 " * 20])
+def test_a_page_without_text_has_no_category(classifier: EmbeddedClassifier, text: str) -> None:
+    assert classifier.classify_now(PageText(text=text)).categories == ()
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["tennis", "bread", "the court", "Regierung", "x", "12", "shares fell.", "Katze!", "\ud800"]
+        ),
+        max_size=40,
+    ).map(" ".join)
+)
+def test_categories_are_few_sorted_and_never_surer_than_their_root(text: str) -> None:
+    encoder = HashEncoder()
+    classifier = EmbeddedClassifier(load_phrases(), SEEDS, encoder)
+    page = PageText(text=text)
+
+    found = classifier.classify_now(page).categories
+
+    roots = {root.id: root.confidence for root in classifier.rank_roots(page)}
+    assert len(found) <= 3
+    assert len({content().path(one.id)[0] for one in found}) == len(found)
+    for one in found:
+        node = content().find(one.id)
+        assert node is not None
+        assert one.confidence <= roots[node.root_id] + 1e-4
+        assert one.confidence <= CONFIDENCE_MAX + 1e-4
+    if found:
+        assert max(roots.values()) >= CONFIDENCE_MIN
+
+
+SEEDS = load_seed_vectors(load_phrases(), HashEncoder(), None)
+
+
+def test_a_prior_moves_a_root_and_makes_another_version(classifier: EmbeddedClassifier) -> None:
+    encoder = HashEncoder()
+    plain = EmbeddedClassifier(load_phrases(), SEEDS, encoder)
+    sporty = EmbeddedClassifier(load_phrases(), SEEDS, encoder, prior={SPORTS: 5.0})
+
+    assert sporty.rank_roots(MATCH)[0].id == SPORTS
+    assert len({plain.version, sporty.version, classifier.version}) == 3
+
+
+def test_the_texts_that_it_was_fitted_on_are_known(classifier: EmbeddedClassifier) -> None:
+    rows = [
+        line.split("\t")
+        for line in FITTING_TEXTS.read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    pages = [(root, node, PageText(title=title, text=text)) for _, root, node, title, text in rows]
+    ranked = [(root, [one.id for one in classifier.rank_roots(page)]) for root, _, page in pages]
+    nodes = [(node, classifier.rank_nodes(page, root)[0].id) for root, node, page in pages if node]
+
+    assert sum(root == ids[0] for root, ids in ranked) / len(ranked) >= 0.88
+    assert sum(root in ids[:3] for root, ids in ranked) / len(ranked) >= 0.97
+    assert sum(node == best for node, best in nodes) / len(nodes) >= 0.80
+
+
+async def test_classifying_in_a_thread_gives_the_same(classifier: EmbeddedClassifier) -> None:
+    assert await classifier.classify(MATCH) == classifier.classify_now(MATCH)
