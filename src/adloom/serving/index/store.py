@@ -61,8 +61,8 @@ PLACEMENTS = _build_query(
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
-           placement_type, placement.timezone, floor_cpm_micros AS floor, auction_scoring AS scoring,
-           site_id AS site_key, site.domain AS site
+           placement_type, placement.timezone, placement.floor_cpm_micros AS floor, auction_scoring AS scoring,
+           site.domain AS site, site_id AS site_key
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
       LEFT JOIN sites AS site ON site.id = placement.site_id

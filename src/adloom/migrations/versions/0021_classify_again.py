@@ -2,8 +2,8 @@
 
 from adloom.migrations.statements import run
 
-revision = "0020"
-down_revision = "0019"
+revision = "0021"
+down_revision = "0020"
 
 SITES = """
     CREATE TABLE classify_again (
