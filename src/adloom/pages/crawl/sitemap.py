@@ -101,6 +101,6 @@ def _read_xml(body: bytes) -> Sitemap:
         reader.read(body)
     except _DoctypeError:
         return Sitemap(reason="It has a document type, which no sitemap needs.")
-    except (expat.ExpatError, ValueError):
+    except (expat.ExpatError, ValueError, LookupError):  # The last: an encoding that does not exist.
         reason = "It is no whole XML document."
     return Sitemap(urls=tuple(reader.found["url"]), sitemaps=tuple(reader.found["sitemap"]), reason=reason)
