@@ -11,7 +11,9 @@ from adloom.pages.crawl.sitemap import read_sitemap
 ENTRY = b"<url><loc>https://a.test/1</loc></url>"
 
 
-@given(st.one_of(st.binary(max_size=300), st.binary(max_size=300).map(lambda rest: b"<urlset>" + ENTRY + rest)))
+@given(
+    st.one_of(st.binary(max_size=300), st.binary(max_size=300).map(lambda rest: b"<urlset>" + ENTRY + rest))
+)
 def test_no_bytes_raise(body: bytes) -> None:
     read_sitemap(body)
     read_sitemap(gzip.compress(body))
