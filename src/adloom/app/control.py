@@ -29,6 +29,7 @@ import adloom.pages.again.api
 import adloom.pages.api
 import adloom.pages.crawl.api
 import adloom.pages.live.api
+import adloom.pages.verification.api
 import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
@@ -65,6 +66,7 @@ from adloom.runtime.http.api.middleware import RequestPipeline
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
 from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
@@ -95,6 +97,7 @@ ROUTERS = (
     adloom.pages.api.router,
     adloom.pages.again.api.router,
     adloom.pages.live.api.router,
+    adloom.pages.verification.api.router,
     adloom.pages.crawl.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
@@ -245,12 +248,13 @@ def build_control(
             open_stats_queue(settings.services.redis_url) as stats_queue,
             open_queue(BANNERS_QUEUE, settings.services.redis_url) as banner_jobs,
             open_crawl_queue(settings.services.redis_url) as crawl_queue,
+            open_outbound(settings.outbound) as outbound,
         ):
             app.state.pool, app.state.valkey = pool, valkey
-            app.state.stats_queue = stats_queue
+            app.state.stats_queue, app.state.crawl_queue = stats_queue, crawl_queue
             queues = (banner_jobs, stats_queue.queue, crawl_queue)
             app.state.job_queues = {queue.name: queue for queue in queues}
-            app.state.crawl_queue = crawl_queue
+            app.state.outbound = outbound
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock, quotas=settings.quotas)

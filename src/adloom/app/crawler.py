@@ -1,7 +1,7 @@
 """The crawler: runs the crawls of sites, by hand and by the clock."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from adloom.app.health import answer_health
@@ -15,6 +15,9 @@ from adloom.pages.crawl.robots import name_robot
 from adloom.pages.crawl.schedule import CrawlSchedule
 from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.pages.model import FRESH_HOURS
+from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
+from adloom.resource.changes import Catalog
+from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import open_pool
@@ -59,18 +62,23 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
         )
         runner = CrawlRunner(parts, queue, valkey)
         schedule = CrawlSchedule(pool, queue, clock, SystemIds())
-        worker = make_worker(runner, redis_url, sites_at_once=settings.sites_at_once)
+        recheck = VerificationRecheck(Catalog(pool, valkey, clock=clock), client, clock)
+        handlers = {**runner.handlers, RECHECK_SITES: recheck.handle}
+        worker = make_worker(handlers, redis_url, sites_at_once=settings.sites_at_once)
         _register(metrics, runner, schedule, worker)
+        _register_verification(metrics, recheck)
         heartbeat = HeartbeatPublisher(
             valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
         )
+        rechecks = CronSchedule(recheck_job(), queue, clock=clock)
+        runs = [runner.run, schedule.run, rechecks.run, worker.run, heartbeat.run]
         try:
-            await _run_until_stopped(settings, [runner.run, schedule.run, worker.run, heartbeat.run])
+            await _run_until_stopped(settings, runs)
         finally:
             reader.close()
 
 
-async def _run_until_stopped(settings: CrawlerSettings, runs: list[Run]) -> None:
+async def _run_until_stopped(settings: CrawlerSettings, runs: Sequence[Run]) -> None:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(stop)) for run in runs]
@@ -89,6 +97,15 @@ def _register(metrics: Metrics, runner: CrawlRunner, schedule: CrawlSchedule, wo
     )
     metrics.counter("adloom_crawls_scheduled", "Crawls that the clock has started.", lambda: schedule.started)
     metrics.counter("adloom_crawls_lost", "Crawls that came back from a lost process.", lambda: worker.lost)
+
+
+def _register_verification(metrics: Metrics, recheck: VerificationRecheck) -> None:
+    metrics.counter(
+        "adloom_sites_rechecked", "Sites whose file was looked at again.", lambda: recheck.checked
+    )
+    metrics.counter(
+        "adloom_verifications_withdrawn", "Sites that are not proven any more.", lambda: recheck.withdrawn
+    )
 
 
 if __name__ == "__main__":

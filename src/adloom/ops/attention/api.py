@@ -18,6 +18,7 @@ from adloom.ops.attention.model import (
     judge_budgets,
     list_ends,
     list_expired_credentials,
+    list_withdrawn,
 )
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
 from adloom.ops.checks.processes import (
@@ -70,6 +71,9 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             found += list_expired_credentials(await store.read_locked_out(connection, scope))
             found += judge_budgets(await store.read_running_budgets(connection, scope, now=now), now=now)
             found += list_ends(await store.read_ending(connection, scope, now=now))
+    if actor.sees_all or actor.role is Role.PUBLISHER:
+        async with pool.acquire() as connection:
+            found += list_withdrawn(await store.read_withdrawn(connection, Scope(actor.account_id)))
     counts = {kind: sum(one.kind is kind for one in found) for kind in AttentionKind}
     shown = [one for kind in AttentionKind for one in [one for one in found if one.kind is kind][:EACH_MAX]]
     return AttentionAnswer(

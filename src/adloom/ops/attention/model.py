@@ -43,6 +43,7 @@ class AttentionKind(StrEnum):
     UNCONFIRMED = "unconfirmed"
     EXPIRING = "expiring"
     CREDENTIALS = "credentials"
+    VERIFICATION = "verification"
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +118,13 @@ def list_ends(things: Iterable[Thing]) -> list[Attention]:
 def list_expired_credentials(things: Iterable[Thing]) -> list[Attention]:
     message = "does not let us in any more: its credentials have to be renewed."
     return [_about(thing, AttentionKind.CREDENTIALS, AttentionLevel.BAD, message) for thing in things]
+
+
+def list_withdrawn(things: Iterable[Thing]) -> list[Attention]:
+    message = (
+        "is not verified any more: its file was missing three times in a row. Put it back and verify again."
+    )
+    return [_about(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things]
 
 
 def _is_settled(thing: Thing, now: datetime) -> bool:

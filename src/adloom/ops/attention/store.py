@@ -45,6 +45,14 @@ LOCKED_OUT: Final = """
      ORDER BY it.credentials_expired_at DESC, it.id LIMIT {most}
 """
 
+WITHDRAWN: Final = """
+    SELECT it.public_id AS id, it.name, proof.withdrawn_at AS at
+      FROM sites AS it JOIN site_verifications AS proof ON proof.site_id = it.id
+      LEFT JOIN publishers AS owner ON owner.id = it.publisher_id
+     WHERE proof.withdrawn_at IS NOT NULL AND it.verified_at IS NULL AND proof.domain = it.domain AND {filters}
+     ORDER BY proof.withdrawn_at DESC, it.id LIMIT {most}
+"""
+
 
 async def read_running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
@@ -66,6 +74,11 @@ async def read_ending(connection: Connection, scope: Scope, *, now: datetime) ->
 async def read_locked_out(connection: Connection, scope: Scope) -> list[Thing]:
     """Read the ad accounts that need new credentials."""
     return await _read(connection, scope, "adAccount", LOCKED_OUT)
+
+
+async def read_withdrawn(connection: Connection, scope: Scope) -> list[Thing]:
+    """Read the sites that were verified and are not any more."""
+    return await _read(connection, scope, "site", WITHDRAWN)
 
 
 async def _read(

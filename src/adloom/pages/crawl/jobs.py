@@ -6,7 +6,7 @@ a killed process loses it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 from uuid import UUID
 
@@ -125,11 +125,11 @@ class CrawlRunner:
             )
 
 
-def make_worker(runner: CrawlRunner, redis_url: str, *, sites_at_once: int) -> JobWorker:
+def make_worker(handlers: Mapping[str, Handler], redis_url: str, *, sites_at_once: int) -> JobWorker:
     return JobWorker(
         QUEUE,
         redis_url,
-        runner.handlers,
+        handlers,
         concurrency=sites_at_once,
         lock_seconds=LOCK_SECONDS,
         lost_max=LOST_MAX,

@@ -1,0 +1,115 @@
+"""Verifies a site, and withdraws that where its file stays away."""
+
+import secrets
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import structlog
+
+from adloom.catalog.site.model import Site
+from adloom.catalog.site.resource import sites
+from adloom.core.clock import Clock
+from adloom.core.errors import NotFoundError
+from adloom.pages.verification import store
+from adloom.pages.verification.check import check_site
+from adloom.pages.verification.model import SiteNotVerifiedError, Verification
+from adloom.resource.access import Scope
+from adloom.resource.changes import Catalog, CatalogWrite
+from adloom.runtime.jobs.cron import Cron
+from adloom.runtime.jobs.schedule import CronJob
+from adloom.runtime.jobs.worker import JobAttempt
+from adloom.runtime.outbound.client import OutboundClient
+from adloom.runtime.postgres import Connection
+
+TOKEN_BYTES: Final = 24
+RECHECK_SITES: Final = "sites.verify"
+EVERY_HOUR: Final = Cron("23 * * * *")
+RECHECKED_AT_ONCE: Final = 200
+EVERYTHING: Final = Scope(None)
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+async def ensure_verification(connection: Connection, site: Site, *, now: datetime) -> Verification:
+    """Return the proof that is asked of a site; its token stays the same until its domain changes."""
+    found = await store.find_verification(connection, site.id)
+    if found is not None and found.domain == site.domain:
+        return found
+    token = f"adloom-{secrets.token_urlsafe(TOKEN_BYTES)}"
+    verification = Verification(site_id=site.id, token=token, domain=site.domain, created_at=now)
+    await store.write_verification(connection, verification)
+    return verification
+
+
+async def verify_site(  # noqa: PLR0913 - who asks, and how
+    catalog: Catalog, client: OutboundClient, scope: Scope, site: Site, *, is_forced: bool, now: datetime
+) -> Site:
+    """Verify a site by its file, or by an admin's word; raises with the reason."""
+    async with catalog.read() as connection:
+        verification = await ensure_verification(connection, site, now=now)
+    reason = None if is_forced else await check_site(client, verification)
+    async with catalog.write() as write:
+        current = await sites.table.lock(write, scope, site.id)
+        verification = await ensure_verification(write.connection, current, now=now)
+        if verification.domain != site.domain:
+            reason = "The site has another domain now."
+        if reason is None:
+            await store.write_verification(
+                write.connection, verification.proven(now=now, is_forced=is_forced)
+            )
+            return await _set_verified(write, scope, current, now)
+        failed = verification.failed(reason, now=now, is_verified=False)
+        await store.write_verification(write.connection, failed)
+    raise SiteNotVerifiedError(f"{verification.url} does not prove the site. {reason}")
+
+
+async def _set_verified(write: CatalogWrite, scope: Scope, site: Site, now: datetime | None) -> Site:
+    host = None if now is None else site.domain
+    after = msgspec.structs.replace(site, verified_at=now, verified_host=host, updated_at=now or write.at)
+    return await sites.update(write, scope, site, after)
+
+
+def recheck_job() -> CronJob:
+    return CronJob(
+        name=RECHECK_SITES, cron=EVERY_HOUR, job_id=lambda moment: f"sites-verify-{moment:%Y-%m-%dT%H%M}"
+    )
+
+
+class VerificationRecheck:
+    """Looks at the files of verified sites again: weekly, and after a failure daily."""
+
+    def __init__(self, catalog: Catalog, client: OutboundClient, clock: Clock) -> None:
+        self._catalog = catalog
+        self._client = client
+        self._clock = clock
+        self.checked = 0
+        self.withdrawn = 0
+
+    async def handle(self, _job: JobAttempt) -> None:
+        async with self._catalog.read() as connection:
+            due = await store.list_due(connection, now=self._clock.now(), count_max=RECHECKED_AT_ONCE)
+        for verification in due:
+            reason = await check_site(self._client, verification)
+            self.checked += 1
+            await self._record(verification, reason)
+
+    async def _record(self, verification: Verification, reason: str | None) -> None:
+        now = self._clock.now()
+        async with self._catalog.write() as write:
+            try:
+                site = await sites.table.lock(write, EVERYTHING, verification.site_id)
+            except NotFoundError:
+                return
+            current = await store.find_verification(write.connection, site.id)
+            if current is None or current.token != verification.token or site.verified_at is None:
+                return
+            if reason is None:
+                await store.write_verification(write.connection, current.proven(now=now))
+                return
+            failed = current.failed(reason, now=now, is_verified=True)
+            await store.write_verification(write.connection, failed)
+            if failed.withdrawn_at == now:
+                self.withdrawn += 1
+                log.warning("verification_withdrawn", site=site.domain, reason=reason)
+                await _set_verified(write, EVERYTHING, site, None)
