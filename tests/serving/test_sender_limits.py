@@ -200,7 +200,7 @@ def test_no_address_has_more_offers_out_than_its_bound(asked: list[tuple[int, in
 
 
 def limited(bound: int, read_second: Any = lambda: 1_000.0) -> tuple[RequestLimiter, Any]:
-    limiter = RequestLimiter(bound, a_detector().find_rate_key, read_second)
+    limiter = RequestLimiter(bound, a_detector(), read_second)
     [route] = limiter.limit(
         [FastRoute(b"GET", b"/x", is_prefix=False, handler=lambda _: FastAnswer(b"HTTP/1.1 200 OK\r\n"))]
     )
@@ -228,27 +228,54 @@ def test_the_limit_begins_again_with_the_next_minute() -> None:
     assert statuses == [b"200", b"429", b"429", b"200"]
 
 
-def test_the_count_of_a_minute_takes_the_same_memory_however_many_addresses_there_are() -> None:
-    counts = MinuteCounts(1_000)
+def test_clients_behind_a_trusted_proxy_are_counted_each_by_itself() -> None:
+    detector = TrafficDetector(lambda _: False, trusted=[ip_network("10.0.0.0/8")])
+    limiter = RequestLimiter(1, detector, lambda: 1_000.0)
+    [route] = limiter.limit(
+        [FastRoute(b"GET", b"/x", is_prefix=False, handler=lambda _: FastAnswer(b"HTTP/1.1 200 OK\r\n"))]
+    )
 
-    exceeded = [counts.exceeds(number.to_bytes(8), SECOND) for number in range(3_000)]
+    def ask(forwarded: bytes) -> bool:
+        request = FastRequest(b"GET", b"/x", headers=[(b"x-forwarded-for", forwarded)], client="10.0.0.1")
+        return at_once(route.handler(request)).head.split()[1] == b"200"
 
-    # All of them are of few networks of /48.
-    assert not any(exceeded[:1_000])
+    assert [ask(b"203.0.113.7"), ask(b"203.0.113.7"), ask(b"203.0.113.8")] == [True, False, True]
+
+
+def test_addresses_of_one_64_share_a_count() -> None:
+    _, handler = limited(2)
+
+    statuses = [handler(a_request(f"2001:db8:1:2::{number}")).head.split()[1] for number in range(1, 4)]
+
+    assert statuses == [b"200", b"200", b"429"]
+
+
+def test_networks_of_one_48_share_a_wider_count_whose_minute_is_waited_for() -> None:
+    clock = iter([1_000.0] * WIDE_FACTOR + [1_030.0])
+    _, handler = limited(1, lambda: next(clock))
+
+    answers = [handler(a_request(f"2001:db8:1:{number:x}::1")) for number in range(WIDE_FACTOR + 1)]
+
+    assert [answer.head.split()[1] for answer in answers] == [b"200"] * WIDE_FACTOR + [b"429"]
+    assert b"retry-after: 30\r\n" in answers[-1].head
+
+
+def test_the_memory_of_counts_is_bounded() -> None:
+    counts = MinuteCounts(1, addresses_max=10)
+
+    for number in range(100):
+        counts.find(number.to_bytes(4)).exceeds(SECOND)
+
+    assert len(counts) == 10
 
 
 def test_a_clock_that_goes_back_begins_another_minute() -> None:
-    counts = MinuteCounts(1)
+    count = MinuteCounts(1).find(A_NETWORK[:4])
 
-    assert [counts.exceeds(A_NETWORK[:4], at) for at in (1_000, 1_000, 400, 400)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
+    assert [count.exceeds(at) for at in (1_000, 1_000, 400, 400)] == [False, True, False, True]
 
 
 def test_without_a_bound_nothing_is_exceeded() -> None:
-    counts = MinuteCounts(0)
+    count = MinuteCounts(0).find(A_NETWORK)
 
-    assert not any(counts.exceeds(A_NETWORK, SECOND) for _ in range(100))
+    assert not any(count.exceeds(SECOND) for _ in range(100))

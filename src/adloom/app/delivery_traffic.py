@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from time import monotonic
 
 import msgspec
 
@@ -83,7 +82,7 @@ def build_traffic(
             holds_max=settings.holds_per_address,
             hold_seconds=settings.hold_seconds,
         ),
-        limiter=RequestLimiter(settings.rate_limit_permits_per_minute, detector.find_rate_key, monotonic),
+        limiter=RequestLimiter(settings.rate_limit_permits_per_minute, detector),
         pages=pages,
         offers=OfferCheck(bounds, pages, lambda placement_id: index().find_site(placement_id)),
     )

@@ -173,11 +173,10 @@ class ClassifyPageRoutes:
         if not await self._claims.take(site.id, url.text):
             return False
         now = self._now()
-        second = int(monotonic())
-        if self._site_counts.exceeds(site.id.bytes, second):
+        count, second = self._site_counts.find(site.id.bytes), monotonic()
+        if count.exceeds(second):
             await self._claims.release(site.id, url.text)
-            wait = self._site_counts.ends_second - second
-            raise self._limit("Too many texts of this site. Try again later.", wait)
+            raise self._limit("Too many texts of this site. Try again later.", count.find_wait(second))
         language = None if page.language is None else page.language.replace("_", "-").partition("-")[0]
         request = make_request(
             site_id=site.id,
@@ -200,10 +199,12 @@ class ClassifyPageRoutes:
         return True
 
     def _check_address(self, request: FastRequest) -> None:
-        key, second = self._find_rate_key(request), int(monotonic())
-        if key is not None and self._address_counts.exceeds(key, second):
-            wait = self._address_counts.ends_second - second
-            raise self._limit("Too many texts from your address. Try again later.", wait)
+        key = self._find_rate_key(request)
+        if key is None:
+            return
+        count, second = self._address_counts.find(key), monotonic()
+        if count.exceeds(second):
+            raise self._limit("Too many texts from your address. Try again later.", count.find_wait(second))
 
     def _limit(self, detail: str, seconds: int) -> RateLimitedError:
         self.outcomes["limited"] += 1

@@ -140,17 +140,28 @@ class ServeRoutes:
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
         if isinstance(found, FastAnswer):
             return found
-        placement = found[0].placement
-        if placement.has_frequency and self._frequency is not None:
-            user_id = parse_user(request.query)
-            if user_id is not None and user_id != NO_USER:
-                return self._frequency.answer_knowing(
-                    user_id,
-                    (placement,),
-                    self._index(),
-                    lambda seen: self._serve_unseen(request, user_id, seen),
-                )
-        return FastAnswer(SERVED_HEAD, self._serve(request, found, now, int(now.timestamp())))
+        state, context = found
+        placement, second = state.placement, int(now.timestamp())
+        if placement.has_frequency:
+            answer = self._serve_knowing(request, placement)
+            if answer is not None:
+                return answer
+        offers = self._states.decide_offers(state, context, second)
+        reserved = offers, NO_LEASES
+        if placement.is_limited and request.method != b"HEAD":
+            reserved = self._hold(request, state, context, offers, second)
+        return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
+
+    def _serve_knowing(
+        self, request: FastRequest, placement: IndexedPlacement
+    ) -> FastAnswer | DeferredAnswer | None:
+        """Answer when it is known what the visitor has seen; None where the request names nobody."""
+        user_id = parse_user(request.query)
+        if user_id is None or user_id == NO_USER or self._frequency is None:
+            return None
+        return self._frequency.answer_knowing(
+            user_id, (placement,), self._index(), lambda seen: self._serve_unseen(request, user_id, seen)
+        )
 
     def _serve_unseen(self, request: FastRequest, user_id: UUID, seen: BannerKeys) -> FastAnswer:
         """Answer without the banners that a visitor has seen often enough; time has passed meanwhile."""
@@ -158,25 +169,13 @@ class ServeRoutes:
         found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
         if isinstance(found, FastAnswer):
             return found
-        body = self._serve(request, found, now, int(now.timestamp()), user_id, seen)
-        return FastAnswer(SERVED_HEAD, body)
-
-    def _serve(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self,
-        request: FastRequest,
-        found: Found,
-        now: datetime,
-        second: int,
-        user_id: UUID | None = None,
-        seen: BannerKeys = NO_BANNERS,
-    ) -> bytes:
         state, context = found
-        placement = state.placement
+        placement, second = state.placement, int(now.timestamp())
         offers = self._decide(state, context, second, seen)
         reserved = offers, NO_LEASES
         if placement.is_limited and request.method != b"HEAD":
             reserved = self._hold(request, state, context, offers, second, seen)
-        return self._answer(request, placement, reserved, now, second, user_id)
+        return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second, user_id))
 
     def _decide(
         self, state: PlacementState, context: Context, second: int, seen: BannerKeys

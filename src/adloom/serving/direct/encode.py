@@ -51,14 +51,7 @@ class AnswerEncoder:
         # One join of many parts: formatting would parse the format and copy twice.
         parts = [placement.head]
         for slot, offer in enumerate(offers):
-            token = sign(
-                offer.token_terms,
-                request_id=issued,
-                issued_at=second,
-                slot=slot,
-                lease=leases[slot],
-                micros=micros,
-            )
+            token = sign(offer.token_terms, issued, second, slot, leases[slot], micros)
             candidate = offer.candidate
             parts += (
                 b"," if slot else b"",

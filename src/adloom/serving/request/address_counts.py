@@ -2,13 +2,10 @@
 
 # pure
 
-from array import array
+import math
 from typing import Final
 
 MINUTE_SECONDS: Final = 60
-COUNTERS: Final = 1 << 16  # 256 KB: addresses that share one share its bound.
-_MASK: Final = COUNTERS - 1
-_NO_COUNTS: Final = bytes(4 * COUNTERS)
 # A provider gives a customer a /48 of IPv6 at most: 65,536 networks of /64, which are counted together too.
 IPV6_KEY_BYTES: Final = 8
 WIDE_BYTES: Final = 6
@@ -16,30 +13,67 @@ WIDE_FACTOR: Final = 4
 ADDRESSES_MAX: Final = 50_000
 
 
-class MinuteCounts:
-    """Counts of every address in the current minute; a bound of zero is none."""
+class AddressCount:
+    """The requests of an address in a minute that begins with the first of them."""
 
-    def __init__(self, bound: int) -> None:
+    __slots__ = ("_bound", "_count", "_wide", "ends_at")
+
+    def __init__(self, bound: float, wide: "AddressCount | None" = None) -> None:
         self._bound = bound
-        self._wide_bound = WIDE_FACTOR * bound
-        self._counts = array("I", _NO_COUNTS)
-        self.ends_second = 0
+        self._count = 0
+        self._wide = wide
+        self.ends_at = 0.0
 
-    def exceeds(self, key: bytes, second: int) -> bool:
+    def exceeds(self, second: float) -> bool:
         """Count one more, and return whether that is beyond the bound."""
         # A clock that was set back begins another minute too.
-        if not self.ends_second - MINUTE_SECONDS <= second < self.ends_second:
-            self._counts = array("I", _NO_COUNTS)
-            self.ends_second = second + MINUTE_SECONDS
-        counts = self._counts
-        place = hash(key) & _MASK
-        counts[place] = count = counts[place] + 1
+        if not self.ends_at - MINUTE_SECONDS <= second < self.ends_at:
+            self.ends_at = second + MINUTE_SECONDS
+            self._count = 0
+        self._count = count = self._count + 1
+        is_beyond = count > self._bound
+        return is_beyond if self._wide is None else self._wide.exceeds(second) or is_beyond
+
+    def find_wait(self, second: float) -> int:
+        """Return the seconds until a request is allowed again; at least one."""
+        beyond = self if self._wide is None or self._count > self._bound else self._wide
+        return max(1, math.ceil(beyond.ends_at - second))
+
+
+class MinuteCounts:
+    """The counts of all addresses; a bound of zero is none.
+
+    Of too many addresses the first to come is forgotten, and begins again.
+    """
+
+    def __init__(self, bound: int, *, addresses_max: int = ADDRESSES_MAX) -> None:
+        self._bound = bound or math.inf
+        self._addresses_max = addresses_max
+        self._counts: dict[bytes, AddressCount] = {}
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def exceeds(self, key: bytes, second: float) -> bool:
+        """Count one more of an address, and return whether that is beyond the bound."""
+        return self.find(key).exceeds(second)
+
+    def find(self, key: bytes) -> AddressCount:
+        return self._counts.get(key) or self._begin(key)
+
+    def _begin(self, key: bytes) -> AddressCount:
         if len(key) == IPV6_KEY_BYTES:
-            place = hash(key[:WIDE_BYTES]) & _MASK
-            counts[place] = wide = counts[place] + 1
-            if wide > self._wide_bound > 0:
-                return True
-        return count > self._bound > 0
+            wide = self._counts.get(key[:WIDE_BYTES]) or self._add(
+                key[:WIDE_BYTES], AddressCount(WIDE_FACTOR * self._bound)
+            )
+            return self._add(key, AddressCount(self._bound, wide))
+        return self._add(key, AddressCount(self._bound))
+
+    def _add(self, key: bytes, count: AddressCount) -> AddressCount:
+        self._counts[key] = count
+        if len(self._counts) > self._addresses_max:
+            del self._counts[next(iter(self._counts))]
+        return count
 
 
 class OpenHolds:

@@ -172,6 +172,9 @@ def _is_logged_in(authorization: bytes) -> bool:
 
 
 def _parse_origin(referer: bytes) -> bytes | None:
+    if referer.startswith(b"https://"):  # Nearly all of them, in half the time.
+        end = referer.find(b"/", len(b"https://"))
+        return referer if end < 0 else referer[:end]
     parts = referer.split(b"/", PARTS_OF_ADDRESS)
     return b"/".join(parts[:PARTS_OF_ADDRESS]) if len(parts) >= PARTS_OF_ADDRESS else None
 

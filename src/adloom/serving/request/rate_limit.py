@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from time import monotonic
+from typing import Final
 
 import msgspec
 
 from adloom.core.errors import RateLimitedError
+from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastHandler,
@@ -14,7 +17,9 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRoute,
     problem_answer,
 )
-from adloom.serving.request.address_counts import MinuteCounts
+from adloom.serving.request.address_counts import AddressCount, MinuteCounts
+
+PEERS_CACHED_MAX: Final = 16_384
 
 
 class RequestLimiter:
@@ -25,14 +30,13 @@ class RequestLimiter:
     """
 
     def __init__(
-        self,
-        bound: int,
-        find_rate_key: Callable[[FastRequest], bytes | None],
-        read_second: Callable[[], float],
+        self, bound: int, detector: TrafficDetector, read_second: Callable[[], float] = monotonic
     ) -> None:
         self._counts = MinuteCounts(bound)
-        self._find_key = find_rate_key
+        self._detector = detector
         self._read_second = read_second
+        # By the peer's address, where that is the client's.
+        self._find_cached = lru_cache(PEERS_CACHED_MAX)(self._find_of_peer)
         self.refused = 0  # A plain counter, read by the metrics.
 
     def limit(self, routes: Sequence[FastRoute]) -> list[FastRoute]:
@@ -40,16 +44,26 @@ class RequestLimiter:
         return [msgspec.structs.replace(route, handler=self._wrap(route.handler)) for route in routes]
 
     def _wrap(self, handler: FastHandler) -> FastHandler:
-        find_key, read_second, exceeds = self._find_key, self._read_second, self._counts.exceeds
+        """Wrap a handler; what it needs is at hand, because it is called for every request."""
+        has_proxies, read_second = self._detector.has_proxies, self._read_second
+        find_of_peer, find_of_client = self._find_cached, self._find_of_client
 
         def check_and_handle(request: FastRequest) -> FastResult:
-            key = find_key(request)
-            if key is not None and exceeds(key, second := int(read_second())):
+            count = find_of_client(request) if has_proxies else find_of_peer(request.client)
+            if count is not None and count.exceeds(second := read_second()):
                 self.refused += 1
-                return _build_refusal(max(1, self._counts.ends_second - second))
+                return _build_refusal(count.find_wait(second))
             return handler(request)
 
         return check_and_handle
+
+    def _find_of_peer(self, peer: str | None) -> AddressCount | None:
+        key = self._detector.find_peer_key(peer)
+        return None if key is None else self._counts.find(key)
+
+    def _find_of_client(self, request: FastRequest) -> AddressCount | None:
+        key = self._detector.find_rate_key(request)
+        return None if key is None else self._counts.find(key)
 
 
 @lru_cache(64)

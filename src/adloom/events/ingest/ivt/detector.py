@@ -77,7 +77,7 @@ class PeerCounter:
 
     def count(self, address: Address | None) -> None:
         """Count an event of an address whose rate is not counted; None where a trusted proxy named no client."""
-        if address is None or address not in INTERNAL:
+        if address is None or (address is not self._last and address not in INTERNAL):
             self.others += 1
             return
         self.internal += 1
@@ -113,11 +113,18 @@ class TrafficDetector:
             request.sender = self._identify(request)
         return request.sender
 
+    @property
+    def has_proxies(self) -> bool:
+        """Whether a request may be another address's than the peer's."""
+        return bool(self._trusted)
+
     def find_rate_key(self, request: FastRequest) -> bytes | None:
-        """Return what the requests of a sender are counted by, and look at nothing else."""
-        if self._trusted:
-            return self.identify_sender(request).rate_key
-        return self._identify_cached(request.client, ()).rate_key
+        """Return what the requests of a sender are counted by."""
+        return self.identify_sender(request).rate_key if self._trusted else self.find_peer_key(request.client)
+
+    def find_peer_key(self, peer: str | None) -> bytes | None:
+        """Return what the requests of a peer are counted by, and look at nothing else."""
+        return self._identify_cached(peer, ()).rate_key
 
     def _identify(self, request: FastRequest) -> Sender:
         if request.first_values is None:
