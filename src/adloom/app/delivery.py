@@ -17,7 +17,13 @@ from adloom.app.delivery_auctions import (
     build_markets,
 )
 from adloom.app.delivery_contextual import build_contextual
-from adloom.app.delivery_traffic import build_offer_bounds, build_sharer, build_traffic, lift_limits
+from adloom.app.delivery_traffic import (
+    TrafficParts,
+    build_offer_bounds,
+    build_sharer,
+    build_traffic,
+    lift_limits,
+)
 from adloom.app.listeners import take_socket
 from adloom.app.metrics.delivery import (
     ServeFigures,
@@ -215,18 +221,7 @@ def _build_public_routes(
         senders=senders,
         frequency=DirectFrequency(frequency),
     )
-    events = EventRoutes(
-        lambda: refresher.current,
-        appender,
-        keys,
-        clock,
-        detector=detector,
-        offer_check=traffic.offers,
-        read_request_info=contexts.read_request_info,
-        reporters=running.reporters,
-        refuses_unbound=settings.unbound_events == "refuse",
-        on_seen=senders.note_seen,
-    )
+    events = _build_events(settings, running, keys, contexts, traffic)
     auctions = build_auctions(
         settings,
         refresher,
@@ -253,6 +248,27 @@ def _build_public_routes(
         *ScriptlessRoutes(offers, events, traffic.pages).routes(),
     ]
     return traffic.limiter.limit(routes), auctions, figures
+
+
+def _build_events(
+    settings: DeliverySettings,
+    running: Running,
+    keys: TokenKeys,
+    contexts: ContextParser,
+    traffic: TrafficParts,
+) -> EventRoutes:
+    return EventRoutes(
+        lambda: running.refresher.current,
+        running.appender,
+        keys,
+        running.clock,
+        detector=traffic.detector,
+        offer_check=traffic.offers,
+        read_request_info=contexts.read_request_info,
+        reporters=running.reporters,
+        refuses_unbound=settings.unbound_events == "refuse",
+        on_seen=traffic.senders.note_seen,
+    )
 
 
 def _build_contextual_routes(

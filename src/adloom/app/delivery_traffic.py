@@ -38,6 +38,7 @@ def lift_limits(settings: DeliverySettings) -> DeliverySettings:
         rate_limit_permits_per_minute=0,
         holds_per_address=0,
         events_per_address_per_minute=0,
+        texts_per_address_per_minute=0,
         traffic=TrafficSettings(
             has_limits=False,
             campaign_events_per_hour=0,
