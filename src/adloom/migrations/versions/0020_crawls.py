@@ -2,8 +2,8 @@
 
 from adloom.migrations.statements import run
 
-revision = "0021"
-down_revision = "0020"
+revision = "0020"
+down_revision = "0019"
 
 # `content_hash` is what was sent to the classifier: the crawl counts the pages that have it. `links` are positions
 # of this crawl: a page that has not changed since is not sent again, and its links are these.
