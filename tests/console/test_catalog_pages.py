@@ -14,7 +14,7 @@ PARTS = {
     "campaigns": ("overview", "banners", "targeting", "schedule", "settings", "history"),
     "banners": ("look", "where", "schedule", "caps", "history"),
     "placements": ("overview", "ads", "settings", "history"),
-    "sites": ("overview", "pages", "placements", "settings", "history"),
+    "sites": ("overview", "pages", "crawls", "placements", "settings", "history"),
     "advertisers": ("campaigns", "settings", "history"),
     "publishers": ("placements", "sites", "settings", "history"),
 }

@@ -35,8 +35,12 @@ async def give(console: ControlPlane, site: Json, path: str, *categories: str, *
 async def test_a_site_without_pages_says_what_to_do(ann: Visitor, site: Json) -> None:
     overview = (await ann.get(f"/console/sites/{site['id']}")).text
     pages = (await ann.get(f"/console/sites/{site['id']}?tab=pages")).text
+    crawls = (await ann.get(f"/console/sites/{site['id']}?tab=crawls")).text
 
     assert "Nothing is known about its pages yet" in overview
+    assert "0 of 3 done" in overview
+    assert "A crawl begins at https://magazine.test/" in overview
+    assert "Not crawled yet" in crawls
     assert "No pages yet" in pages
     assert "Add a page" in pages
 
@@ -88,3 +92,30 @@ async def test_a_publisher_sees_the_pages_of_its_own_sites_only(console: Control
             refused = await other.get(address)
             assert refused.status_code == 404
             assert "magazine.test/paws" not in refused.text
+
+
+async def test_a_crawl_is_shown_with_what_it_found(console: ControlPlane, ann: Visitor, site: Json) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        started = await admin.post(f"/admin/sites/{site['id']}/crawl")
+        assert started.status_code == 202, started.text
+
+    overview = (await ann.get(f"/console/sites/{site['id']}")).text
+    crawls = (await ann.get(f"/console/sites/{site['id']}?tab=crawls")).text
+
+    assert "A crawl is under way" in overview
+    assert "waits for the crawler" in crawls
+    assert "Cancel the crawl" in crawls
+
+
+async def test_who_may_not_write_gets_no_buttons(console: ControlPlane, site: Json) -> None:
+    await make_person(console, "viewer@example.com", Role.VIEWER)
+
+    async with Visitor(console) as viewer:
+        await viewer.log_in("viewer@example.com")
+        pages = [
+            (await viewer.get(f"/console/sites/{site['id']}?tab={tab}")).text
+            for tab in ("overview", "pages", "crawls")
+        ]
+
+    for button in ("Show me how", "Crawl now", "Add a page", "Classify again", "New placement"):
+        assert all(button not in page for page in pages), button

@@ -168,7 +168,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         if not self.may_write(visit):
             notice(strings.VIEW_ONLY)
             return
-        given = {name: visit.query.get(key) for name, key in self.defaults_from_query.items()}
+        given = {
+            name: visit.query[key] for name, key in self.defaults_from_query.items() if key in visit.query
+        }
         form = Form({**self.defaults, **given})
         await self._add_fields(visit, form, is_new=True)
 

@@ -44,6 +44,7 @@ TILES: Final = {
 WAYS: Final = {
     "campaign": "/console/campaigns/{id}",
     "banner": "/console/banners/{id}",
+    "site": "/console/sites/{id}",
     "adAccount": "/console/reports/ads",
 }
 HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}

@@ -171,8 +171,8 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
 
 def _add_delivery_fields(form: Form) -> None:
     delivery = form.choice("delivery", "Filled by", strings.DELIVERIES, is_required=True)
-    note = hint(DELIVERY_NOTES[delivery.value])
-    delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES[event.value]))
+    note = hint(DELIVERY_NOTES.get(delivery.value, ""))
+    delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES.get(event.value, "")))
     form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
     form.flag("allowPartialRender", "Show fallbacks in slots that stay empty")
     form.time_zone("timezone")
@@ -266,7 +266,7 @@ PLACEMENTS: Final = ResourcePages(
         "timezone": "UTC",
         "sortOrder": 0,
     },
-    defaults_from_query={"publisherId": "publisher", "siteId": "site"},
+    defaults_from_query={"publisherId": "publisher", "siteId": "site", "delivery": "delivery"},
     badge=lambda placement: switch_badge(is_on=placement["isActive"]),
     links=_add_links,
     actions=_add_actions,

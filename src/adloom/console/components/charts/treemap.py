@@ -44,7 +44,7 @@ def treemap_options(parts: Sequence[TreemapPart]) -> dict[str, Any]:
                 "nodeClick": False,
                 "breadcrumb": {"show": False},
                 "left": 0, "top": 0, "right": 0, "bottom": 0,
-                "label": {"show": True, ":color": "'#fff'", "fontSize": 12, "overflow": "truncate"},
+                "label": {"show": True, ":color": "adloom.ink('on-mark')", "fontSize": 12, "overflow": "truncate"},
                 "upperLabel": {"show": True, "height": 22, ":color": "adloom.ink('ink')", "fontSize": 12},
                 "visibleMin": LABEL_AREA_MIN,
                 "levels": [

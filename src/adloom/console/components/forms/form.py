@@ -112,12 +112,13 @@ class Form:
         is_searchable: bool = False,
         hint: str = "",
     ) -> ui.select:
-        """Choose one value; a mapping gives each value its label."""
+        """Choose one value; a mapping gives each value its label. One that is not offered is not chosen."""
         choices: Any = dict(options) if isinstance(options, Mapping) else list(options)
+        given = self._initial.get(name)
         field = ui.select(
             choices,
             label=label,
-            value=self._initial.get(name),
+            value=given if given in choices else None,
             clearable=is_clearable,
             with_input=is_searchable,
         )

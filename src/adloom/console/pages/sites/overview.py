@@ -1,17 +1,144 @@
-"""The overview of a site: what its pages are about."""
+"""The overview of a site: the steps that it still needs, and what its pages are about."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from markupsafe import Markup
+from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.layout import notice
+from adloom.console.components.format import ago, count
+from adloom.console.components.layout import (
+    badge,
+    card,
+    div,
+    html,
+    link_button,
+    notice,
+    set_attributes,
+)
 from adloom.console.page import PageVisit
+from adloom.console.pages.placements import PLACEMENTS
+from adloom.console.pages.sites.crawls import UNDER_WAY, crawl_notice, read_latest, start_crawl
 from adloom.console.pages.sites.topics import show_topics
+from adloom.console.pages.sites.verification import describe_verification, open_verification
 from adloom.console.resource_pages import Reload
 
 
-async def show_overview(visit: PageVisit, site: Json, _: Reload) -> None:
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of setting a site up: what it is for, and whether it is done."""
+
+    label: str
+    note: str | Markup
+    is_done: bool
+    action: str = ""
+    on_action: Callable[[], Awaitable[object]] | None = None
+    href: str = ""
+
+
+async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
     if site["isSuspended"]:
         notice(
             "No page of it gets a contextual ad. Switch this off in its settings.",
             kind="warn",
             title="Suspended",
         )
-    show_topics(site, await visit.api.get(f"/admin/sites/{site['id']}/topics"))
+    crawl = await read_latest(visit, site["id"])
+    if crawl is not None and crawl["state"] in UNDER_WAY:
+        crawl_notice(site, crawl)
+    topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
+    slots = await visit.api.get("/admin/placements", siteId=site["id"], delivery="contextual", pageSize=1)
+    _show_steps(
+        visit, _list_steps(visit, site, reload, crawl=crawl, topics=topics, slots=slots["totalCount"])
+    )
+    show_topics(site, topics)
+
+
+def _list_steps(  # noqa: PLR0913 - what the steps depend on
+    visit: PageVisit, site: Json, reload: Reload, *, crawl: Json | None, topics: Json, slots: int
+) -> list[Step]:
+    async def start() -> None:
+        if await start_crawl(visit, site):
+            ui.navigate.to(f"{visit.path}?tab=crawls")
+
+    is_verified = bool(site["verifiedAt"])
+    return [
+        Step(
+            label="Prove that it is yours",
+            note=describe_verification(site),
+            is_done=is_verified,
+            action="Check again" if is_verified else "Show me how",
+            on_action=lambda: open_verification(visit, site, reload),
+        ),
+        Step(
+            label="Read its pages",
+            note=_describe_pages(visit, site, crawl, topics),
+            is_done=topics["classified"] > 0,
+            action="Crawl now",
+            on_action=start,
+        ),
+        Step(
+            label="Give it places for ads",
+            note=f"{count(slots)} contextual placements are on this site."
+            if slots
+            else "A placement that is filled by context shows what fits each page.",
+            is_done=slots > 0,
+            action="New placement",
+            href=new_slot_address(site),
+        ),
+    ]
+
+
+def new_slot_address(site: Json) -> str:
+    publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
+    return f"{PLACEMENTS.new}?site={site['id']}{publisher}&delivery=contextual"
+
+
+def _describe_pages(visit: PageVisit, site: Json, crawl: Json | None, topics: Json) -> Markup:
+    if crawl is None and not topics["pages"]:
+        return Markup("A crawl begins at {} and follows its links.").format(
+            site["seedUrl"] or f"https://{site['domain']}/"
+        )
+    known = Markup("{} pages, {} of them classified.").format(
+        count(topics["pages"]), count(topics["classified"])
+    )
+    return (
+        known
+        if crawl is None
+        else known
+        + Markup(" Last crawl: {}.").format(
+            ago(crawl["finishedAt"] or crawl["startedAt"] or visit.now, now=visit.now)
+        )
+    )
+
+
+def _show_steps(visit: PageVisit, steps: list[Step]) -> None:
+    done = sum(step.is_done for step in steps)
+    with (
+        card("Set it up", note=f"{done} of {len(steps)} done", classes="flush"),
+        ui.element("ul").classes("al-checks al-setup"),
+    ):
+        for step in steps:
+            _show_step(visit, step)
+
+
+def _show_step(visit: PageVisit, step: Step) -> None:
+    with set_attributes(ui.element("li"), data_done=str(step.is_done).lower()):
+        icon = "check_circle" if step.is_done else "radio_button_unchecked"
+        ui.icon(icon).classes("good" if step.is_done else "quiet").props('aria-hidden="true"')
+        text = Markup('<div class="strong">{}</div><div class="quiet small">{}</div>')
+        html(text.format(step.label, step.note)).classes("say")
+        with div("share"):
+            _show_action(visit, step)
+
+
+def _show_action(visit: PageVisit, step: Step) -> None:
+    if not visit.may_write:
+        html(badge("Done", "good") if step.is_done else badge("Not yet", "warn"))
+        return
+    look = "outline" if step.is_done else "unelevated"
+    if step.href:
+        link_button(step.action, step.href, look=look)
+    elif step.on_action is not None:
+        button = ui.button(step.action, on_click=step.on_action)
+        button.props[look] = True

@@ -8,21 +8,18 @@ from adloom.console.client import Json
 from adloom.console.components.layout import badge
 from adloom.console.components.table import Column
 from adloom.console.pages.placements import PLACEMENTS
+from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
-from adloom.console.pages.sites.overview import show_overview
+from adloom.console.pages.sites.overview import new_slot_address, show_overview
 from adloom.console.pages.sites.site_pages import show_pages
+from adloom.console.pages.sites.verification import verification_badge
 from adloom.console.resource_pages import ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
 
 
 def _site_badge(site: Json) -> Markup:
-    verified = badge("Verified", "good") if site["verifiedAt"] else badge("Not verified", "warn")
-    return verified + (badge("Suspended", "bad") if site["isSuspended"] else Markup(""))
-
-
-def new_slot_address(site: Json) -> str:
-    publisher = f"&publisher={site['publisherId']}" if site["publisherId"] else ""
-    return f"{PLACEMENTS.new}?site={site['id']}{publisher}"
+    suspended = badge("Suspended", "bad") if site["isSuspended"] else Markup("")
+    return verification_badge(site) + suspended
 
 
 SITES: Final = ResourcePages(
@@ -68,6 +65,7 @@ SITES: Final = ResourcePages(
     tabs={
         "overview": Tab("Overview", show_overview),
         "pages": Tab("Pages", show_pages),
+        "crawls": Tab("Crawls", show_crawls),
         "placements": PLACEMENTS.tab_of("siteId"),
     },
 ).register()

@@ -14,7 +14,7 @@ from adloom.console.components.forms import checks
 from adloom.console.components.forms.category_field import category_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, div, hint
-from adloom.console.components.messages import notify_success
+from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
@@ -74,8 +74,9 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
         empty=(
             "article",
             "No pages yet",
-            "Press “Add a page”, and say what it is about or what its text is.",
+            "Start a crawl, put the tag on the site's pages once it is verified, or add a page here.",
         ),
+        empty_action=("To the crawls", f"{visit.path}?tab=crawls"),
         caption="Pages",
     )
     if visit.may_write:
@@ -119,8 +120,29 @@ def _name(page: Json) -> Markup:
 
 
 def _show_buttons(visit: PageVisit, site: Json, refresh: Reload) -> None:
+    again = ui.button("Classify again", icon="refresh", on_click=lambda: _ask_again(visit, site, refresh))
+    again.props("outline")
     new = ui.button("Add a page", icon="add", on_click=lambda: _ask_page(visit, site, refresh))
     new.props("unelevated")
+
+
+def _ask_again(visit: PageVisit, site: Json, refresh: Reload) -> None:
+    async def go() -> None:
+        answer = await visit.api.post(f"/admin/sites/{site['id']}/classify-again")
+        later = answer["atNextCrawl"]
+        notify_success(
+            f"{answer['fromText']:,} pages are classified again"
+            + (f", {later:,} at the next crawl." if later else ".")
+        )
+        await refresh()
+
+    confirm(
+        "Classify all pages again?",
+        "Do this when the classifier has become another. A page keeps its categories until the new ones are there. "
+        "Categories that were given by hand stay.",
+        action="Classify again",
+        on_confirm=go,
+    )
 
 
 def _ask_page(visit: PageVisit, site: Json, refresh: Reload) -> None:

@@ -11,7 +11,7 @@ from adloom.console.components.charts.treemap import Treemap, TreemapPart
 from adloom.console.components.format import count, percent
 from adloom.console.components.layout import card, div, empty_state, html, meter
 
-LISTED_MAX: Final = 8
+LISTED_MAX: Final = 7
 
 
 def show_topics(site: Json, topics: Json) -> None:
@@ -23,7 +23,7 @@ def show_topics(site: Json, topics: Json) -> None:
             empty_state(
                 "category",
                 "Nothing is known about its pages yet",
-                "Add pages in the tab “Pages”.",
+                "Start a crawl, or give pages yourself in the tab “Pages”.",
                 action="To its pages",
                 href=pages_tab,
             )

@@ -1,0 +1,257 @@
+"""The crawls of a site: the one that runs, live, and those before it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json, ProblemError
+from adloom.console.components import format as fmt
+from adloom.console.components.categories import category_chips
+from adloom.console.components.layout import (
+    add_tiles,
+    badge,
+    card,
+    div,
+    empty_state,
+    hint,
+    html,
+    meter,
+    notice,
+)
+from adloom.console.components.messages import confirm, notify_error, notify_success
+from adloom.console.components.table import Column, DataTable
+from adloom.console.page import PageVisit, refresh_every
+from adloom.console.resource_pages import Reload
+
+REFRESH_SECONDS: Final = 2.0
+NEWEST_MAX: Final = 8
+FAILED_MAX: Final = 10
+STATES: Final = {"queued": "Waiting", "running": "Running", "finished": "Finished", "failed": "Failed"}
+KINDS: Final = {"queued": "info", "running": "info", "finished": "good", "failed": "bad"}
+UNDER_WAY: Final = frozenset({"queued", "running"})
+CANCELLED_NOTE: Final = "Pages that were read stay. The next crawl begins anew."
+
+
+def crawl_badge(crawl: Json) -> Markup:
+    return badge(STATES[crawl["state"]], KINDS[crawl["state"]])
+
+
+async def read_latest(visit: PageVisit, site_id: str) -> Json | None:
+    rows = await visit.api.get_items(f"/admin/sites/{site_id}/crawls", pageSize=1)
+    return rows[0] if rows else None
+
+
+async def start_crawl(visit: PageVisit, site: Json) -> bool:
+    """Start a crawl; where it cannot be, say why."""
+    try:
+        await visit.api.post(f"/admin/sites/{site['id']}/crawl")
+    except ProblemError as error:
+        notify_error(error.message)
+        return False
+    notify_success("The crawl has begun.")
+    return True
+
+
+async def show_crawls(visit: PageVisit, site: Json, _: Reload) -> None:
+    live = LiveCrawl(visit, site)
+    await live.update()
+    with div("stack") as past:
+        table = _make_table(visit, site)
+    await table.show()
+    past.set_visibility(live.has_begun)
+
+    async def refresh() -> None:
+        was_under_way = live.is_under_way
+        await live.update()
+        if live.is_under_way or was_under_way:
+            await table.show()
+            past.set_visibility(True)
+
+    refresh_every(REFRESH_SECONDS, refresh)
+
+
+class LiveCrawl:
+    """The latest crawl: figures, progress, and the newest pages while it runs."""
+
+    def __init__(self, visit: PageVisit, site: Json) -> None:
+        self._visit = visit
+        self._site = site
+        self._crawl: Json | None = None
+        self._may_write = visit.may_write
+        with card("Crawl") as self._card, div("stack"):
+            self._head = div("row-of apart")
+            with div("stack tight") as self._figures:
+                self._tiles = add_tiles("Read", "Classified", "Unchanged", "Failed")
+                self._progress = html("")
+                self._note = hint()
+            self._newest = html("")
+            self._failed = html("")
+        self._shown: object = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there has ever been a crawl."""
+        return self._crawl is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self._crawl is not None and self._crawl["state"] in UNDER_WAY
+
+    async def update(self) -> None:
+        self._crawl = await read_latest(self._visit, self._site["id"])
+        self._show_head()
+        self._figures.set_visibility(self._crawl is not None)
+        if self._crawl is not None:
+            self._show_figures(self._crawl)
+        await self._show_newest()
+        await self._show_failed()
+
+    def _show_head(self) -> None:
+        """Show state and buttons; they are built again only when the state has changed."""
+        crawl = self._crawl
+        state = (crawl["id"], crawl["state"]) if crawl else None
+        if state == self._shown and self._head.default_slot.children:
+            return
+        self._shown = state
+        self._head.clear()
+        with self._head:
+            if crawl is None:
+                self._show_none()
+                return
+            html(
+                Markup('<div class="row-of tight">{} <span class="quiet small">{}</span></div>').format(
+                    crawl_badge(crawl), _say_when(crawl, self._visit)
+                )
+            )
+            if not self._may_write:
+                return
+            if self.is_under_way:
+                ui.button("Cancel the crawl", icon="stop", on_click=self._ask_cancel).props("outline")
+            else:
+                ui.button("Crawl now", icon="travel_explore", on_click=self._start).props("unelevated")
+
+    def _show_none(self) -> None:
+        with div("grow"):
+            empty_state(
+                "travel_explore",
+                "Not crawled yet",
+                "A crawl reads the pages of the site, politely and within its robots.txt, and finds out what each "
+                "page is about.",
+                action="Crawl now" if self._may_write else "",
+                on_action=self._start if self._may_write else None,
+            )
+
+    def _show_figures(self, crawl: Json) -> None:
+        read, classified, unchanged, failed = self._tiles
+        read.update(fmt.count(crawl["pagesFetched"]), note=f"of at most {fmt.count(self._site['maxPages'])}")
+        classified.update(fmt.count(crawl["pagesClassified"]), note="new or changed")
+        unchanged.update(fmt.count(crawl["pagesUnchanged"]), note="kept as they were")
+        failed.update(
+            fmt.count(crawl["pagesFailed"]),
+            note="see below" if crawl["pagesFailed"] and not self.is_under_way else "",
+            kind="warn" if crawl["pagesFailed"] else "",
+        )
+        share = crawl["pagesFetched"] / max(1, self._site["maxPages"])
+        self._progress.content = meter(share) if self.is_under_way else ""
+        self._note.set_text(crawl["reason"] or "")
+
+    async def _show_newest(self) -> None:
+        if not self.is_under_way:
+            self._newest.content = ""
+            return
+        pages = await self._visit.api.get_items(
+            f"/admin/sites/{self._site['id']}/pages", pageSize=NEWEST_MAX, sort="-updatedAt"
+        )
+        self._newest.content = _list_newest(self._site, pages) if pages else ""
+
+    async def _show_failed(self) -> None:
+        """Show why pages could not be read, when the crawl has ended."""
+        crawl = self._crawl
+        if crawl is None or self.is_under_way or not crawl["pagesFailed"]:
+            self._failed.content = ""
+            return
+        path = f"/admin/sites/{self._site['id']}/crawls/{crawl['id']}/urls"
+        rows = await self._visit.api.get_items(path, state="failed", pageSize=FAILED_MAX)
+        self._failed.content = _list_failed(rows) if rows else ""
+
+    async def _start(self) -> None:
+        if await start_crawl(self._visit, self._site):
+            await self.update()
+
+    def _ask_cancel(self) -> None:
+        async def cancel() -> None:
+            assert self._crawl is not None
+            await self._visit.api.post(f"/admin/sites/{self._site['id']}/crawls/{self._crawl['id']}/cancel")
+            notify_success("The crawl ends.")
+            await self.update()
+
+        confirm("Cancel the crawl?", CANCELLED_NOTE, action="Cancel the crawl", on_confirm=cancel)
+
+
+def _say_when(crawl: Json, visit: PageVisit) -> Markup:
+    at = crawl["finishedAt"] or crawl["startedAt"]
+    word = "ended" if crawl["finishedAt"] else "begun" if at else ""
+    return Markup("{} {}").format(word, fmt.ago(at, now=visit.now)) if at else Markup("waits for the crawler")
+
+
+def _list_newest(site: Json, pages: list[Json]) -> Markup:
+    rows = Markup("").join(
+        Markup('<li><a class="cut" href="/console/sites/{}/pages/{}">{}</a>{}</li>').format(
+            site["id"], page["id"], page["title"] or page["url"], category_chips(page["categories"])
+        )
+        for page in pages
+    )
+    return Markup('<h3>Newest pages</h3><ul class="al-newest">{}</ul>').format(rows)
+
+
+def _list_failed(rows: list[Json]) -> Markup:
+    items = Markup("").join(
+        Markup('<li><span class="cut">{}</span><span class="quiet small">{}</span></li>').format(
+            row["url"], row["reason"] or ""
+        )
+        for row in rows
+    )
+    return Markup('<h3>What failed</h3><ul class="al-newest">{}</ul>').format(items)
+
+
+def _make_table(visit: PageVisit, site: Json) -> DataTable:
+    async def read(query: Mapping[str, str]) -> Json:
+        return await visit.api.get(f"/admin/sites/{site['id']}/crawls", **query)
+
+    return DataTable(
+        visit.query,
+        [
+            Column("State", crawl_badge),
+            Column("Begun", lambda row: fmt.ago(row["startedAt"], now=visit.now)),
+            Column("Took", _took, is_wide_only=True),
+            Column("Read", lambda row: fmt.count(row["pagesFetched"]), is_number=True),
+            Column("Classified", lambda row: fmt.count(row["pagesClassified"]), is_number=True),
+            Column(
+                "Unchanged", lambda row: fmt.count(row["pagesUnchanged"]), is_number=True, is_wide_only=True
+            ),
+            Column("Failed", lambda row: fmt.count(row["pagesFailed"]), is_number=True, is_wide_only=True),
+            Column("What it said", _reason, is_wide_only=True),
+        ],
+        read,
+        empty=("history", "No crawls yet", "Each crawl is listed here with what it found."),
+        caption="Crawls",
+    )
+
+
+def _took(crawl: Json) -> str:
+    began, ended = fmt.moment(crawl["startedAt"]), fmt.moment(crawl["finishedAt"])
+    return fmt.duration((ended - began).total_seconds()) if began and ended else strings.NONE
+
+
+def _reason(crawl: Json) -> Markup:
+    return Markup('<div class="al-reason small">{}</div>').format(crawl["reason"] or "")
+
+
+def crawl_notice(site: Json, crawl: Json) -> None:
+    """Say on other tabs that a crawl runs."""
+    text = f"{fmt.count(crawl['pagesFetched'])} pages are read so far."
+    with notice(text, title="A crawl is under way"):
+        ui.link("Watch it", f"/console/sites/{site['id']}?tab=crawls")
