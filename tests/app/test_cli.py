@@ -116,3 +116,19 @@ def test_a_command_explains_its_options(command: str, option: str) -> None:
 
     assert done.code == 0
     assert option in done.out
+
+
+@pytest.mark.parametrize("command", ["up", "control"])
+def test_api_port_is_read_as_the_port_of_control(command: str) -> None:
+    # No machine has such a port, so the command ends before anything starts.
+    done = adloom(command, variables={"API_PORT": "70000"})
+
+    assert done.code == 2
+    assert "API_PORT" in done.err
+
+
+def test_our_own_name_of_the_port_comes_before_api_port() -> None:
+    done = adloom("control", variables={"API_PORT": "70000", "ADLOOM_CONTROL_PORT": "8090"})
+
+    assert done.code == 1
+    assert "DATABASE_URL" in done.err

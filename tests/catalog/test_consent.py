@@ -91,6 +91,20 @@ async def test_an_admin_decides_too_and_is_on_record(control: ControlPlane, admi
     assert trail[0]["changes"] == {"state": {"from": "requested", "to": "accepted"}}
 
 
+async def test_a_publisher_finds_its_own_decisions_on_record_and_no_others(
+    control: ControlPlane, admin: Client
+) -> None:
+    asked, other = await ask(control), await ask(control)
+    await asked.decide("refuse", reason="Not on our front page")
+    await other.decide("accept")
+    await asked.decide("accept", by=admin)
+
+    trail = (await asked.publisher.get("/admin/audit", params={"noun": "link"})).json()["items"]
+
+    assert [entry["action"] for entry in trail] == ["refuse"]
+    assert trail[0]["changes"]["state"] == {"from": "requested", "to": "refused"}
+
+
 async def test_a_link_of_an_admin_and_one_to_an_open_or_own_placement_is_accepted_at_once(
     control: ControlPlane, admin: Client
 ) -> None:

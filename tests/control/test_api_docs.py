@@ -16,6 +16,8 @@ async def test_the_docs_load_nothing_from_elsewhere(control: ControlPlane) -> No
         assert page.status_code == 200
         assert not re.search(r"https?://", page.text)
         assert len(files) == 3
+        # With every route open the page would take seconds.
+        assert 'docExpansion: "none"' in (await visitor.get("/docs/start.js")).text
         assert [(await visitor.get(path)).status_code for path in files] == [200, 200, 200]
         problem(await visitor.get("/docs/index.html"), 404, "NOT_FOUND")
     policy = page.headers["content-security-policy"]

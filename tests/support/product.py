@@ -40,9 +40,16 @@ class Finished(msgspec.Struct, frozen=True):
     err: str
 
 
-def adloom(*words: str, cwd: Path | None = None, env_file: str | None = None) -> Finished:
+def adloom(
+    *words: str,
+    cwd: Path | None = None,
+    env_file: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Finished:
     """Run a command to its end."""
-    named = {} if env_file is None else {"ADLOOM_ENV_FILE": env_file}
+    named = dict(variables or {})
+    if env_file is not None:
+        named["ADLOOM_ENV_FILE"] = env_file
     done = subprocess.run(
         [sys.executable, "-m", "adloom", *words],
         cwd=cwd,

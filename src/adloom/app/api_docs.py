@@ -11,7 +11,8 @@ from adloom.core.errors import NotFoundError
 PATH: Final = "/docs"
 FILES: Final = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 START: Final = """addEventListener("load", () => SwaggerUIBundle({
-  url: "/openapi.json", dom_id: "#swagger-ui", deepLinking: true, validatorUrl: null, persistAuthorization: false,
+  url: "/openapi.json", dom_id: "#swagger-ui", deepLinking: true, docExpansion: "none",
+  validatorUrl: null, persistAuthorization: false,
 }));
 """
 PAGE: Final = f"""<!doctype html>

@@ -42,6 +42,11 @@ OF_A_CAMPAIGN: Final = """
          WHERE made.noun = 'targeting_rule' AND made.action = 'create'
            AND made.changes #>> '{{campaignId,to}}' = {}))
 """
+# Rows of an advertiser that a publisher decides about.
+DECIDED_NOUNS: Final = ("link", "assignment")
+OF_AN_ACCOUNT: Final = """
+    (it.owner_id = {} AND it.noun = ANY ({}::text[]) OR it.account_id = {} AND it.noun = ANY ({}::text[]))
+"""
 
 
 def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
@@ -54,11 +59,11 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     before: datetime | None,
     campaign_id: UUID | None = None,
 ) -> Filters:
-    """Filter the trail; an account finds the entries about its own rows, whoever wrote them."""
+    """Filter the trail; an account finds the entries about its own rows, whoever wrote them, and its own decisions."""
     filters = Filters()
     if not actor.sees_all:
         filters.add(
-            "it.owner_id = {} AND it.noun = ANY ({}::text[])", actor.account_id, OWNED_NOUNS[actor.role]
+            OF_AN_ACCOUNT, actor.account_id, OWNED_NOUNS[actor.role], actor.account_id, list(DECIDED_NOUNS)
         )
     filters.add_given("it.noun = {}", noun)
     filters.add_given("it.noun_id = {}", noun_id)
