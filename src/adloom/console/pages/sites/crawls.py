@@ -101,21 +101,20 @@ class LiveCrawl:
         return self._crawl is not None and self._crawl["state"] in UNDER_WAY
 
     async def update(self) -> None:
-        self._crawl = await read_latest(self._visit, self._site["id"])
-        self._show_head()
-        self._figures.set_visibility(self._crawl is not None)
-        if self._crawl is not None:
-            self._show_figures(self._crawl)
+        self._crawl = crawl = await read_latest(self._visit, self._site["id"])
+        self._figures.set_visibility(crawl is not None)
+        if crawl is not None:
+            self._show_figures(crawl)
         await self._show_newest()
-        await self._show_failed()
+        state = (crawl["id"], crawl["state"]) if crawl else None
+        if state != self._shown or not self._head.default_slot.children:
+            self._shown = state
+            self._show_head()
+            await self._show_failed()
 
     def _show_head(self) -> None:
-        """Show state and buttons; they are built again only when the state has changed."""
+        """Show the state, and the buttons that it allows."""
         crawl = self._crawl
-        state = (crawl["id"], crawl["state"]) if crawl else None
-        if state == self._shown and self._head.default_slot.children:
-            return
-        self._shown = state
         self._head.clear()
         with self._head:
             if crawl is None:
