@@ -179,3 +179,10 @@ async def test_the_preview_is_sandboxed_and_only_we_can_frame_it(console: Contro
     assert "connect-src" not in policy
     assert page.headers["x-frame-options"] == "SAMEORIGIN"
     assert [script.status_code for script in scripts] == [200, 200]
+
+
+async def test_an_address_that_names_no_choice_chooses_nothing(ann: Visitor) -> None:
+    page = await ann.get("/console/placements/new?delivery=nonsense")
+
+    assert page.status_code == 200
+    assert "nonsense" not in page.text

@@ -9,7 +9,7 @@ from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
 from adloom.console.components.charts.treemap import Treemap, TreemapPart
 from adloom.console.components.format import count, percent
-from adloom.console.components.layout import card, div, empty_state, html, meter
+from adloom.console.components.layout import card, div, empty_state, hint, html, meter
 
 LISTED_MAX: Final = 7
 
@@ -38,6 +38,7 @@ def show_topics(site: Json, topics: Json) -> None:
                 description="Areas by the number of pages of each category",
             )
             html(_list_topics(items, topics["classified"], pages_tab))
+        hint("Categories of the Content Taxonomy 3.1 by IAB Tech Lab, CC BY 3.0.")
 
 
 def _list_topics(items: list[Json], classified: int, pages_tab: str) -> Markup:
