@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
+from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
 from adloom.core.clock import ManualClock
 from adloom.runtime.installation import DataDirectory, make_secrets
+from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
 from adloom.runtime.settings import SettingsError
 from adloom.runtime.supervisor.child import ChildSpec
 
@@ -140,6 +142,41 @@ def test_without_a_sample_there_are_no_simulated_visitors_and_no_pages(
 
     assert plan.sample is None
     assert find_child(plan, "delivery-1").program.environment["ADLOOM_SAMPLE_PAGES"] == "off"
+
+
+def test_the_crawler_finds_the_sample_where_delivery_listens(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    plan = a_plan(tmp_path, closing, {"ADLOOM_CRAWL_RESOLVE": "a.test=127.0.0.1:9001"}, is_empty=False)
+
+    place = f"127.0.0.1:{plan.installation.delivery_port}"
+    resolved = find_child(plan, "control").program.environment["ADLOOM_CRAWL_RESOLVE"]
+    assert resolved == f"hedgerow.example={place},a.test=127.0.0.1:9001"
+    assert parse_local_hosts(resolved)["hedgerow.example"].port == plan.installation.delivery_port
+
+
+def test_without_a_sample_no_host_is_resolved_to_this_machine(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    plan = a_plan(tmp_path, closing)
+
+    assert "ADLOOM_CRAWL_RESOLVE" not in find_child(plan, "control").program.environment
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [("127.0.0.1", "127.0.0.1"), (EVERYWHERE, "127.0.0.1"), ("::", "::1"), ("192.168.1.4", "192.168.1.4")],
+)
+def test_a_sample_on_every_interface_is_crawled_on_this_machine(address: str, place: str) -> None:
+    found = parse_local_hosts(resolve_magazine(address, 8080, ""))
+
+    assert found == {"hedgerow.example": LocalHost(place, 8080)}
+
+
+def test_what_the_operator_resolves_wins() -> None:
+    resolved = resolve_magazine("127.0.0.1", 8080, "hedgerow.example=10.0.0.1:80")
+
+    assert parse_local_hosts(resolved)["hedgerow.example"] == LocalHost("10.0.0.1", 80)
 
 
 def test_simulated_visitors_know_the_public_address_and_no_secret(

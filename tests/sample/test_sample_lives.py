@@ -12,6 +12,7 @@ from playwright.sync_api import Browser
 
 from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
+from adloom.sample.content.articles import ARTICLES
 from adloom.sample.content.catalog import CAMPAIGNS, SLOTS
 from tests.support.chromium import a_chromium, a_visit
 from tests.support.product import Finished, Product, adloom, status_of, wait_until
@@ -31,6 +32,7 @@ LISTS = (
 )
 
 
+ARTICLE_URLS = {f"hedgerow.example{article.path}" for article in ARTICLES}
 VISITED_PATHS = (
     "/sample",
     "/sample/articles/the-long-way-round",
@@ -171,6 +173,28 @@ def test_reports_of_ad_accounts_elsewhere_have_rows(admin: Admin) -> None:
     path = f"/api/ads-manager/reports/campaigns?sellerId={accounts[0]['id']}&{days}"
 
     wait_until(lambda: admin.ask("GET", path)["summary"]["impressions"] > 0, seconds=30, what="figures")
+
+
+def test_the_magazine_is_a_verified_site_whose_articles_are_known_and_crawled(admin: Admin) -> None:
+    [site] = admin.ask("GET", "/admin/sites?search=hedgerow.example")["items"]
+    path = f"/admin/sites/{site['id']}"
+
+    wait_until(
+        lambda: admin.ask("GET", path)["verifiedHost"] == "hedgerow.example", seconds=30, what="verified"
+    )
+    pages = {page["url"]: page for page in admin.ask("GET", f"{path}/pages?pageSize=100")["items"]}
+    assert set(pages) >= ARTICLE_URLS
+    assert all(pages[url]["categories"] and pages[url]["isFresh"] for url in ARTICLE_URLS)
+
+    def last_crawl() -> dict[str, Any]:
+        return admin.ask("GET", f"{path}/crawls")["items"][0]
+
+    wait_until(
+        lambda: last_crawl()["pagesFetched"] > len(ARTICLES),
+        seconds=60,
+        what="the front page and all articles",
+    )
+    assert last_crawl()["pagesFailed"] == 0
 
 
 def create_own_campaign(admin: Admin) -> tuple[str, ...]:

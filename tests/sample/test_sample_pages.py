@@ -5,13 +5,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from adloom.pages.model import CATEGORIES_MAX
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
-from adloom.sample.content.catalog import BANNERS, SLOTS, read_data
+from adloom.sample.content.articles import ARTICLES, Article
+from adloom.sample.content.catalog import BANNERS, MAGAZINE, SITE_BY_KEY, SITES, SLOTS, read_data
 from adloom.sample.content.document import phone_picture_of, picture_of
 from adloom.sample.content.pictures import FREE_PATH
 from adloom.sample.pages.pages import TAG_PATH, sample_pages
 from adloom.sample.pages.routes import sample_routes
 from adloom.sample.visitors.visits import SIGHTS
+from adloom.taxonomy.iab import content
 
 PAGES = sample_pages()
 STYLE = read_data("page.css").decode()
@@ -37,10 +40,32 @@ def is_ok(path: str) -> bool:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_every_link_of_a_page_leads_to_a_page(path: str) -> None:
-    addresses = set(ADDRESS.findall(answer_of(path).body.decode())) - {TAG_PATH, "#main"}
+    addresses = set(ADDRESS.findall(answer_of(path).body.decode()))
+    addresses -= {TAG_PATH, "#main", PAGES[path].address}
 
     assert [address for address in addresses if urlsplit(address).netloc] == []
     assert [address for address in addresses if not is_ok(address)] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_names_its_address_on_the_domain_of_its_site(path: str) -> None:
+    domains = [site.domain for site in SITES if PAGES[path].address == f"https://{site.domain}{path}"]
+
+    assert len(domains) == 1
+    assert f'<link rel="canonical" href="{PAGES[path].address}">' in PAGES[path].html()
+
+
+def test_a_crawl_of_the_magazine_begins_at_its_front_page() -> None:
+    assert SITE_BY_KEY[MAGAZINE].crawl["seedUrl"] == PAGES["/sample"].address
+
+
+@pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
+def test_an_article_is_about_categories_of_the_taxonomy(article: Article) -> None:
+    ids = [category.id for category in article.categories]
+
+    assert 1 <= len(ids) <= CATEGORIES_MAX
+    assert content().unknown(ids) == []
+    assert all(0 < category.confidence <= 1 for category in article.categories)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -18,7 +18,9 @@ from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
 from adloom.runtime.postgres import CONNECT_SECONDS_MAX
 from adloom.sample.admin import AdminClient, RefusedError
+from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
 from adloom.sample.load import Removed, load_sample, remove_sample
+from adloom.sample.magazine import give_pages
 from adloom.sample.manifest import FILE_NAME, Manifest, State
 from adloom.sample.removal import Stays
 
@@ -87,6 +89,20 @@ def fill(target: SampleTarget, *, ids: IdSource, now: datetime) -> Manifest:
         raise
 
 
+def give(target: SampleTarget, *, now: datetime) -> None:
+    """Make the pages of the magazine known, where they are not: after the start, which does not wait for it."""
+    manifest = read_manifest(target.directory)
+    if manifest is not None and manifest.state is State.THERE:
+        with closing(_admin(target, now)) as admin:
+            give_pages(admin, manifest)
+
+
+def resolve_magazine(address: str, port: int, resolved: str) -> str:
+    """Return ADLOOM_CRAWL_RESOLVE with the magazine, whose domain does not exist, at delivery's address."""
+    ours = f"{SITE_BY_KEY[MAGAZINE].domain}={url_host(address)}:{port}"
+    return f"{ours},{resolved}" if resolved else ours  # What the operator says wins: the last counts.
+
+
 def clear(target: SampleTarget, manifest: Manifest, *, now: datetime) -> Removed:
     """Remove the sample, and its manifest if nothing had to stay."""
     with closing(_admin(target, now)) as admin:
@@ -146,6 +162,7 @@ def load(variables: Mapping[str, str], directory: DataDirectory, print_line: Pri
         return
     target = _target(variables, directory)
     manifest = fill(target, ids=SystemIds(), now=SystemClock().now())
+    give(target, now=SystemClock().now())
     print_line(f"The sample is loaded: {_count_all(manifest)}.")
     print_line(f"Open {target.delivery_url}/sample.")
 

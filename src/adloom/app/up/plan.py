@@ -12,6 +12,7 @@ import msgspec
 
 from adloom import VERSION
 from adloom.app.listeners import LISTEN_FD, listen, port_of
+from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.child_user import ChildUser, choose_child_user, run_as
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
@@ -127,7 +128,7 @@ def make_plan(
     )
     environment = {
         **_environment(variables, options, listeners, servers, secrets),
-        "ADLOOM_SAMPLE_PAGES": "off" if options.is_empty else "on",
+        **_sample_variables(variables, options, listeners),
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
@@ -229,6 +230,19 @@ def _environment(
         "WORKER_PORT": str(port_of(listeners.worker)),
         # Any free port, unless the user wants to watch its health.
         "ADLOOM_CRAWLER_PORT": variables.get("ADLOOM_CRAWLER_PORT") or "0",
+    }
+
+
+def _sample_variables(
+    variables: Mapping[str, str], options: UpOptions, listeners: Listeners
+) -> dict[str, str]:
+    if options.is_empty:
+        return {"ADLOOM_SAMPLE_PAGES": "off"}
+    address, port, *_ = listeners.delivery[0].getsockname()
+    resolved = variables.get("ADLOOM_CRAWL_RESOLVE", "")
+    return {
+        "ADLOOM_SAMPLE_PAGES": "on",
+        "ADLOOM_CRAWL_RESOLVE": resolve_magazine(address, port, resolved),
     }
 
 

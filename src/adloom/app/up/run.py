@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
+import structlog
 
 from adloom.app.listeners import listen, port_of
 from adloom.app.progress import StepProgress
 from adloom.app.sample_data import (
     SampleTarget,
     fill,
+    give,
     is_catalog_untouched,
     is_loaded,
     read_manifest,
@@ -43,6 +45,8 @@ SHOP_PATH = "/sample/shop"
 CONSOLE_PATH = "/console"
 LOOK_SECONDS = 1.0
 
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
 
 def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     """Run everything until a signal asks to stop."""
@@ -70,6 +74,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                 await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
+                    group.create_task(give_sample_pages(plan, directory, clock))
                     await run_sample_visitors(plan, directory, supervisor)
 
         asyncio.run(run_supervised(work))
@@ -158,6 +163,15 @@ def site_of(plan: UpPlan, directory: DataDirectory) -> SampleTarget:
         delivery_url=plan.delivery_url,
         jwt_secret=plan.jwt_secret,
     )
+
+
+async def give_sample_pages(plan: UpPlan, directory: DataDirectory, clock: Clock) -> None:
+    """Make the pages of the sample known, after the start; where that fails, the next start does it."""
+    if plan.sample is not None:
+        try:
+            await asyncio.to_thread(give, site_of(plan, directory), now=clock.now())
+        except SampleError as error:
+            log.warning("sample_pages_not_given", error=str(error))
 
 
 async def run_sample_visitors(plan: UpPlan, directory: DataDirectory, supervisor: Supervisor) -> None:

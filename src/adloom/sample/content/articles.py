@@ -8,6 +8,13 @@ from adloom.sample.content.catalog import read_data
 from adloom.sample.content.pictures import Picture
 
 
+class ArticleCategory(msgspec.Struct, frozen=True):
+    """A node of IAB's content taxonomy that an article is about."""
+
+    id: str
+    confidence: float
+
+
 class Article(msgspec.Struct, frozen=True, kw_only=True):
     """An article of the magazine."""
 
@@ -19,6 +26,7 @@ class Article(msgspec.Struct, frozen=True, kw_only=True):
     minutes: int
     subject: str
     palette: str
+    categories: tuple[ArticleCategory, ...]
     text: tuple[str, ...]
     is_long: bool = False
 

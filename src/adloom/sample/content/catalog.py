@@ -11,6 +11,7 @@ import msgspec
 DATA: Final = resources.files("adloom.sample.content").joinpath("data")
 FREE_SLUG: Final = "hedgerow-yours"
 SELLER: Final = "meadow"  # The advertiser that has ad accounts elsewhere.
+MAGAZINE: Final = "hedgerow"  # The site whose pages are known.
 NO_BANNERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 # Kinds of stats sync: a kind comes after its parents, and is deleted before them.
 OUTSIDE_PATHS: Final = {
@@ -23,12 +24,13 @@ OUTSIDE_PATHS: Final = {
 
 
 class SampleSite(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain, and the publisher that has no other."""
+    """A domain, the publisher that has no other, and its fields about crawling."""
 
     key: str
     publisher: str
     domain: str
     name: str
+    crawl: dict[str, str | int | None]
 
 
 class SampleSlot(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +159,7 @@ def list_data(folder: str) -> list[str]:
 
 _CATALOG: Final = msgspec.json.decode(read_data("catalog.json"), type=_Catalog)
 SITES: Final = _CATALOG.sites
+SITE_BY_KEY: Final = {site.key: site for site in SITES}
 SLOTS: Final = _CATALOG.slots
 SLOT_BY_SLUG: Final = {slot.slug: slot for slot in SLOTS}
 ADVERTISERS: Final = _CATALOG.advertisers

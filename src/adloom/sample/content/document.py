@@ -76,6 +76,7 @@ def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, l
                 "name": site.name,
                 "timezone": ZONE,
                 "publisherId": ids["publishers"][site.key],
+                **site.crawl,
             }
             for site in SITES
         ],

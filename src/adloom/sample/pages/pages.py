@@ -16,7 +16,7 @@ from adloom.sample.content.articles import (
     Department,
     SampleProduct,
 )
-from adloom.sample.content.catalog import SLOTS, read_data
+from adloom.sample.content.catalog import SITE_BY_KEY, SLOTS, read_data
 from adloom.sample.content.pictures import Picture
 
 STYLE_PATH: Final = "/sample/page.css"
@@ -50,6 +50,11 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     body: str
 
     @property
+    def address(self) -> str:
+        """Return where the page would be if its publisher existed; readers find it on delivery."""
+        return f"https://{SITE_BY_KEY[self.house].domain}{self.path}"
+
+    @property
     def slots(self) -> tuple[str, ...]:
         return tuple(SLOT_SLUG.findall(self.body))
 
@@ -58,7 +63,14 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
         icon = Picture("tea", "rust", 64, 64).path
         body = Markup(self.body)  # noqa: S704 - made of our own templates
         return _fill(
-            "page", title=self.title, icon=icon, style=STYLE_PATH, tag=tag, house=self.house, body=body
+            "page",
+            title=self.title,
+            address=self.address,
+            icon=icon,
+            style=STYLE_PATH,
+            tag=tag,
+            house=self.house,
+            body=body,
         )
 
 
