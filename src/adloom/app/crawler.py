@@ -17,12 +17,12 @@ from adloom.pages.crawl.visit import PageReader, VisitParts
 from adloom.pages.model import FRESH_HOURS
 from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
 from adloom.resource.changes import Catalog
+from adloom.runtime.background.settings import CrawlerSettings, crawler_settings
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.process_tuning import freeze_startup_objects
-from adloom.runtime.settings import CrawlerSettings, crawler_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from adloom.pages.classify.embedded.threads import use_one_thread
-from adloom.pages.classify.protocol import PageText
+from adloom.pages.classify.protocol import PageContent
 
 use_one_thread()
 
@@ -37,8 +37,8 @@ class LabelledPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tier2: str | None = None
     second_root: str | None = None
 
-    def page(self) -> PageText:
-        return PageText(title=self.title, text=self.text, language=self.language)
+    def page(self) -> PageContent:
+        return PageContent(title=self.title, text=self.text, language=self.language)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     milliseconds: float
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class ClassificationFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy of a group of pages."""
 
     group: str
@@ -126,11 +126,11 @@ def measure(
     return outcomes
 
 
-def summarize(group: str, outcomes: Sequence[Outcome]) -> Figures:
+def summarize(group: str, outcomes: Sequence[Outcome]) -> ClassificationFigures:
     """Summarise a group; of a page that is about two roots, either is right."""
     with_node = [one for one in outcomes if one.label.tier2 is not None]
     times = sorted(one.milliseconds for one in outcomes)
-    return Figures(
+    return ClassificationFigures(
         group=group,
         pages=len(outcomes),
         top1=_share(_is_right(one, 1) for one in outcomes),
@@ -152,7 +152,7 @@ def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
     return error
 
 
-def render(rows: Sequence[Figures]) -> str:
+def render(rows: Sequence[ClassificationFigures]) -> str:
     lines = [
         "| texts | pages | top 1 | top 3 | tier 2 given the root | calibration error | CPU ms a page |",
         "|---|---|---|---|---|---|---|",

@@ -78,6 +78,9 @@ def up(  # noqa: PLR0913 - one for each option
     data_dir: DataDir = None,
     empty: Annotated[bool, typer.Option("--empty", help="Start without sample data.")] = False,
     workers: Workers = 1,
+    classifiers: Annotated[
+        int, typer.Option(min=0, max=16, help="How many processes say what pages are about.")
+    ] = 1,
     host: Annotated[str, typer.Option(help="The address that delivery listens on.")] = "127.0.0.1",
     control_host: Annotated[
         str, typer.Option(envvar="ADLOOM_CONTROL_HOST", help="The address of the admin API and the worker.")
@@ -95,6 +98,7 @@ def up(  # noqa: PLR0913 - one for each option
         control_port=control_port,
         worker_port=worker_port,
         workers=workers,
+        classifiers=classifiers,
         is_empty=empty,
     )
     command.run(options, os.environ)
@@ -148,6 +152,19 @@ def crawler(
     """Crawl sites; it needs DATABASE_URL and REDIS_URL, and a classifier that runs."""
     os.environ.update({"ADLOOM_CRAWLER_HOST": host, "ADLOOM_CRAWLER_PORT": str(port)})
     from adloom.app import crawler as command
+
+    command.main()
+
+
+@app.command()
+def classifier(
+    *,
+    host: Annotated[str, typer.Option(envvar="ADLOOM_CLASSIFIER_HOST")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="ADLOOM_CLASSIFIER_PORT")] = 3003,
+) -> None:
+    """Say what pages are about; it needs DATABASE_URL and REDIS_URL. Several share the work."""
+    os.environ.update({"ADLOOM_CLASSIFIER_HOST": host, "ADLOOM_CLASSIFIER_PORT": str(port)})
+    from adloom.app import classifier as command
 
     command.main()
 

@@ -34,7 +34,6 @@ Network = IPv4Network | IPv6Network
 DELIVERY_PORT: Final = 8080
 CONTROL_PORT: Final = 8090
 WORKER_PORT: Final = 3001
-CRAWLER_PORT: Final = 3002
 AUCTION_RETENTION_DAYS: Final = 7
 AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
 LEARNING_WAIT_SECONDS: Final = 30 * 60
@@ -301,44 +300,26 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 
 
-class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a crawler process."""
-
-    services: Services
-    telemetry: Telemetry
-    host: Annotated[str, Variable("ADLOOM_CRAWLER_HOST")] = "127.0.0.1"
-    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", _PORT)] = CRAWLER_PORT
-    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", whole_number(1, 64))] = 4
-    delay_milliseconds: Annotated[
-        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", whole_number(0, 60_000))
-    ] = 1_000
-    outbound: OutboundSettings = OutboundSettings()
-
-
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:
-    return _read(DeliverySettings, variables, process="delivery")
+    return read_settings(DeliverySettings, variables, process="delivery")
 
 
 def control_settings(variables: Mapping[str, str]) -> ControlSettings:
-    return _read(ControlSettings, variables, process="control")
+    return read_settings(ControlSettings, variables, process="control")
 
 
 def worker_settings(variables: Mapping[str, str]) -> WorkerSettings:
-    return _read(WorkerSettings, variables, process="worker")
-
-
-def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
-    return _read(CrawlerSettings, variables, process="crawler")
+    return read_settings(WorkerSettings, variables, process="worker")
 
 
 def token_settings(variables: Mapping[str, str]) -> TokenSettings:
     """Read the settings of a command that signs tokens."""
-    return _read(TokenSettings, variables, process="adloom")
+    return read_settings(TokenSettings, variables, process="adloom")
 
 
 def telemetry_settings(variables: Mapping[str, str]) -> Telemetry:
     """Read the settings of a process that has no others."""
-    return _read(Telemetry, variables, process="adloom")
+    return read_settings(Telemetry, variables, process="adloom")
 
 
 def read_networks(path: Path) -> tuple[Network, ...]:
@@ -373,7 +354,7 @@ def add_redis_password(variables: Mapping[str, str]) -> dict[str, str]:
     return {**variables, "REDIS_URL": with_password}
 
 
-def _read(kind: type[S], variables: Mapping[str, str], *, process: str) -> S:
+def read_settings(kind: type[S], variables: Mapping[str, str], *, process: str) -> S:
     given = {name: value for name, value in variables.items() if value}
     problems = [f"{name} {reason}" for name, reason in NOT_READ.items() if name in given]
     given = add_redis_password(given)

@@ -16,6 +16,7 @@ from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.child_user import ChildUser, choose_child_user, run_as
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
+from adloom.runtime.background.settings import classifier_settings, crawler_settings
 from adloom.runtime.embedded.binaries import give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
@@ -26,7 +27,6 @@ from adloom.runtime.settings import (
     Telemetry,
     add_redis_password,
     control_settings,
-    crawler_settings,
     delivery_settings,
     worker_settings,
 )
@@ -43,6 +43,7 @@ WORKER = "worker"
 WORKER_OUTLIVES_SECONDS_MAX = 2.0
 WORKER_STOP_SECONDS_MAX = 3.2
 CRAWLER = "crawler"
+CLASSIFIER = "classifier"
 # A crawl that is under way goes on at the next start.
 BACKGROUND_STOP_SECONDS_MAX = 3.0
 SAMPLE = "sample"
@@ -60,6 +61,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     control_port: int
     worker_port: int
     workers: int
+    classifiers: int = 1
     is_empty: bool
 
 
@@ -111,18 +113,16 @@ def make_plan(
     """Decide what to run and with which settings; raises if the settings are not usable."""
     variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
-    names = [f"delivery-{number}" for number in range(1, options.workers + 1)] + [
-        "control",
-        "worker",
-        CRAWLER,
-    ]
+    background = [CRAWLER, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
+    served = [*(f"delivery-{number}" for number in range(1, options.workers + 1)), "control", WORKER]
+    names = served + background
     last = directory.read_installation()
     postgres_port, valkey_port, *metrics_ports = choose_ports(
         [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
-    *ports, crawler_port = metrics_ports
+    ports, background_ports = metrics_ports[: len(served)], metrics_ports[len(served) :]
     servers = describe_servers(
         variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
     )
@@ -133,13 +133,13 @@ def make_plan(
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
-    for read_settings in (worker_settings, crawler_settings):
+    for read_settings in (worker_settings, crawler_settings, classifier_settings):
         read_settings(environment)
     user = _choose_user(variables, directory.path, Path(environment["ADLOOM_SPOOL_DIR"]))
     return UpPlan(
         servers=servers,
         children=run_as(user.name, _children(listeners, options, environment, ports)),
-        background=run_as(user.name, [background_child(CRAWLER, environment, crawler_port)]),
+        background=run_as(user.name, _background(background, environment, background_ports)),
         sample=_sample(options, user, delivery.port, environment),
         installation=Installation(
             version=VERSION,
@@ -230,6 +230,8 @@ def _environment(
         "WORKER_PORT": str(port_of(listeners.worker)),
         # Any free port, unless the user wants to watch its health.
         "ADLOOM_CRAWLER_PORT": variables.get("ADLOOM_CRAWLER_PORT") or "0",
+        "ADLOOM_CLASSIFIER_PORT": (options.classifiers == 1 and variables.get("ADLOOM_CLASSIFIER_PORT"))
+        or "0",
     }
 
 
@@ -309,6 +311,14 @@ def _child(  # noqa: PLR0913 - what the children differ in
         inherited_fds=(listener.fileno(),),
         stop_seconds_max=STOP_SECONDS_MAX,
     )
+
+
+def _background(
+    names: Sequence[str], environment: Mapping[str, str], metrics_ports: Sequence[int]
+) -> list[ChildSpec]:
+    return [
+        background_child(name, environment, port) for name, port in zip(names, metrics_ports, strict=True)
+    ]
 
 
 def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:

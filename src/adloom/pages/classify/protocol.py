@@ -13,7 +13,7 @@ CONFIDENCE_MIN: Final = 0.2  # A page on which nothing reaches this has no categ
 SECOND_CONFIDENCE_MIN: Final = 0.15
 
 
-class PageText(msgspec.Struct, frozen=True, kw_only=True):
+class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     """What a page says. It was written by strangers: data, never an instruction, and never in a log line."""
 
     title: str = ""
@@ -38,4 +38,4 @@ class Classifier(Protocol):
     @property
     def version(self) -> str: ...
 
-    async def classify(self, page: PageText, *, ids_max: int = CATEGORIES_MAX) -> Classification: ...
+    async def classify(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification: ...

@@ -20,16 +20,17 @@ from adloom.pages.classify.embedded.classifier import (
     EmbeddedClassifier,
     load_embedded_classifier,
 )
-from adloom.pages.classify.embedded.encoder import DIMENSIONS, Vectors
+from adloom.pages.classify.embedded.encoder import DIMENSIONS, SentenceEncoder, Vectors
+from adloom.pages.classify.embedded.packaged import read_packaged
 from adloom.pages.classify.embedded.phrases import load_phrases
 from adloom.pages.classify.embedded.prior import PRIOR
 from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors
-from adloom.pages.classify.protocol import CONFIDENCE_MAX, CONFIDENCE_MIN, PageText
+from adloom.pages.classify.protocol import CONFIDENCE_MAX, CONFIDENCE_MIN, PageContent
 from adloom.taxonomy.iab import content
 
 FITTING_TEXTS = Path(__file__).parent.parent / "data" / "fitting-texts.tsv"
 TENNIS, SPORTS = "539", "483"
-MATCH = PageText(
+MATCH = PageContent(
     title="Champion saves two match points and reaches the last eight",
     text="The defending champion beat a young qualifier in five sets on the centre court. He served eighteen aces, "
     "but his backhand let him down in the second set. In the quarter-final of the tennis tournament he meets the "
@@ -62,7 +63,7 @@ class HashEncoder:
 
 @given(st.text(max_size=3_000), st.text(max_size=100))
 def test_chunks_are_bounded_and_lose_nothing(text: str, title: str) -> None:
-    read = read_page(PageText(title=title, text=text))
+    read = read_page(PageContent(title=title, text=text))
     chunks = cut_chunks(read)
 
     assert len(read) <= TEXT_CHARACTERS_READ
@@ -127,7 +128,7 @@ def test_a_page_is_known_by_its_node_and_by_the_phrases_that_decided(classifier:
 
 @pytest.mark.parametrize("text", ["", "   ", ".", "Home 404", "1 2 3 4 5 6 7 8 9 " * 20])
 def test_a_page_without_text_has_no_category(classifier: EmbeddedClassifier, text: str) -> None:
-    assert classifier.classify_now(PageText(text=text)).categories == ()
+    assert classifier.classify_now(PageContent(text=text)).categories == ()
 
 
 @given(
@@ -141,7 +142,7 @@ def test_a_page_without_text_has_no_category(classifier: EmbeddedClassifier, tex
 def test_categories_are_few_sorted_and_never_surer_than_their_root(text: str) -> None:
     encoder = HashEncoder()
     classifier = EmbeddedClassifier(load_phrases(), SEEDS, encoder)
-    page = PageText(text=text)
+    page = PageContent(text=text)
 
     found = classifier.classify_now(page).categories
 
@@ -175,7 +176,7 @@ def test_the_texts_that_it_was_fitted_on_are_known(classifier: EmbeddedClassifie
         for line in FITTING_TEXTS.read_text(encoding="utf-8").splitlines()
         if not line.startswith("#")
     ]
-    pages = [(root, node, PageText(title=title, text=text)) for _, root, node, title, text in rows]
+    pages = [(root, node, PageContent(title=title, text=text)) for _, root, node, title, text in rows]
     ranked = [(root, [one.id for one in classifier.rank_roots(page)]) for root, _, page in pages]
     nodes = [(node, classifier.rank_nodes(page, root)[0].id) for root, node, page in pages if node]
 
@@ -186,3 +187,11 @@ def test_the_texts_that_it_was_fitted_on_are_known(classifier: EmbeddedClassifie
 
 async def test_classifying_in_a_thread_gives_the_same(classifier: EmbeddedClassifier) -> None:
     assert await classifier.classify(MATCH) == classifier.classify_now(MATCH)
+
+
+def test_the_package_has_the_vectors_of_its_phrases() -> None:
+    """After a change of phrases: `python -m adloom.pages.classify.embedded.packaged`."""
+    vectors = read_packaged(load_phrases(), SentenceEncoder())
+
+    assert vectors is not None, "run `python -m adloom.pages.classify.embedded.packaged`"
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=0.02)

@@ -5,7 +5,7 @@
 import re
 from typing import Final
 
-from adloom.pages.classify.protocol import PageText
+from adloom.pages.classify.protocol import PageContent
 
 TEXT_CHARACTERS_READ: Final = 1_200
 CHUNK_CHARACTERS: Final = 160
@@ -17,7 +17,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")  # no
 _ENDS: Final = (".", "!", "?", "…", "。", "！", "？")  # noqa: RUF001 - likewise
 
 
-def read_page(page: PageText) -> str:
+def read_page(page: PageContent) -> str:
     """Join title, description and text, as much of them as is read."""
     parts = [part.strip() for part in (page.title, page.description, page.text) if part.strip()]
     if len(parts) > 1 and parts[1] == parts[0]:

@@ -27,7 +27,7 @@ from adloom.pages.classify.protocol import (
     CONFIDENCE_MIN,
     SECOND_CONFIDENCE_MIN,
     Classification,
-    PageText,
+    PageContent,
 )
 from adloom.pages.model import CATEGORIES_MAX, Evidence, PageCategory
 from adloom.taxonomy.iab import content
@@ -139,11 +139,11 @@ class EmbeddedClassifier:
         self._prior = np.array([prior.get(root, 0.0) for root in self._roots.ids], np.float32)
         self.version = _describe_version(phrases, encoder, prior)
 
-    async def classify(self, page: PageText, *, ids_max: int = CATEGORIES_MAX) -> Classification:
+    async def classify(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         """Classify in a thread, so that the process goes on answering."""
         return await asyncio.to_thread(self.classify_now, page, ids_max=ids_max)
 
-    def classify_now(self, page: PageText, *, ids_max: int = CATEGORIES_MAX) -> Classification:
+    def classify_now(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         seen = self._compare(page)
         if seen is None:
             return Classification()
@@ -167,7 +167,7 @@ class EmbeddedClassifier:
                 evidence += self._roots.explain(place, seen.chunks, seen.similarities)
         return Classification(tuple(categories), tuple(evidence))
 
-    def rank_roots(self, page: PageText) -> list[PageCategory]:
+    def rank_roots(self, page: PageContent) -> list[PageCategory]:
         """Return the share of every root, the likeliest first."""
         seen = self._compare(page)
         if seen is None:
@@ -176,7 +176,7 @@ class EmbeddedClassifier:
             PageCategory(self._roots.ids[place], float(seen.shares[place])) for place in _order(seen.shares)
         ]
 
-    def rank_nodes(self, page: PageText, root_id: str) -> list[PageCategory]:
+    def rank_nodes(self, page: PageContent, root_id: str) -> list[PageCategory]:
         """Return the share of every node directly below a root, given that the page is about the root."""
         seen = self._compare(page)
         nodes = self._compare_nodes(root_id, seen.encoded) if seen is not None else None
@@ -185,7 +185,7 @@ class EmbeddedClassifier:
         shares = _share_nodes(nodes.scores)
         return [PageCategory(nodes.table.ids[place], float(shares[place])) for place in _order(shares)]
 
-    def _compare(self, page: PageText) -> _ComparedPage | None:
+    def _compare(self, page: PageContent) -> _ComparedPage | None:
         text = read_page(page)
         if sum(map(str.isalpha, text)) < LETTERS_MIN:
             return None

@@ -1,4 +1,4 @@
-"""The vectors of the seed phrases: computed once for these phrases and this encoder, and kept in a file."""
+"""The vectors of the seed phrases: those of the package, or computed once and kept in a file."""
 
 import os
 import tempfile
@@ -9,6 +9,7 @@ import numpy as np
 import structlog
 
 from adloom.pages.classify.embedded.encoder import DIMENSIONS, Encoder, Vectors
+from adloom.pages.classify.embedded.packaged import read_packaged
 from adloom.pages.classify.embedded.phrases import SeedPhrases
 
 PHRASES_PER_STEP: Final = 256
@@ -17,7 +18,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 def load_seed_vectors(phrases: SeedPhrases, encoder: Encoder, folder: Path | None) -> Vectors:
-    """Return a vector for each phrase of `list_all`, from the folder's file or computed: 5,000 take some seconds."""
+    """Return a vector for each phrase of `list_all`; where they must be computed, 5,000 take some seconds."""
+    packaged = read_packaged(phrases, encoder)
+    if packaged is not None:
+        return packaged
     texts = phrases.list_all()
     path = folder and folder / f"seed-vectors-{encoder.version}-{phrases.digest()}.npy"
     if path is not None:

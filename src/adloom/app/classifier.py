@@ -1,0 +1,121 @@
+"""The classifier: works off the queue of pages and says what they are about."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import structlog
+
+from adloom.app.health import answer_health
+from adloom.app.process import run_process
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SystemIds
+from adloom.pages.classify.embedded.threads import use_one_thread
+from adloom.pages.classify.protocol import Classifier
+from adloom.pages.classify.queue import STREAM
+from adloom.pages.classify.worker import ClassifyWorker
+from adloom.runtime.background.settings import ClassifierSettings, classifier_settings
+from adloom.runtime.loops import pause
+from adloom.runtime.postgres import open_pool
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import open_valkey
+
+POOL_SIZE: Final = 2
+STOP_SECONDS_MAX: Final = 2.0
+# Twice what it needs. Beyond this the process ends, and is started again: nothing is lost.
+MEMORY_BYTES_MAX: Final = 400 * 2**20
+MEMORY_LOOK_SECONDS: Final = 5.0
+
+Run = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+def main() -> None:
+    use_one_thread()
+    run_process(classifier_settings, classify)
+
+
+async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
+    """Classify pages until a signal asks to stop."""
+    clock = SystemClock()
+    async with (
+        open_pool(settings.services.database_url, size_max=POOL_SIZE) as pool,
+        open_valkey(settings.services.redis_url) as valkey,
+    ):
+        worker = ClassifyWorker(
+            pool,
+            valkey,
+            load_classifier,
+            # After a restart it has the same name and finds its own entries.
+            consumer=f"{settings.telemetry.process}@{socket.gethostname()}",
+            clock=clock,
+            ids=SystemIds(),
+        )
+        _register(metrics, worker)
+        heartbeat = HeartbeatPublisher(
+            valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
+        )
+        await _run_until_stopped(settings, [worker.run, heartbeat.run])
+
+
+async def load_classifier() -> Classifier:
+    """Load NumPy, the encoder and the phrases: some seconds and 150 MB, so not before the first page."""
+    from adloom.pages.classify.embedded.classifier import load_embedded_classifier  # noqa: PLC0415 - see above
+
+    classifier = await asyncio.to_thread(load_embedded_classifier)
+    log.info("classifier_loaded", name=classifier.name, version=classifier.version)
+    return classifier
+
+
+async def _run_until_stopped(settings: ClassifierSettings, runs: list[Run]) -> None:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(stop)) for run in runs]
+        health = group.create_task(answer_health(settings.host, settings.port, STREAM))
+        watch = group.create_task(_watch_memory(stop))
+        await asyncio.wait([health, watch], return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        health.cancel()
+        _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
+        for task in late:
+            task.cancel()
+
+
+async def _watch_memory(stop: asyncio.Event) -> None:
+    """Return when the process has grown beyond its bound."""
+    while not stop.is_set():
+        used = read_memory_bytes()
+        if used > MEMORY_BYTES_MAX:
+            log.error("classifier_too_large", bytes=used, bytes_max=MEMORY_BYTES_MAX)
+            return
+        await pause(MEMORY_LOOK_SECONDS, stop)
+
+
+def read_memory_bytes() -> int:
+    """Return the resident memory of this process; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - as short
+            return int(file.read().split()[1]) * 4096
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _register(metrics: Metrics, worker: ClassifyWorker) -> None:
+    tally = worker.tally
+    metrics.counters(
+        "adloom_classify_pages", "Pages by what came of them.", "outcome", lambda: dict(tally.outcomes)
+    )
+    metrics.counter(
+        "adloom_classify_milliseconds", "Time spent on classifying.", lambda: int(tally.milliseconds)
+    )
+    metrics.counter("adloom_classify_waits", "Times that a server was away.", lambda: tally.away)
+    metrics.gauge(
+        "adloom_classify_queue_length", "Pages that wait or are worked on.", lambda: tally.queue_length
+    )
+
+
+if __name__ == "__main__":
+    main()

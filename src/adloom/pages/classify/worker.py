@@ -1,0 +1,240 @@
+"""Works off the queue of pages: classifies, writes the page, tells those who hold pages, forgets the entry.
+
+A worker that is killed leaves its entries in the queue. Restarted under the same name it takes them up at once,
+else another worker claims them. An entry whose text was classified before the kill costs a look at its page.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import asyncpg
+import msgspec
+import structlog
+
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import IdSource, PageId
+from adloom.pages.classify.protocol import Classifier, PageContent
+from adloom.pages.classify.queue import CLAIM_SECONDS, ClassifyQueue, QueuedRequest
+from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.classify.store import find_classified, renew_classification
+from adloom.pages.model import FRESH_HOURS, PageSource, expiry
+from adloom.pages.notice import PageNotice, publish_page_notice
+from adloom.pages.store import PageClassification, write_classification, write_failure
+from adloom.runtime.loops import pause
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+# Few at once: what one worker has taken, no other can begin.
+ENTRIES_AT_ONCE: Final = 4
+WAIT_SECONDS: Final = 1.0
+CLAIM_EVERY_SECONDS: Final = 10.0
+KEEP_EVERY_SECONDS: Final = CLAIM_SECONDS / 3
+AWAY_SECONDS: Final = 1.0
+# A text that ended so many classifiers is not tried again.
+DELIVERIES_MAX: Final = 4
+TEXT_START_CHARACTERS: Final = 2_000
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class PageOutcome(StrEnum):
+    """What came of an entry."""
+
+    CLASSIFIED = "classified"
+    RENEWED = "renewed"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class ClassifyTally(msgspec.Struct):
+    """Counts since the process started; `queue_length` is as of the last look."""
+
+    outcomes: dict[str, int]
+    milliseconds: float = 0.0
+    away: int = 0
+    queue_length: int = 0
+
+
+class ClassifyWorker:
+    """Classifies pages one after the other; several workers share the queue."""
+
+    def __init__(  # noqa: PLR0913 - what it works with
+        self,
+        pool: Pool,
+        valkey: Valkey,
+        load: Callable[[], Awaitable[Classifier]],
+        *,
+        consumer: str,
+        clock: Clock,
+        ids: IdSource,
+        fresh_hours: int = FRESH_HOURS,
+        claim_seconds: float = CLAIM_SECONDS,
+    ) -> None:
+        """Make a worker; `load` is called for the first page: until then a classifier takes no memory."""
+        self._pool = pool
+        self._valkey = valkey
+        self._queue = ClassifyQueue(valkey)
+        self._load = load
+        self._classifier: Classifier | None = None
+        self._consumer = consumer
+        self._clock = clock
+        self._ids = ids
+        self._fresh_hours = fresh_hours
+        self._claim_seconds = claim_seconds
+        self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop; while Valkey or PostgreSQL is away, entries wait in the queue."""
+        is_resumed, claimed_at = False, -CLAIM_EVERY_SECONDS
+        while not stop.is_set():
+            try:
+                if not is_resumed:
+                    entries = await self._queue.resume(self._consumer, count_max=ENTRIES_AT_ONCE)
+                    is_resumed = not entries
+                elif time.monotonic() - claimed_at >= min(CLAIM_EVERY_SECONDS, self._claim_seconds):
+                    entries = await self._queue.claim(
+                        self._consumer, count_max=ENTRIES_AT_ONCE, idle_seconds=self._claim_seconds
+                    )
+                    claimed_at = claimed_at if entries else time.monotonic()
+                else:
+                    entries = await self._queue.read(
+                        self._consumer, count_max=ENTRIES_AT_ONCE, wait_seconds=WAIT_SECONDS
+                    )
+                self.tally.queue_length = await self._queue.length()
+                await self._work_off(entries, stop)
+            except (UnavailableError, asyncpg.PostgresError, asyncpg.InterfaceError, *VALKEY_AWAY) as error:
+                # What was taken and not acknowledged is taken up again.
+                is_resumed = False
+                self.tally.away += 1
+                log.warning("classifier_waits", reason=type(error).__name__)
+                await pause(AWAY_SECONDS, stop)
+
+    async def _work_off(self, entries: Sequence[QueuedRequest], stop: asyncio.Event) -> None:
+        if not entries:
+            return
+        waiting = [entry.entry_id for entry in entries]
+        keeping = asyncio.ensure_future(self._keep(waiting))
+        try:
+            for entry in entries:
+                if stop.is_set():
+                    return
+                outcome = await self._handle(entry)
+                await self._queue.acknowledge([entry.entry_id])
+                waiting.remove(entry.entry_id)
+                self.tally.outcomes[outcome] += 1
+        finally:
+            keeping.cancel()
+
+    async def _keep(self, entry_ids: list[str]) -> None:
+        """Say from time to time that these are being worked on: a language model may take a minute."""
+        while True:
+            await asyncio.sleep(KEEP_EVERY_SECONDS)
+            try:
+                await self._queue.keep(self._consumer, entry_ids)
+            except UnavailableError as error:
+                log.warning("classifier_waits", reason=type(error).__name__)
+
+    async def _handle(self, entry: QueuedRequest) -> PageOutcome:
+        request = entry.request
+        if entry.deliveries > DELIVERIES_MAX:
+            return await self._fail(request, "The classifier ended several times while it read this page.")
+        if self._classifier is None:
+            self._classifier = await self._load()
+        classifier = self._classifier
+        async with self._pool.acquire() as connection:
+            known = await find_classified(connection, request.site_id, request.url)
+        if known is not None and known.classified_at is not None:
+            if known.classified_at >= request.requested_at:
+                return PageOutcome.SKIPPED
+            is_same = (known.classifier, known.classifier_version) == (classifier.name, classifier.version)
+            if is_same and known.content_hash == request.content_hash:
+                return await self._renew(request)
+        return await self._classify(request, classifier)
+
+    async def _classify(self, request: ClassifyRequest, classifier: Classifier) -> PageOutcome:
+        page = PageContent(
+            title=request.title,
+            description=request.description,
+            text=request.text,
+            language=request.language,
+        )
+        began = time.perf_counter()
+        try:
+            found = await classifier.classify(page)
+        except Exception as error:
+            # Of one page, never of the process; what the page says is not in the log.
+            log.exception("page_not_classified", site=str(request.site_id), url=request.url)
+            return await self._fail(request, f"The classifier failed: {type(error).__name__}.")
+        self.tally.milliseconds += (time.perf_counter() - began) * 1000
+        now = self._clock.now()
+        classification = PageClassification(
+            title=request.title or None,
+            language=request.language,
+            categories=found.categories,
+            evidence=found.evidence,
+            source=request.source,
+            classifier=classifier.name,
+            classifier_version=classifier.version,
+            content_hash=request.content_hash,
+            text_start=_start_of(request) or None,
+            etag=request.etag,
+            last_modified=request.last_modified,
+            fetched_at=_fetched_at(request),
+            classified_at=now,
+            expires_at=expiry(now, fresh_hours=self._fresh_hours),
+        )
+        async with self._pool.acquire() as connection:
+            written = await write_classification(
+                connection,
+                request.site_id,
+                request.url,
+                classification,
+                page_id=PageId(self._ids.new()),
+            )
+        await self._tell(request, written and written.version)
+        return PageOutcome.CLASSIFIED if written else PageOutcome.SKIPPED
+
+    async def _renew(self, request: ClassifyRequest) -> PageOutcome:
+        now = self._clock.now()
+        async with self._pool.acquire() as connection:
+            version = await renew_classification(
+                connection,
+                request,
+                classified_at=now,
+                expires_at=expiry(now, fresh_hours=self._fresh_hours),
+                fetched_at=_fetched_at(request),
+            )
+        await self._tell(request, version)
+        return PageOutcome.RENEWED
+
+    async def _fail(self, request: ClassifyRequest, reason: str) -> PageOutcome:
+        async with self._pool.acquire() as connection:
+            written = await write_failure(
+                connection,
+                request.site_id,
+                request.url,
+                reason=reason,
+                source=request.source,
+                page_id=PageId(self._ids.new()),
+                now=self._clock.now(),
+            )
+        await self._tell(request, written and written.version)
+        return PageOutcome.FAILED
+
+    async def _tell(self, request: ClassifyRequest, version: int | None) -> None:
+        if version is not None:
+            await publish_page_notice(self._valkey, PageNotice(request.site_id, version))
+
+
+def _start_of(request: ClassifyRequest) -> str:
+    """Keep what is needed to classify the page again: description and text, as a classifier would read them."""
+    return " ".join(part for part in (request.description, request.text) if part)[:TEXT_START_CHARACTERS]
+
+
+def _fetched_at(request: ClassifyRequest) -> datetime | None:
+    return request.requested_at if request.source is PageSource.CRAWL else None

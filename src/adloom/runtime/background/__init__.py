@@ -1,0 +1,1 @@
+"""The settings of processes that no request waits for: crawler and classifier."""

@@ -1,0 +1,71 @@
+"""The settings of the crawler and the classifier."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from adloom.core.setting import Secret, SettingValueError, Variable, one_of, whole_number
+from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.settings import Services, Telemetry, read_settings
+
+CRAWLER_PORT: Final = 3002
+CLASSIFIER_PORT: Final = 3003
+
+
+def parse_service_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise SettingValueError("an address that begins with http:// or https://")
+    return text.rstrip("/")
+
+
+class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a crawler process."""
+
+    services: Services
+    telemetry: Telemetry
+    host: Annotated[str, Variable("ADLOOM_CRAWLER_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_CRAWLER_PORT", whole_number(0, 65535))] = CRAWLER_PORT
+    sites_at_once: Annotated[int, Variable("ADLOOM_CRAWL_SITES_AT_ONCE", whole_number(1, 64))] = 4
+    delay_milliseconds: Annotated[
+        int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", whole_number(0, 60_000))
+    ] = 1_000
+    outbound: OutboundSettings = OutboundSettings()
+
+
+class LanguageModelSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who classifies pages: the package itself, or the language model of a provider."""
+
+    provider: Annotated[
+        str, Variable("ADLOOM_CLASSIFIER", one_of("embedded", "anthropic", "openai", "gemini"))
+    ] = "embedded"
+    key: Annotated[Secret | None, Variable("ADLOOM_CLASSIFIER_KEY", Secret)] = None
+    model: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_MODEL")] = None
+    url: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_URL", parse_service_url)] = None
+    requests_per_minute: Annotated[
+        int, Variable("ADLOOM_CLASSIFIER_REQUESTS_PER_MINUTE", whole_number(1, 10_000))
+    ] = 8
+
+
+class ClassifierSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a classifier process."""
+
+    services: Services
+    telemetry: Telemetry
+    host: Annotated[str, Variable("ADLOOM_CLASSIFIER_HOST")] = "127.0.0.1"
+    port: Annotated[int, Variable("ADLOOM_CLASSIFIER_PORT", whole_number(0, 65535))] = CLASSIFIER_PORT
+    language_model: LanguageModelSettings = LanguageModelSettings()
+
+
+def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
+    return read_settings(CrawlerSettings, variables, process="crawler")
+
+
+def classifier_settings(variables: Mapping[str, str]) -> ClassifierSettings:
+    return read_settings(ClassifierSettings, variables, process="classifier")

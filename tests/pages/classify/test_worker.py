@@ -1,0 +1,270 @@
+"""The worker of the queue: every page is classified once, whatever dies meanwhile."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SiteId, SystemIds
+from adloom.pages.classify.protocol import Classification, Classifier, PageContent
+from adloom.pages.classify.queue import ClassifyQueue
+from adloom.pages.classify.request import ClassifyRequest, make_request
+from adloom.pages.classify.worker import DELIVERIES_MAX, ClassifyWorker, PageOutcome
+from adloom.pages.model import Evidence, PageCategory, PageSource
+from adloom.pages.notice import PAGE_NOTICES, PageNotice, read_page_notice
+from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Subscription, Valkey
+from tests.support.eventually import eventually
+
+SITE = SiteId(UUID(int=0x0190_0000_0000_7000_8000_0000_0000_0001))
+NEW_SITE = "INSERT INTO sites (public_id, domain, name, created_at, updated_at) VALUES ($1, 'a.test', 'A', now(), now())"
+
+
+class FakeClassifier:
+    """Says «tennis» of every page, and remembers what it was asked."""
+
+    name = "fake"
+
+    def __init__(self, version: str = "1") -> None:
+        self.version = version
+        self.asked: list[PageContent] = []
+        self.hold: asyncio.Event | None = None
+
+    async def classify(self, page: PageContent, *, ids_max: int = 3) -> Classification:
+        self.asked.append(page)
+        if self.hold is not None:
+            await self.hold.wait()
+        if "bomb" in page.text:
+            raise ValueError("boom")
+        tennis = PageCategory("539", 0.8)
+        return Classification((tennis,)[:ids_max], (Evidence("539", "tennis", page.text[:20], 0.7),))
+
+
+@pytest.fixture
+async def site(pool: Pool) -> SiteId:
+    await pool.execute(NEW_SITE, SITE)
+    return SITE
+
+
+def a_request(path: str = "x", *, text: str = "A text.", at: datetime | None = None) -> ClassifyRequest:
+    return make_request(
+        site_id=SITE,
+        url=f"a.test/{path}",
+        source=PageSource.CRAWL,
+        now=at or datetime.now(UTC),
+        title="A title",
+        text=text,
+        etag='"1"',
+    )
+
+
+def a_worker(
+    pool: Pool, valkey: Valkey, classifier: Classifier, *, consumer: str = "one", claim_seconds: float = 30
+) -> ClassifyWorker:
+    async def load() -> Classifier:
+        return classifier
+
+    return ClassifyWorker(
+        pool,
+        valkey,
+        load,
+        consumer=consumer,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        claim_seconds=claim_seconds,
+    )
+
+
+@asynccontextmanager
+async def running(worker: ClassifyWorker) -> AsyncGenerator[None]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+
+
+def count_of(worker: ClassifyWorker) -> Callable[[], int]:
+    return lambda: sum(worker.tally.outcomes.values())
+
+
+async def test_a_page_is_classified_written_and_told(pool: Pool, valkey: Valkey, site: SiteId) -> None:
+    worker = a_worker(pool, valkey, FakeClassifier())
+    heard: list[bytes] = []
+    began, stop = asyncio.Event(), asyncio.Event()
+    listening = Subscription(valkey, PAGE_NOTICES, heard=heard.append, began=began.set)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(listening.run(stop))
+        await began.wait()
+        async with running(worker):
+            await ClassifyQueue(valkey).put(a_request())
+            await eventually(lambda: bool(heard), seconds=5)
+        stop.set()
+
+    row = await pool.fetchrow("SELECT * FROM site_pages")
+    assert row is not None
+    assert (row["url"], row["title"], row["classifier"]) == ("a.test/x", "A title", "fake")
+    assert row["categories"] == [{"id": "539", "confidence": 0.8}]
+    assert (row["text_start"], row["etag"]) == ("A text.", '"1"')
+    assert row["expires_at"] - row["classified_at"] == timedelta(hours=48)
+    assert read_page_notice(heard[0]) == PageNotice(site, row["version"])
+    assert await ClassifyQueue(valkey).length() == 0
+
+
+@pytest.mark.usefixtures("site")
+async def test_the_same_text_is_renewed_without_work_and_a_new_version_classifies_it(
+    pool: Pool, valkey: Valkey
+) -> None:
+    queue = ClassifyQueue(valkey)
+    first, second = FakeClassifier(), FakeClassifier("2")
+    early = datetime.now(UTC) - timedelta(days=3)
+    for classifier, outcome in (
+        (first, PageOutcome.CLASSIFIED),
+        (first, PageOutcome.RENEWED),
+        (second, PageOutcome.CLASSIFIED),
+    ):
+        worker = a_worker(pool, valkey, classifier)
+        await pool.execute("UPDATE site_pages SET classified_at = $1, expires_at = $1", early)
+        async with running(worker):
+            await queue.put(a_request())
+            await eventually(lambda: count_of(worker)() == 1, seconds=5)  # noqa: B023 - waited for in this turn
+        assert worker.tally.outcomes[outcome] == 1
+        assert await pool.fetchval("SELECT expires_at > now() FROM site_pages")
+
+    assert (len(first.asked), len(second.asked)) == (1, 1)
+
+
+@pytest.mark.usefixtures("site")
+async def test_a_request_that_is_older_than_the_page_is_not_worked_on(pool: Pool, valkey: Valkey) -> None:
+    classifier = FakeClassifier()
+    worker = a_worker(pool, valkey, classifier)
+    queue = ClassifyQueue(valkey)
+    async with running(worker):
+        await queue.put(a_request())
+        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+        await queue.put(a_request(text="An older text.", at=datetime.now(UTC) - timedelta(hours=1)))
+        await eventually(lambda: count_of(worker)() == 2, seconds=5)
+
+    assert len(classifier.asked) == 1
+    assert worker.tally.outcomes[PageOutcome.SKIPPED] == 1
+
+
+async def test_a_text_that_fails_is_noted_and_the_next_is_classified(
+    pool: Pool, valkey: Valkey, site: SiteId
+) -> None:
+    worker = a_worker(pool, valkey, FakeClassifier())
+    queue = ClassifyQueue(valkey)
+    async with running(worker):
+        await queue.put(a_request("bad", text="A bomb."))
+        await queue.put(a_request("good"))
+        await eventually(lambda: count_of(worker)() == 2, seconds=5)
+
+    rows = await pool.fetch("SELECT url, failure FROM site_pages ORDER BY url")
+    assert [tuple(row) for row in rows] == [
+        ("a.test/bad", "The classifier failed: ValueError."),
+        ("a.test/good", None),
+    ]
+    assert site
+
+
+@pytest.mark.usefixtures("site")
+async def test_a_text_that_ends_classifiers_is_given_up(pool: Pool, valkey: Valkey) -> None:
+    queue = ClassifyQueue(valkey)
+    await queue.put(a_request())
+    await queue.read("one", count_max=1, wait_seconds=0.1)
+    for _ in range(DELIVERIES_MAX - 1):
+        await queue.resume("one", count_max=1)
+    worker = a_worker(pool, valkey, classifier := FakeClassifier())
+
+    async with running(worker):
+        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+
+    assert classifier.asked == []
+    assert "ended several times" in await pool.fetchval("SELECT failure FROM site_pages")
+
+
+async def test_a_page_of_a_site_that_is_gone_is_forgotten(pool: Pool, valkey: Valkey) -> None:
+    worker = a_worker(pool, valkey, FakeClassifier())
+    async with running(worker):
+        await ClassifyQueue(valkey).put(a_request())
+        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+
+    assert worker.tally.outcomes[PageOutcome.SKIPPED] == 1
+    assert await ClassifyQueue(valkey).length() == 0
+
+
+@pytest.mark.usefixtures("site")
+async def test_what_another_worker_left_is_claimed(pool: Pool, valkey: Valkey) -> None:
+    queue = ClassifyQueue(valkey)
+    await queue.put(a_request())
+    await queue.read("dead", count_max=1, wait_seconds=0.1)
+    worker = a_worker(pool, valkey, FakeClassifier(), consumer="living", claim_seconds=0.1)
+
+    async with running(worker):
+        await eventually(lambda: count_of(worker)() == 1, seconds=10)
+
+    assert worker.tally.outcomes[PageOutcome.CLASSIFIED] == 1
+
+
+def start_process(database_url: str, redis_url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "adloom.app.classifier"],
+        env={
+            **os.environ,
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "ADLOOM_CLASSIFIER_PORT": "0",
+            "ADLOOM_PROCESS": "classifier-1",
+        },
+    )
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("site")
+async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
+    pool: Pool, valkey: Valkey, database_url: str, redis_url: str
+) -> None:
+    queue = ClassifyQueue(valkey)
+    pages = 30
+    for number in range(pages):
+        text = f"Tournament report {number}. The champion won the tennis match in three sets."
+        await queue.put(a_request(str(number), text=text))
+
+    async def count_classified() -> int:
+        return int(await pool.fetchval("SELECT count(*) FROM site_pages WHERE classified_at IS NOT NULL"))
+
+    process = start_process(database_url, redis_url)
+    try:
+        async with asyncio.timeout(90):
+            while await count_classified() < 5:  # noqa: ASYNC110 - another process counts
+                await asyncio.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        done = await count_classified()
+        versions = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
+        process = start_process(database_url, redis_url)
+        async with asyncio.timeout(90):
+            while await queue.length():  # noqa: ASYNC110 - another process counts
+                await asyncio.sleep(0.05)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+    assert await count_classified() == pages
+    assert done < pages
+    # What was classified before the kill was not written again: the first versions are still there.
+    kept = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
+    assert versions <= kept
+    first = await pool.fetchrow("SELECT categories, classifier FROM site_pages WHERE url = 'a.test/0'")
+    assert first is not None
+    assert (first["categories"][0]["id"], first["classifier"]) == ("539", "embedded")
