@@ -231,12 +231,8 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
         int, Variable("ADLOOM_EVENTS_PER_ADDRESS_PER_MINUTE", _BOUND)
     ] = 600
     traffic: TrafficSettings = TrafficSettings()
-    texts_per_site_per_minute: Annotated[
-        int, Variable("ADLOOM_TEXTS_PER_SITE_PER_MINUTE", whole_number(0, 1_000_000_000))
-    ] = 600
-    texts_per_address_per_minute: Annotated[
-        int, Variable("ADLOOM_TEXTS_PER_ADDRESS_PER_MINUTE", whole_number(0, 1_000_000_000))
-    ] = 60
+    texts_per_site_per_minute: Annotated[int, Variable("ADLOOM_TEXTS_PER_SITE_PER_MINUTE", _BOUND)] = 600
+    texts_per_address_per_minute: Annotated[int, Variable("ADLOOM_TEXTS_PER_ADDRESS_PER_MINUTE", _BOUND)] = 60
     unbound_events: Annotated[str, _UNBOUND] = "count"
     serve_cache_seconds: Annotated[
         int, Variable("BANNER_SERVE_CACHE_TTL_SECONDS", whole_number(0, 86_400))

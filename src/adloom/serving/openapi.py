@@ -10,7 +10,7 @@ from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
 from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
-from adloom.serving.contextual.classify_page import PageText
+from adloom.serving.contextual.classify_page import SentText
 from adloom.serving.contextual.serve_batch import SlotsRequest
 from adloom.serving.direct.api import ServePageRequest
 
@@ -166,7 +166,7 @@ class BatchAnswer(msgspec.Struct):
 
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
-    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, ServedSlots, PageText, TextAnswer,
+    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, ServedSlots, SentText, TextAnswer,
 )  # fmt: skip
 
 
@@ -245,7 +245,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
             "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
         "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
-            "PageText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
+            "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
             400, 403, 413, 429, 503),
         "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
         "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),

@@ -50,8 +50,8 @@ QUEUED: Final = FastAnswer(
 )
 
 
-class PageText(msgspec.Struct, frozen=True):
-    """What a page says, and its address."""
+class SentText(msgspec.Struct, frozen=True):
+    """What a page says, as its reader's browser sends it."""
 
     url: str
     text: Annotated[str, msgspec.Meta(min_length=1)]
@@ -155,7 +155,7 @@ class ClassifyPageRoutes:
         taking.add_done_callback(self._pending.discard)
         return taking
 
-    async def _take(self, sites: Sequence[IndexedSite], url: NormalizedUrl, page: PageText) -> FastAnswer:
+    async def _take(self, sites: Sequence[IndexedSite], url: NormalizedUrl, page: SentText) -> FastAnswer:
         wanted = [site for site in sites if not await self._is_fresh(site, url)]
         if not wanted:
             self.outcomes["fresh"] += 1
@@ -168,7 +168,7 @@ class ClassifyPageRoutes:
         table = await self._pages.wait_for(site.id, seconds_max=LOAD_SECONDS_MAX)
         return table is not None and table.find_state(url.text, self._now()) is PageState.KNOWN
 
-    async def _put(self, site: IndexedSite, url: NormalizedUrl, page: PageText) -> bool:
+    async def _put(self, site: IndexedSite, url: NormalizedUrl, page: SentText) -> bool:
         """Put the text on the queue; False where another text of the page is there already."""
         if not await self._claims.take(site.id, url.text):
             return False
@@ -211,7 +211,7 @@ class ClassifyPageRoutes:
         return RateLimitedError(detail, retry_after_seconds=max(1, seconds))
 
 
-_bodies: Final = BodyDecoder(PageText)
+_bodies: Final = BodyDecoder(SentText)
 
 
 def _name_claim(site_id: SiteId, url: str) -> str:
