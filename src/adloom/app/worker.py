@@ -21,6 +21,7 @@ from adloom.app.metrics.worker import (
     register_sync,
 )
 from adloom.app.process import run_process
+from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.worker import WorkerIdentity, make_budget_actors
 from adloom.catalog import schedule_sync
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
@@ -40,6 +41,7 @@ from adloom.ops.projections import build_projections, list_projections, read_cur
 from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
+from adloom.pages.site.worker import OWNER_KEY, make_site_actors
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.jobs.queue import JobQueue, open_queue
@@ -50,7 +52,7 @@ from adloom.runtime.process_tuning import BATCH_THRESHOLD, freeze_startup_object
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import Valkey, ValkeyLock, open_valkey
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
@@ -165,8 +167,16 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         days.run,
         auction_days.run,
         budget_actors.leader.run,
+        _lead_sites(pool, valkey, clock, worker).run,
         trainer.run,
     ]
+
+
+def _lead_sites(pool: Pool, valkey: Valkey, clock: Clock, worker: WorkerIdentity) -> LeaderLoop:
+    """Run the site actors on the one worker that holds their lock."""
+    sites = make_site_actors(pool, valkey, clock)
+    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
+    return LeaderLoop(lock, [sites.host.run, sites.follower.run])
 
 
 def _make_trainer(

@@ -1,0 +1,186 @@
+"""Tells site actors what has changed: pages by their versions, and their sites by the catalog's.
+
+A page notice through Valkey, or a change of the catalog, is followed within milliseconds; both are also looked for every
+second. How far pages were told is remembered in Valkey, after it is durable: what a killed worker has not told is told
+by the next one, and without that memory everything is told once more, which changes nothing.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SiteId
+from adloom.pages.follow import store as pages_store
+from adloom.pages.notice import PAGE_NOTICES
+from adloom.pages.site import store
+from adloom.pages.site.messages import (
+    ChangePages,
+    CheckSite,
+    ConfigureSite,
+    ReadPages,
+    SiteNews,
+    site_address,
+)
+from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+
+TOLD_KEY: Final = "adloom:sites:told"
+NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
+LOOK_SECONDS: Final = 1.0
+NEWS_AT_ONCE: Final = 500
+ANSWER_SECONDS_MAX: Final = 10.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+_encode_news: Final = msgspec.msgpack.Encoder().encode
+_decode_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
+
+
+class SiteReader:
+    """Reads the site and all its pages before an actor's first message."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.configured: dict[SiteId, ConfigureSite] = {}  # What actors were last told.
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        site_ids = [SiteId(UUID(address.key)) for address in addresses]
+        configured = await store.read_sites(self._pool, site_ids)
+        self.configured |= configured
+        found: dict[Address, Sequence[msgspec.Struct]] = {}
+        for address, site_id in zip(addresses, site_ids, strict=True):
+            with unavailable_when_away("Pages cannot be read"):
+                table = await pages_store.read_table(self._pool, site_id)
+            found[address] = [configured[site_id], ReadPages(table)]
+        return found
+
+
+class NewsBroadcaster:
+    """Publishes what site actors tell, in groups, on a channel of each site."""
+
+    def __init__(self, valkey: Valkey) -> None:
+        self._valkey = valkey
+
+    async def publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
+        by_site: dict[str, list[msgspec.Struct]] = {}
+        for site_id, news in said:
+            by_site.setdefault(site_id, []).append(news)
+        for site_id, news in by_site.items():
+            for first in range(0, len(news), NEWS_AT_ONCE):
+                message = _encode_news(news[first : first + NEWS_AT_ONCE])
+                await self._valkey.publish(NEWS_CHANNEL.format(site_id=site_id), message)
+
+
+def read_news(message: bytes) -> list[SiteNews]:
+    return _decode_news(message)
+
+
+class SiteFollower:
+    """Follows pages and catalog for the site actors of one host."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, reader: SiteReader, host: ActorHost) -> None:
+        self._pool = pool
+        self._valkey = valkey
+        self._reader = reader
+        self._host = host
+        self._noticed = asyncio.Event()
+        self._subscriptions = [
+            Subscription(valkey, channel, heard=lambda _: self._noticed.set(), began=self._noticed.set)
+            for channel in (PAGE_NOTICES, NOTICE_CHANNEL)
+        ]
+        self._told: dict[SiteId, int] | None = None
+        self._catalog_version = -1
+        self._is_cut_off = False
+        # A plain counter, read by a collector.
+        self.changes = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self._told = None
+        self._reader.configured.clear()
+        async with asyncio.TaskGroup() as group:
+            for subscription in self._subscriptions:
+                group.create_task(subscription.run(stop))
+            group.create_task(pass_on(stop, self._noticed))
+            while not stop.is_set():
+                self._noticed.clear()
+                await self._try_to_look()
+                if not stop.is_set():
+                    await pause(LOOK_SECONDS, self._noticed)
+
+    async def look(self) -> None:
+        """Tell the actors concerned what has changed since the last look."""
+        await self._follow_catalog()
+        if self._told is None:
+            self._told = await self._remembered()
+        with unavailable_when_away("Pages cannot be read"):
+            versions = await pages_store.read_versions(self._pool)
+        for site_id, version in versions.items():
+            if version.newest > self._told.get(site_id, 0):
+                await self._tell_pages(site_id, self._told.get(site_id))
+                self._told[site_id] = version.newest
+                await cast("Any", self._valkey).hset(TOLD_KEY, str(site_id), version.newest)
+        for site_id in [one for one in self._told if one not in versions]:
+            del self._told[site_id]
+            await cast("Any", self._valkey).hdel(TOLD_KEY, str(site_id))
+
+    async def _tell_pages(self, site_id: SiteId, since: int | None) -> None:
+        """Tell an actor what changed, and wait until that is durable. One that becomes active reads all pages first."""
+        message: msgspec.Struct = CheckSite()
+        if since is not None and site_id in self._reader.configured:
+            with unavailable_when_away("Pages cannot be read"):
+                changes = await pages_store.read_changes(self._pool, site_id, since)
+                if changes is None:
+                    message = ReadPages(await pages_store.read_table(self._pool, site_id))
+                else:
+                    message = ChangePages(tuple(changes))
+        await self._ask(site_id, message)
+
+    async def _ask(self, site_id: SiteId, message: msgspec.Struct) -> None:
+        """Send a message and wait: the answer comes when what was told is durable."""
+        try:
+            await self._host.ask(site_address(site_id), message, seconds_max=ANSWER_SECONDS_MAX)
+        except TimeoutError as error:
+            raise UnavailableError("The site actor does not answer.") from error
+        self.changes += 1
+
+    async def _follow_catalog(self) -> None:
+        """Tell sites that were in memory lately where the catalog says something else about them."""
+        version = await store.read_catalog_version(self._pool)
+        if version == self._catalog_version:
+            return
+        before = dict(self._reader.configured)
+        for site_id, now in (await store.read_sites(self._pool, list(before))).items():
+            if now.config != before[site_id].config:
+                await self._ask(site_id, now)
+                self._reader.configured[site_id] = now
+            if now.config is None:
+                self._reader.configured.pop(site_id, None)
+        self._catalog_version = version
+
+    async def _remembered(self) -> dict[SiteId, int]:
+        known = cast("dict[bytes, bytes]", await cast("Any", self._valkey).hgetall(TOLD_KEY))
+        return {SiteId(UUID(site_id.decode())): int(version) for site_id, version in known.items()}
+
+    async def _try_to_look(self) -> None:
+        try:
+            await self.look()
+        except (UnavailableError, *VALKEY_AWAY) as error:
+            # What was not told is told at the next look.
+            if not self._is_cut_off:
+                log.warning("sites_cut_off", error=repr(error))
+            self._is_cut_off = True
+        except Exception:
+            # The outermost loop: one site that cannot be read must not keep all others waiting.
+            log.exception("sites_look_failed")
+        else:
+            self._is_cut_off = False
