@@ -25,12 +25,14 @@ TABLES = (
     "publishers",
     "sites",
     "site_pages",
+    "site_crawls",
     "brands",
     "placements",
     "banners",
     "campaigns",
     "campaign_placements",
     "banner_assignments",
+    "creatives",
     "campaign_targeting_rules",
     "frequency_caps",
     "auction.auctions",
@@ -59,6 +61,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
     "/admin/campaigns/{campaign_id}": {"name": "Stolen"},
     "/admin/campaigns/{campaign_id}/schedule": {"startsAt": "2026-12-01T00:00:00Z"},
+    "/admin/campaigns/{campaign_id}/creatives": {"bannerId": "{banner_id}"},
     "/admin/campaigns/{campaign_id}/placements": {"placementId": "{placement_id}"},
     "/admin/campaigns/{campaign_id}/placements/{placement_id}": {"isActive": False},
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners": {"bannerId": "{banner_id}"},
@@ -97,12 +100,19 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
                 "categories": [{"id": "483", "confidence": 1}],
             },
         )
+    crawl_id = await control.app.state.pool.fetchval(
+        """
+        INSERT INTO site_crawls (public_id, site_id, state, created_at)
+        SELECT gen_random_uuid(), id, 'queued', now() FROM sites RETURNING public_id
+        """
+    )
     async with control.acting_as(Role.ADVERTISER, advertiser_id) as advertiser:
         banner, campaign = await advertiser.make_banner(), await advertiser.make_campaign()
         rule = await advertiser.make_rule(campaign)
         cap = await advertiser.make_cap(banner)
         await advertiser.link(campaign, placement)
         await advertiser.assign(campaign, placement, banner)
+        await advertiser.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     auction = an_auction(
         SystemIds().new(),
         bids=a_bid(banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"]))),
@@ -121,6 +131,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "site_id": site["id"],
         "domain": site["domain"],
         "page_id": page.json()["id"],
+        "crawl_id": str(crawl_id),
         "rule_id": rule["id"],
         "cap_id": cap["id"],
         "auction_id": str(auction.auction_id),

@@ -14,6 +14,7 @@ import adloom.app.api_docs
 import adloom.catalog.api
 import adloom.catalog.assignment.api
 import adloom.catalog.consent.api
+import adloom.catalog.creative.api
 import adloom.catalog.reference.api
 import adloom.catalog.taxonomy.api
 import adloom.explain.auction.api
@@ -105,6 +106,7 @@ ROUTERS = (
     adloom.catalog.api.banners_router,
     adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
+    adloom.catalog.creative.api.router,
     adloom.catalog.api.assigned_router,
     adloom.catalog.consent.api.router,
     adloom.catalog.consent.api.inbox_router,

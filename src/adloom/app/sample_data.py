@@ -30,7 +30,7 @@ TOKEN_LIFETIME = timedelta(minutes=5)
 Print = Callable[[str], None]
 
 # What belongs to a campaign is shown as the campaign.
-SHOWN_AS = {"links": "campaign", "assignments": "campaign"}
+SHOWN_AS = {"links": "campaign", "assignments": "campaign", "creatives": "campaign"}
 
 MANIFEST_MODE = 0o644  # It has no secrets, and the simulated visitors run as another user than root.
 

@@ -31,6 +31,7 @@ from adloom.runtime.http.api.shapes import (
     Moment,
     Name,
     Natural,
+    Positive,
     Text,
     Text100,
     Text255,
@@ -63,6 +64,11 @@ class Banner(SoftDeletable, frozen=True, kw_only=True):
     primary_image_alt: Text255 | None = None
     mobile_image_url: WebAddress | None = None
     video_url: WebAddress | None = None
+    width: Annotated[
+        Positive | None,
+        Field(description="Of the picture: in contextual slots it fits where the size is the same."),
+    ] = None
+    height: Positive | None = None
     media_variants: Annotated[dict[Text100, WebAddress], Field(max_length=MEDIA_VARIANTS_MAX)] = (
         msgspec.field(default_factory=dict[str, str])
     )

@@ -6,6 +6,7 @@ from adloom.catalog.advertiser import advertisers
 from adloom.catalog.assignment.resource import assignments, links
 from adloom.catalog.banner import banners
 from adloom.catalog.campaign.resource import campaigns
+from adloom.catalog.creative.resource import creatives
 from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements
 from adloom.catalog.publisher import publishers
@@ -25,6 +26,7 @@ CATALOG: Final = Exchange(
         campaigns,
         links,
         assignments,
+        creatives,
         targeting_rules,
         frequency_caps,
     )

@@ -32,6 +32,11 @@ COUNTS: Final = {
           JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
          WHERE owner.public_id = $1
     """,
+    "creative": """
+        SELECT count(*) FROM creatives AS it JOIN campaigns AS campaign ON campaign.id = it.campaign_id
+          JOIN advertisers AS owner ON owner.id = campaign.advertiser_id
+         WHERE owner.public_id = $1
+    """,
 }
 
 
@@ -48,6 +53,7 @@ def quota_of(quotas: QuotaSettings, noun: str) -> int:
         "placement": quotas.placements_max,
         "link": quotas.links_max,
         "assignment": quotas.links_max,
+        "creative": quotas.links_max,
     }[noun]
 
 

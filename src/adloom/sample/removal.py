@@ -21,9 +21,10 @@ REFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "campaigns": {"advertiserId": "advertisers"},
     "links": {"placementId": "placements"},
     "assignments": {"placementId": "placements", "bannerId": "banners"},
+    "creatives": {"bannerId": "banners"},
 }
 # What belongs to a campaign, and to the sample if the campaign does.
-OF_A_CAMPAIGN: Final = frozenset({"links", "assignments"})
+OF_A_CAMPAIGN: Final = frozenset({"links", "assignments", "creatives"})
 # In deletion order: items that refer to others come first. Rules and caps go with their parents.
 GOING: Final[Mapping[str, str]] = {
     "campaigns": "/admin/campaigns",

@@ -384,6 +384,7 @@ async def test_an_advertiser_imports_only_its_own_entities(tea: Importer, import
         "campaigns": 1,
         "links": 1,
         "assignments": 1,
+        "creatives": 0,
         "targetingRules": 0,
         "frequencyCaps": 0,
     }

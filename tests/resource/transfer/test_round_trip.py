@@ -11,7 +11,7 @@ from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
 
 TABLES = (
-    "frequency_caps, banner_assignments, campaign_placements, campaign_targeting_rules, campaigns, banners, placements, sites, "
+    "frequency_caps, creatives, banner_assignments, campaign_placements, campaign_targeting_rules, campaigns, banners, placements, sites, "
     "advertisers, publishers, brands, categories, products, seo_records"
 )
 FORMATS = {"json": "application/json", "csv": "text/csv"}
@@ -73,6 +73,8 @@ async def a_whole_catalog(admin: Client) -> None:
         scheduleTimezone="Asia/Kolkata",
         isActive=False,
         ctaLabel="-5 %",
+        width=300,
+        height=250,
     )
     other = await admin.make_banner()
     campaign = await admin.make_campaign(
@@ -82,6 +84,11 @@ async def a_whole_catalog(admin: Client) -> None:
         budgetDailyPaisa=10_000,
         bidAmount=1.25,
         impressionCap=0,
+        categories=["539", "424"],
+        adProductCategory="1004",
+        bidsOnUnmatched=True,
+        targetCpa=2.5,
+        bidStrategy="fleet",
     )
     draft = await admin.make_campaign()
     await admin.patch(f"/admin/campaigns/{campaign['id']}/schedule")
@@ -90,6 +97,7 @@ async def a_whole_catalog(admin: Client) -> None:
     await admin.patch(f"/admin/campaigns/{draft['id']}/placements/{plain['id']}", json={"isActive": False})
     await admin.assign(campaign, placement, banner, weight=7, overrideHeadline="@home", isFallback=True)
     await admin.assign(draft, plain, other)
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     for rule_type, operator, value in [
         ("country", "in", ["IN", "NP"]),
         ("login_state", "is", True),
@@ -113,6 +121,7 @@ async def a_deleted_catalog(admin: Client) -> None:
     await admin.link(campaign, placement)
     await admin.assign(campaign, placement, banner)
     await admin.make_cap(banner)
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     await admin.delete(f"/admin/banners/{banner['id']}")
     await admin.delete(f"/admin/campaigns/{campaign['id']}")
 
@@ -143,6 +152,7 @@ async def test_an_export_imported_into_an_empty_database_gives_an_equal_export(
         "campaigns": 2,
         "links": 2,
         "assignments": 2,
+        "creatives": 1,
         "targetingRules": 3,
         "frequencyCaps": 3,
     }
@@ -157,7 +167,7 @@ async def test_an_export_imported_again_changes_nothing(kind: str, admin: Client
     report = await imported(admin, document, kind)
 
     assert (report["created"], report["updated"], report["changes"]) == (0, 0, [])
-    assert report["unchanged"] == 23
+    assert report["unchanged"] == 24
     assert await everything(pool) == before
 
 

@@ -12,13 +12,15 @@ from pydantic import Field
 
 from adloom.auction.bid import BidType
 from adloom.catalog.source import Source
+from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
 from adloom.core.errors import BadRequestError
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.resource.shapes import Paisa, Price, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
-from adloom.runtime.http.api.shapes import Moment, Name, Natural, Text, Text255
+from adloom.runtime.http.api.shapes import Flag, Moment, Name, Natural, Text, Text255
 from adloom.schedule.pacing import PacingStrategy
 
+CATEGORIES_MAX: Final = 50
 DATE_INVALID: Final = "CAMPAIGN_DATE_INVALID"
 
 
@@ -37,6 +39,15 @@ class CampaignStatus(StrEnum):
     PAUSED = "paused"
     ENDED = "ended"
     CANCELLED = "cancelled"
+
+
+class BidStrategy(StrEnum):
+    """How a campaign's bids in contextual auctions are moved: not at all, by its pace, with others, or by learning."""
+
+    FIXED = "fixed"
+    PACER = "pacer"
+    FLEET = "fleet"
+    DQN = "dqn"
 
 
 ALLOWED_MOVES: Final[Mapping[CampaignStatus, frozenset[CampaignStatus]]] = {
@@ -83,6 +94,20 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         Price | None, Field(alias="bidAmount", description="Per thousand impressions, or per click.")
     ] = None
     pacing_strategy: PacingStrategy = PacingStrategy.SMOOTH
+    categories: Annotated[
+        tuple[ContentCategory, ...],
+        Field(max_length=CATEGORIES_MAX, description="It bids on pages about these or what is below them."),
+    ] = ()
+    ad_product_category: Annotated[
+        ProductCategory | None, Field(description="What it advertises: sites block products by it.")
+    ] = None
+    bids_on_unmatched: Annotated[Flag, Field(description="Whether it bids on pages without a category.")] = (
+        False
+    )
+    target_cpa_micros: Annotated[
+        Price | None, Field(alias="targetCpa", description="What a conversion should cost.")
+    ] = None
+    bid_strategy: BidStrategy = BidStrategy.FIXED
     timezone: TimeZone = "UTC"
     advertiser_name: Text255 | None = None
     advertiser_contact: Text255 | None = None
@@ -90,6 +115,11 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     priority: Natural = 0
     created_by: UserId | None = None
     created_at: datetime
+
+    def completed(self) -> "Campaign":
+        """Return the campaign in its normal form, or raise where its dates contradict each other."""
+        categories = tuple(dict.fromkeys(self.categories))
+        return msgspec.structs.replace(self, categories=categories).with_dates_checked()
 
     def with_dates_checked(self) -> "Campaign":
         """Return the campaign, or raise where its dates contradict each other."""

@@ -25,6 +25,6 @@ campaigns = Resource(
     search=("name", "description", "advertiser_name"),
     sort=("name", "status", "source", "priority", "starts_at", "ends_at"),
     account_bounds={"priority": ACCOUNT_PRIORITY},
-    finish=lambda campaign, _given, _now: campaign.with_dates_checked(),
+    finish=lambda campaign, _given, _now: campaign.completed(),
     list_name="campaigns",
 )

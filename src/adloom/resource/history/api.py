@@ -26,7 +26,7 @@ class AuditQuery(ListQuery):
     noun: Text100 | None = None
     noun_id: Text255 | None = None
     campaign_id: Annotated[
-        UUID | None, Field(description="With its links, assignments and targeting rules.")
+        UUID | None, Field(description="With its links, assignments, creatives and targeting rules.")
     ] = None
     subject: Text255 | None = None
     since: Annotated[MomentOrDay | None, Field(alias="from")] = None

@@ -33,10 +33,10 @@ ENTRIES = RowSource(
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
-# Links and assignments have the campaign at the beginning of their names; a rule tells its own when it is made.
+# Links, assignments and creatives have the campaign at the beginning of their names; a rule tells its own when it is made.
 OF_A_CAMPAIGN: Final = """
     (it.noun = 'campaign' AND it.noun_id = {}
-     OR it.noun IN ('link', 'assignment') AND starts_with(it.noun_id, {})
+     OR it.noun IN ('link', 'assignment', 'creative') AND starts_with(it.noun_id, {})
      OR it.noun = 'targeting_rule' AND it.noun_id IN (
         SELECT made.noun_id FROM audit_entries AS made
          WHERE made.noun = 'targeting_rule' AND made.action = 'create'

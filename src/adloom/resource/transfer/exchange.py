@@ -109,7 +109,7 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
                 found[name][table.identify(thing)] = thing
         counts: dict[str, Any] = {}
         values: dict[str, Any] = {}
-        for child in children:
+        for child in (one for one in self.resources if one.spec.parent is not None):
             parent_ids = [identity[0] for identity in found[_parent_name(child)]]
             if child.siblings_max is not None:
                 counts[child.list_name] = await child.table.count_siblings(connection, parent_ids)

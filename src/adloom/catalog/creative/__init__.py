@@ -1,0 +1,1 @@
+"""Creatives: the banners that a campaign shows in contextual slots."""
