@@ -13,7 +13,7 @@ from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.site.follower import NEWS_CHANNEL, read_news
 from adloom.pages.site.messages import (
     PageCategoriesClassified,
-    PagesRemoved,
+    PagesWithdrawn,
     SiteConfigured,
     SlotConfig,
 )
@@ -123,7 +123,7 @@ async def test_a_removed_page_is_told(pool: Pool, valkey: Valkey, site_id: SiteI
 
         await heard.until(
             lambda: (
-                [url for one in heard.news if isinstance(one, PagesRemoved) for url in one.urls]
+                [url for one in heard.news if isinstance(one, PagesWithdrawn) for url in one.urls]
                 == ["example.com/a"]
             )
         )

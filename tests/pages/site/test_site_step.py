@@ -16,7 +16,7 @@ from adloom.pages.site.messages import (
     ConfigureSite,
     PageCategoriesClassified,
     PagesListed,
-    PagesRemoved,
+    PagesWithdrawn,
     ReadPages,
     RepeatPages,
     SiteConfig,
@@ -129,7 +129,7 @@ def test_pages_that_are_gone_are_told() -> None:
 
     _, effects = run(ReadPages(build_table([a_page(URLS[0], 1)], version=3)), state=state)
 
-    assert told(effects) == [PagesRemoved(SITE, 3, (URLS[1],))]
+    assert told(effects) == [PagesWithdrawn(SITE, 3, (URLS[1],))]
 
 
 def test_a_seller_that_starts_gets_everything() -> None:
@@ -152,7 +152,7 @@ def test_beyond_the_cap_the_oldest_page_is_evicted_and_told_as_gone() -> None:
     after, effects = run(ChangePages((a_page("example.com/more", PAGES_PER_SITE_MAX + 1),)), state=state)
 
     assert len(after.pages) == PAGES_PER_SITE_MAX
-    gone = [one for one in told(effects) if isinstance(one, PagesRemoved)]
+    gone = [one for one in told(effects) if isinstance(one, PagesWithdrawn)]
     assert [one.urls for one in gone] == [("example.com/1",)]
 
 
@@ -167,7 +167,7 @@ class Seller:
         for one in news:
             if isinstance(one, PageCategoriesClassified):
                 self.pages[one.url] = max(one.version, self.pages.get(one.url, 0))
-            elif isinstance(one, PagesRemoved):
+            elif isinstance(one, PagesWithdrawn):
                 self._drop(one.version, keep=set(self.pages) - set(one.urls))
             elif isinstance(one, PagesListed):
                 self._drop(one.version, keep=set(one.urls))

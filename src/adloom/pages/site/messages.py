@@ -84,7 +84,7 @@ class PageCategoriesClassified(msgspec.Struct, frozen=True, tag=True, kw_only=Tr
     classified_at: datetime
 
 
-class PagesRemoved(msgspec.Struct, frozen=True, tag=True):
+class PagesWithdrawn(msgspec.Struct, frozen=True, tag=True):
     """To sellers: pages that are gone, as of a version."""
 
     site_id: SiteId
@@ -100,7 +100,7 @@ class PagesListed(msgspec.Struct, frozen=True, tag=True):
     urls: tuple[str, ...]
 
 
-SiteNews: TypeAlias = SiteConfigured | PageCategoriesClassified | PagesRemoved | PagesListed
+SiteNews: TypeAlias = SiteConfigured | PageCategoriesClassified | PagesWithdrawn | PagesListed
 
 
 class ToldUpTo(msgspec.Struct, frozen=True):

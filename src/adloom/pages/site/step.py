@@ -23,7 +23,7 @@ from adloom.pages.site.messages import (
     ConfigureSite,
     PageCategoriesClassified,
     PagesListed,
-    PagesRemoved,
+    PagesWithdrawn,
     ReadPages,
     RepeatPages,
     SiteConfig,
@@ -105,7 +105,7 @@ def _move_to(state: SiteState, table: PageTable) -> Result:
         if (known := before.get(url)) is None or known.version < entry.version
     ]
     gone = tuple(url for url in before if url not in table.entries)
-    removed = (_publish(state, PagesRemoved(state.site_id, table.version, gone)),) if gone else ()
+    removed = (_publish(state, PagesWithdrawn(state.site_id, table.version, gone)),) if gone else ()
     return _tell(state, table, news, removed)
 
 
