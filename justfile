@@ -35,6 +35,10 @@ simulate *arguments:
 chaos *arguments:
     ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/chaos/budgets/test_budgets_under_attack.py {{arguments}}
 
+# Flood a small Valkey with the largest events for ten minutes; serving, counting and jobs have to go on
+flood *arguments:
+    ADLOOM_TEST_FLOOD_SECONDS=600 uv run pytest -rP tests/events/test_memory_flood.py {{arguments}}
+
 # Fuzz the control plane by its own description; arguments go to Schemathesis
 fuzz *arguments:
     uv run python scripts/fuzz.py {{arguments}}
