@@ -268,17 +268,7 @@ def build_control(
     app.state.site_feed = site_feed
     app.state.clock = clock
     app.state.ids = ids
-    app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-    app.state.public_url = settings.public_url
-    app.state.delivery_url = settings.delivery_url
-    app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
-    app.state.trusted_proxies = settings.trusted_proxies
-    app.state.quotas = settings.quotas
-    app.state.actor_limits = ActorLimits(
-        at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
-    )
-    app.state.auctions = settings.auctions
-    app.state.counts_unbound = settings.unbound_events == "count"
+    _add_settings(app, settings)
     if has_console:
         _add_console(app, settings, clock)
     answered: dict[str, int] = {}
@@ -290,6 +280,20 @@ def build_control(
         is_https=settings.public_url.startswith("https://"),
     )
     return app
+
+
+def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
+    app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
+    app.state.public_url = settings.public_url
+    app.state.delivery_url = settings.delivery_url
+    app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
+    app.state.trusted_proxies = settings.trusted_proxies
+    app.state.quotas = settings.quotas
+    app.state.actor_limits = ActorLimits(
+        at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
+    )
+    app.state.auctions = settings.auctions
+    app.state.counts_unbound = settings.unbound_events == "count"
 
 
 def _add_identity(  # noqa: PLR0913 - what it is made of

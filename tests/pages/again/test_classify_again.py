@@ -60,7 +60,7 @@ async def test_kept_texts_are_asked_for_as_they_were(pool: Pool, valkey: Valkey)
         "Flour.",
     )
     assert (request.content_hash, request.etag, request.source) == (b"\x01", '"1"', PageSource.CRAWL)
-    assert request.requested_at == NOON
+    assert (request.requested_at, request.is_kept) == (NOON, True)
 
 
 @pytest.mark.parametrize("texts_max", [2, 3, 5, 100])

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
@@ -140,6 +141,30 @@ async def test_the_same_text_is_renewed_without_work_and_a_new_version_classifie
             await eventually(lambda: count_of(worker)() == 1, seconds=5)  # noqa: B023 - waited for in this turn
         assert worker.tally.outcomes[outcome] == 1
         assert await pool.fetchval("SELECT expires_at > now() FROM site_pages")
+
+    assert (len(first.asked), len(second.asked)) == (1, 1)
+
+
+@pytest.mark.usefixtures("site")
+async def test_a_kept_text_is_classified_by_a_new_version_only_and_renews_nothing(
+    pool: Pool, valkey: Valkey
+) -> None:
+    queue = ClassifyQueue(valkey)
+    first, second = FakeClassifier(), FakeClassifier("2")
+    early = datetime.now(UTC) - timedelta(days=3)
+    for classifier, request, outcome in (
+        (first, a_request(), PageOutcome.CLASSIFIED),
+        (first, replace(a_request(), is_kept=True), PageOutcome.SKIPPED),
+        (second, replace(a_request(), is_kept=True), PageOutcome.CLASSIFIED),
+    ):
+        worker = a_worker(pool, valkey, classifier)
+        await pool.execute("UPDATE site_pages SET classified_at = $1, expires_at = $1", early)
+        async with running(worker):
+            await queue.put(request)
+            await eventually(lambda: count_of(worker)() == 1, seconds=5)  # noqa: B023 - waited for in this turn
+        assert worker.tally.outcomes[outcome] == 1
+        is_fresh = await pool.fetchval("SELECT expires_at > now() FROM site_pages")
+        assert is_fresh == (outcome is PageOutcome.CLASSIFIED)
 
     assert (len(first.asked), len(second.asked)) == (1, 1)
 

@@ -100,4 +100,5 @@ def build_request(site: AgainSite, text: KeptText, now: datetime) -> ClassifyReq
         etag=text.etag,
         last_modified=text.last_modified,
         requested_at=now,
+        is_kept=True,
     )

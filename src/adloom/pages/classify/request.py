@@ -20,7 +20,10 @@ HASH_BYTES: Final = 16
 
 
 class ClassifyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A page's text, to be classified; `url` is normalised, and `etag` and `last_modified` are the server's."""
+    """A page's text, to be classified; `url` is normalised, and `etag` and `last_modified` are the server's.
+
+    `is_kept`: the text was not read now but kept from the last time, to be classified by a newer version.
+    """
 
     site_id: SiteId
     url: str
@@ -34,6 +37,7 @@ class ClassifyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     etag: str | None = None
     last_modified: str | None = None
     requested_at: datetime
+    is_kept: bool = False
 
 
 def make_request(  # noqa: PLR0913 - the fields of the request

@@ -153,7 +153,8 @@ class ClassifyWorker:
                 return PageOutcome.SKIPPED
             is_same = (known.classifier, known.classifier_version) == (classifier.name, classifier.version)
             if is_same and known.content_hash == request.content_hash:
-                return await self._renew(request)
+                # A text that was only kept says nothing about how fresh its page is.
+                return PageOutcome.SKIPPED if request.is_kept else await self._renew(request)
         return await self._classify(request, classifier)
 
     async def _classify(self, request: ClassifyRequest, classifier: Classifier) -> PageOutcome:
@@ -237,4 +238,5 @@ def _start_of(request: ClassifyRequest) -> str:
 
 
 def _fetched_at(request: ClassifyRequest) -> datetime | None:
-    return request.requested_at if request.source is PageSource.CRAWL else None
+    is_fetched = request.source is PageSource.CRAWL and not request.is_kept
+    return request.requested_at if is_fetched else None

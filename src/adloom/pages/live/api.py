@@ -7,7 +7,7 @@ import msgspec
 from fastapi import Depends, Request
 
 from adloom.catalog.site.resource import sites
-from adloom.pages.live.feed import PageEvent, PagesRemoved, SiteFeed, SiteListener
+from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import CrawlEvent
 from adloom.resource.api import PublisherReads
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
@@ -21,7 +21,7 @@ def _feed(request: Request) -> SiteFeed:
 
 
 def _describe_data() -> dict[str, object]:
-    kinds = (CrawlEvent, PageEvent, PagesRemoved)
+    kinds = (CrawlEvent, PageEvent, RemovalEvent)
     parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")[1]
     topic = parts["PageTopic"]
     parts["PageEvent"]["properties"]["categories"]["items"] = topic

@@ -54,7 +54,7 @@ class PageEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     version: int
 
 
-class PagesRemoved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class RemovalEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Some pages are gone: read the list again."""
 
     version: int
@@ -130,13 +130,13 @@ class SiteFeed(EventFeed[SiteListener]):
             # Where a page was removed meanwhile, there may be less to read than the version says.
             changed = pages[-1].version if len(pages) == PAGES_MAX else max(state.changed, known.changed)
         if state.removed > known.removed:
-            self._tell(site_id, "removed", b"page", PagesRemoved(version=state.removed))
+            self._tell(site_id, "removed", b"page", RemovalEvent(version=state.removed))
         if state.crawl is not None and state.crawl != known.crawl:
             self._tell(site_id, "crawl", b"crawl", state.crawl)
         return LiveSite(changed, state.removed, state.crawl)
 
     def _tell(
-        self, site_id: SiteId, key: Hashable, name: bytes, data: PageEvent | PagesRemoved | CrawlEvent
+        self, site_id: SiteId, key: Hashable, name: bytes, data: PageEvent | RemovalEvent | CrawlEvent
     ) -> None:
         event = _encode_event(name, data)
         for listener in self._listeners:
@@ -157,7 +157,7 @@ class SiteFeed(EventFeed[SiteListener]):
                     self._push(listener, "crawl", _encode_event(b"crawl", state.crawl))
 
 
-def _encode_event(name: bytes, data: PageEvent | PagesRemoved | CrawlEvent) -> bytes:
+def _encode_event(name: bytes, data: PageEvent | RemovalEvent | CrawlEvent) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name, _encode(data))
 
 
