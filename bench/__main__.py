@@ -22,6 +22,7 @@ BENCHES: Final = {
     "auctions": "bench.auction.over_http:main",
     "budgets": "bench.budgets.serve:main",
     "charges": "bench.budgets.charges:main",
+    "crawl": "bench.crawl:main",
     "decisions": "bench.auction.decision:main",
     "events": "bench.events:main",
     "idle-budgets": "bench.budgets.idle:main",

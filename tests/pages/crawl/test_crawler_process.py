@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -44,7 +44,7 @@ async def world(pool: Pool, valkey: Valkey, website: Website) -> AsyncIterator[C
 
 
 @asynccontextmanager
-async def running_crawler(database_url: str, redis_url: str, website: Website) -> AsyncIterator[Process]:
+async def running_crawler(database_url: str, redis_url: str, website: Website) -> AsyncGenerator[Process]:
     variables = {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,

@@ -90,6 +90,8 @@ class Visitor:
         self._prior = prior
         self._on_extended = on_extended
         self._hosts = plan.hosts
+        # One page at a time asks whether the queue has room again.
+        self._submitting = asyncio.Lock()
 
     async def visit(self, waiting: WaitingUrl) -> UrlOutcome:  # noqa: PLR0911 - one for each result
         """Visit an address, and return what came of it."""
@@ -209,13 +211,14 @@ class Visitor:
 
     async def _submit(self, request: ClassifyRequest) -> None:
         """Put the page on the classifier's queue; wait while that is full or away."""
-        while True:
-            try:
-                if await self._parts.queue.put(request, length_max=CRAWL_LENGTH_MAX):
-                    return
-                await asyncio.sleep(FULL_QUEUE_SECONDS)
-            except UnavailableError:
-                await asyncio.sleep(AWAY_SECONDS)
+        async with self._submitting:
+            while True:
+                try:
+                    if await self._parts.queue.put(request, length_max=CRAWL_LENGTH_MAX):
+                        return
+                    await asyncio.sleep(FULL_QUEUE_SECONDS)
+                except UnavailableError:
+                    await asyncio.sleep(AWAY_SECONDS)
 
 
 def _skipped(reason: str, links: list[FoundUrl] | None = None, depth: int = 0) -> UrlOutcome:
