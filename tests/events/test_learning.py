@@ -164,6 +164,20 @@ async def test_only_valid_impressions_of_recorded_auctions_are_learned(system: L
     assert await system.learned() == (0, 2)
 
 
+async def test_an_address_teaches_nothing_beyond_its_bound_for_a_campaign(system: LearningSystem) -> None:
+    flood = {"marks": (Mark.CAMPAIGN_FLOOD,)}
+    await system.record(
+        *(held(number) for number in range(6)),
+        seen(0),
+        seen(1),
+        *(seen(number, **flood) for number in range(2, 5)),
+        clicked(0),
+        clicked(1, **flood),
+    )
+
+    assert await system.learned() == (1, 2)
+
+
 async def test_a_placement_without_auctions_is_not_learned_from(system: LearningSystem, pool: Pool) -> None:
     await pool.execute("UPDATE placements SET delivery = 'direct'")
     await system.record(held(1), seen(1))

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -95,7 +95,7 @@ class OtherWork:
 
 
 @contextmanager
-def asking_visitors(url: str) -> Iterator[list[tuple[int, int]]]:
+def asking_visitors(url: str) -> Generator[list[tuple[int, int]]]:
     """Let visitors ask meanwhile; the list has how many were served and how many not, at the end."""
     command = [sys.executable, "-m", "tests.events.flood_visitors", url]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
