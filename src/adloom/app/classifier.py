@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import structlog
@@ -13,11 +14,14 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import SystemIds
 from adloom.pages.classify.embedded.threads import use_one_thread
 from adloom.pages.classify.protocol import Classifier
+from adloom.pages.classify.providers.apis import PROVIDERS
+from adloom.pages.classify.providers.classifier import LanguageModelClassifier, open_model_client
 from adloom.pages.classify.queue import STREAM
 from adloom.pages.classify.worker import ClassifyWorker
-from adloom.runtime.background.settings import ClassifierSettings, classifier_settings
+from adloom.runtime.background.settings import ClassifierSettings, LanguageModelSettings, classifier_settings
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import open_pool
+from adloom.runtime.settings import SettingsError
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
@@ -44,11 +48,12 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE) as pool,
         open_valkey(settings.services.redis_url) as valkey,
+        open_classifier(settings.language_model) as load,
     ):
         worker = ClassifyWorker(
             pool,
             valkey,
-            load_classifier,
+            load,
             # After a restart it has the same name and finds its own entries.
             consumer=f"{settings.telemetry.process}@{socket.gethostname()}",
             clock=clock,
@@ -61,7 +66,37 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
         await _run_until_stopped(settings, [worker.run, heartbeat.run])
 
 
-async def load_classifier() -> Classifier:
+@asynccontextmanager
+async def open_classifier(
+    settings: LanguageModelSettings,
+) -> AsyncGenerator[Callable[[], Coroutine[Any, Any, Classifier]]]:
+    """Yield what loads the classifier of the settings."""
+    api = PROVIDERS.get(settings.provider)
+    if api is None:
+        yield load_embedded
+        return
+    if not settings.key:
+        raise SettingsError(
+            f"ADLOOM_CLASSIFIER is {settings.provider!r} and ADLOOM_CLASSIFIER_KEY is not set."
+        )
+    async with open_model_client() as http:
+        classifier = LanguageModelClassifier(
+            http,
+            api,
+            key=settings.key,
+            model=settings.model,
+            url=settings.url,
+            fallback=load_embedded,
+            requests_per_minute=settings.requests_per_minute,
+        )
+
+        async def load() -> Classifier:
+            return classifier
+
+        yield load
+
+
+async def load_embedded() -> Classifier:
     """Load NumPy, the encoder and the phrases: some seconds and 150 MB, so not before the first page."""
     from adloom.pages.classify.embedded.classifier import load_embedded_classifier  # noqa: PLC0415 - see above
 

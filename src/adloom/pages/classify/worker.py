@@ -173,14 +173,15 @@ class ClassifyWorker:
             return await self._fail(request, f"The classifier failed: {type(error).__name__}.")
         self.tally.milliseconds += (time.perf_counter() - began) * 1000
         now = self._clock.now()
+        name, version = found.by or (classifier.name, classifier.version)
         classification = PageClassification(
             title=request.title or None,
             language=request.language,
             categories=found.categories,
             evidence=found.evidence,
             source=request.source,
-            classifier=classifier.name,
-            classifier_version=classifier.version,
+            classifier=name,
+            classifier_version=version,
             content_hash=request.content_hash,
             text_start=_start_of(request) or None,
             etag=request.etag,
