@@ -170,6 +170,18 @@ def classifier(
 
 
 @app.command()
+def classify(
+    source: Annotated[str, typer.Argument(metavar="URL|FILE|-", help="A page: HTML or plain text.")],
+    *,
+    is_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a page is about, and which phrases decided."""
+    from adloom.cli import classify as command
+
+    command.run(source, os.environ, is_json=is_json)
+
+
+@app.command()
 def migrate(*, data_dir: DataDir = None) -> None:
     """Bring the database to the newest schema: DATABASE_URL's, or that of a running installation."""
     from adloom.runtime.schema import upgrade_schema

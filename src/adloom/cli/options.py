@@ -20,6 +20,10 @@ DataDir = Annotated[
 ]
 
 
+class ClassifyCommandError(Exception):
+    """A page that cannot be fetched or read; here, so that other errors need no HTML parser to be printed."""
+
+
 def data_directory(given: Path | None) -> DataDirectory:
     if given is None:
         return DataDirectory(default_data_directory(os.environ, is_root=os.geteuid() == 0))

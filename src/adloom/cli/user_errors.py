@@ -4,6 +4,7 @@ from adloom.app.listeners import ListenError
 from adloom.cli.days import SyncCommandError
 from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
+from adloom.cli.options import ClassifyCommandError
 from adloom.cli.replay import ReplayError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
@@ -15,6 +16,7 @@ from adloom.sample.admin import SampleError
 from adloom.stats.rollup import RollupRefusedError
 
 USER_ERRORS = (
+    ClassifyCommandError,
     DatabaseError,
     InstallationError,
     JobsError,
