@@ -4,6 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
+from markupsafe import Markup
 
 from adloom.pages.model import CATEGORIES_MAX
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
@@ -57,6 +58,13 @@ def test_a_page_names_its_address_on_the_domain_of_its_site(path: str) -> None:
 
 def test_a_crawl_of_the_magazine_begins_at_its_front_page() -> None:
     assert SITE_BY_KEY[MAGAZINE].crawl["seedUrl"] == PAGES["/sample"].address
+
+
+@pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
+def test_an_article_is_described_by_its_lead(article: Article) -> None:
+    description = Markup('<meta name="description" content="{}">').format(article.lead)
+
+    assert description in PAGES[article.path].html()
 
 
 @pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)

@@ -39,6 +39,8 @@ SLOT_HTML: Final = {
 }
 SLOT_SLUG: Final = re.compile(r'data-adloom="([^"]*)"')
 NOTHING: Final = Markup("")
+# What a page is about in a sentence, for search engines and our own classifier.
+LEADS: Final = {article.path: article.lead for article in ARTICLES}
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
         return _fill(
             "page",
             title=self.title,
+            line=LEADS.get(self.path, self.title),
             address=self.address,
             icon=icon,
             style=STYLE_PATH,
