@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from adloom.pages.classify.protocol import Classification, Classifier, PageContent
 from adloom.pages.classify.providers.apis import PROVIDERS
 from adloom.pages.classify.providers.classifier import LanguageModelClassifier
-from adloom.pages.classify.providers.limits import CircuitBreaker, TokenBucket
+from adloom.pages.classify.providers.limits import CircuitBreaker, ModelRequestBucket
 from adloom.pages.classify.providers.prompts import (
     RELIABILITY,
     ModelAnswerError,
@@ -259,7 +259,7 @@ def test_no_answer_is_surer_than_its_root_and_none_raises_another_error(
 
 
 def test_limits_are_kept() -> None:
-    bucket, breaker = TokenBucket(60, burst=2), CircuitBreaker()
+    bucket, breaker = ModelRequestBucket(60, burst=2), CircuitBreaker()
 
     assert [bucket.take(1, 0.0), bucket.take(1, 0.0), bucket.take(1, 0.5), bucket.take(1, 1.1)] == [
         True,

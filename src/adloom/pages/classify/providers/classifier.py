@@ -12,7 +12,7 @@ import structlog
 
 from adloom.pages.classify.protocol import Classification, Classifier, PageContent
 from adloom.pages.classify.providers.apis import ModelRequest, ProviderApi, read_text
-from adloom.pages.classify.providers.limits import CircuitBreaker, TokenBucket
+from adloom.pages.classify.providers.limits import CircuitBreaker, ModelRequestBucket
 from adloom.pages.classify.providers.prompts import (
     CHOSEN_ROOTS_MAX,
     PROMPT_VERSION,
@@ -74,7 +74,7 @@ class LanguageModelClassifier:
         self._url = url or api.url
         self._load_fallback = fallback
         self._fallback: Classifier | None = None
-        self._bucket = TokenBucket(requests_per_minute)
+        self._bucket = ModelRequestBucket(requests_per_minute)
         self._breaker = CircuitBreaker()
         self._sleep = sleep
         self._clock = clock or asyncio.get_running_loop().time

@@ -9,7 +9,7 @@ OPEN_SECONDS: Final = 30.0
 BURST: Final = 5
 
 
-class TokenBucket:
+class ModelRequestBucket:
     """So many requests a minute, and a few at once."""
 
     def __init__(self, per_minute: int, *, burst: int = BURST) -> None:
