@@ -17,7 +17,7 @@ from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
-from adloom.budgets.messages import CheckClock, DayTotal, MoneyRow
+from adloom.budgets.messages import CheckClock, DayRefund, DayTotal, MoneyRow
 from adloom.runtime.actors.actor import Address, Effect, Persist, Publish, RecordRow, Reply, Tell, Wake
 
 State = CampaignState | AdvertiserState
@@ -181,6 +181,9 @@ class ActorHost:
         self.days.update(
             {(row.kind, row.id, row.day): row.spent for row in records if isinstance(row, DayTotal)}
         )
+        for row in records:
+            if isinstance(row, DayRefund):
+                self.days[row.kind, row.id, row.day] -= row.amount
         self.changed |= batch.persisting
         for address in batch.persisting:
             self.stored[address] = StoredState(self._states[address], self._alarms.get(address))

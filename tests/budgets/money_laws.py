@@ -67,7 +67,9 @@ class MoneyLaws:
         """Check what is stored."""
         for row in host.rows[self._checked_rows :]:
             if row.kind is MoneyKind.CHARGE:
-                self._charge(row)
+                self._charge(row, row.amount)
+            elif row.kind is MoneyKind.REFUND:
+                self._charge(row, -row.amount)
         self._checked_rows = len(host.rows)
         changed, host.changed = host.changed, set()
         for address in changed:
@@ -149,10 +151,15 @@ class MoneyLaws:
             "every hold has a timer"
         )
 
-    def _charge(self, row: MoneyRow) -> None:
-        self._spent_windows[row.campaign_id, row.window] += row.amount
-        self._spent_totals[row.campaign_id] += row.amount
-        self._spent_campaign_days[row.campaign_id, row.day] += row.amount
+    def _charge(self, row: MoneyRow, amount: int) -> None:
+        """Add a charge, or take away a refund."""
+        self._spent_windows[row.campaign_id, row.window] += amount
+        self._spent_totals[row.campaign_id] += amount
+        self._spent_campaign_days[row.campaign_id, row.day] += amount
+        assert self._spent_windows[row.campaign_id, row.window] >= 0, "no more is given back than was charged"
+        assert self._spent_campaign_days[row.campaign_id, row.day] >= 0, (
+            "no more is given back than was charged"
+        )
         assert (
             self._spent_windows[row.campaign_id, row.window] <= self.windows[row.campaign_id, row.window]
         ), "charges stay within the daily budget"
@@ -161,7 +168,7 @@ class MoneyLaws:
         )
         if row.advertiser_id is not None:
             key = (row.advertiser_id, row.day)
-            self._spent_days[key] += row.amount
+            self._spent_days[key] += amount
             assert self._spent_days[key] <= self.days[key], "charges stay within the advertiser's budget"
 
     def _check_charges(self, state: CampaignState) -> None:
@@ -169,7 +176,7 @@ class MoneyLaws:
             return
         buffered = sum(row.amount for row in state.buffer if row.kind is MoneyKind.CHARGE)
         spent = self._spent_totals[state.config.campaign_id]
-        assert state.spent_total == spent + buffered, "what is spent is the sum of the charges"
+        assert state.spent_total == spent + buffered, "what is spent is the sum of the charges, less refunds"
 
     # ------------------------------------------------------------ advertisers
 

@@ -3,13 +3,13 @@
 import heapq
 import itertools
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.addresses import CAMPAIGN, advertiser_address, campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import (
     ChargeKind,
@@ -20,6 +20,8 @@ from adloom.budgets.messages import (
     MoneyKind,
     OpenWindow,
     Recall,
+    Refund,
+    RefundPart,
     SessionOver,
 )
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
@@ -35,6 +37,7 @@ ADVERTISER_ID: Final = AdvertiserId(UUID(int=1))
 TICK: Final = timedelta(milliseconds=250)
 SESSION_SECONDS_MAX: Final = 10
 CONFIRM_AGAIN: Final = timedelta(seconds=3)
+REFUND_EVERY: Final = timedelta(seconds=10)
 # Two minutes before midnight, on days with clock changes and on ordinary days.
 STARTS: Final = (
     ("UTC", datetime(2026, 11, 15, 23, 58, tzinfo=UTC)),
@@ -59,6 +62,7 @@ class Faults(NamedTuple):
     clock_jump: float = 0.0
     change: float = 0.0
     reset: float = 0.0
+    refund: float = 0.0
     never_confirmed: float = 0.0
     late: float = 0.0
 
@@ -74,6 +78,7 @@ MANY_FAULTS: Final = Faults(
     clock_jump=0.004,
     change=0.02,
     reset=0.003,
+    refund=0.02,
     never_confirmed=0.3,
     late=0.1,
 )
@@ -118,6 +123,7 @@ class MoneyWorld:
         self.unconfirmed: dict[tuple[UUID, int], OpenOffer] = {}
         self.offers = 0
         self.refused = 0
+        self.refunded_at = self.now
         self._crashes = 0
         self._queue: list[tuple[datetime, int, Address | int, msgspec.Struct]] = []
         self._numbers = itertools.count(1)
@@ -302,6 +308,35 @@ class MoneyWorld:
         if self.chance.random() < self.faults.reset:
             campaign_id = self.chance.choice(list(self.costs))
             self._send(self.address(campaign_id), OpenWindow(reason="again"), is_lossy=False)
+        if self.chance.random() < self.faults.refund:
+            self._refund(self.chance.choice(list(self.costs)))
+
+    def _refund(self, campaign_id: CampaignId) -> None:
+        """Give back some of what was charged."""
+        left: dict[tuple[date, int], int] = {}
+        for row in self.host.rows:
+            if row.campaign_id == campaign_id and row.kind in {MoneyKind.CHARGE, MoneyKind.REFUND}:
+                sign = 1 if row.kind is MoneyKind.CHARGE else -1
+                left[row.day, row.window] = left.get((row.day, row.window), 0) + sign * row.amount
+        parts = [
+            RefundPart(
+                day=day,
+                day_spent=Micros(self.host.days[CAMPAIGN, campaign_id, day]),
+                window=window,
+                hour=0,
+                banner_id=BannerId(UUID(int=7)),
+                placement_id=PlacementId(UUID(int=8)),
+                amount=Micros(self.chance.randint(1, amount)),
+            )
+            for (day, window), amount in left.items()
+            if amount > 0 and self.chance.random() < 0.5
+        ]
+        # One at a time, as control asks for them: two could give back the same charges.
+        is_alone = self.now - self.refunded_at > REFUND_EVERY
+        if parts and is_alone:
+            self.refunded_at = self.now
+            refund_id = RequestId(UUID(int=self.chance.getrandbits(127)))
+            self._send(self.address(campaign_id), Refund(refund_id=refund_id, parts=tuple(parts)))
 
     def _disturb(self, process: SimulatedProcess) -> None:
         if self.frozen.get(process.session, self.now) > self.now:

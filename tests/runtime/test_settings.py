@@ -33,7 +33,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert (delivery.rate_limit_permits_per_minute, delivery.holds_per_address) == (12_000, 300)
     assert (delivery.events_per_address_per_minute, delivery.data_centers) == (600, ())
     assert control.rate_limit_permits_per_minute == 60
-    assert (delivery.traffic.campaign_events_per_hour, delivery.traffic.campaign_clicks_per_hour) == (
+    assert (delivery.traffic.events_per_hour, delivery.traffic.clicks_per_hour) == (
         3_000,
         60,
     )

@@ -38,6 +38,7 @@ import adloom.stats.budget.api
 import adloom.stats.overview.api
 import adloom.stats.placed.api
 import adloom.stats.privacy.api
+import adloom.stats.refunds.api
 import adloom.stats.rejected.api
 import adloom.stats.spend.api
 import adloom.sync.hierarchy.api
@@ -119,6 +120,7 @@ ROUTERS = (
     adloom.stats.rejected.api.router,
     adloom.stats.privacy.api.router,
     adloom.stats.spend.api.router,
+    adloom.stats.refunds.api.router,
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
     adloom.ops.jobs.api.router,

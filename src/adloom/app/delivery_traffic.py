@@ -41,8 +41,8 @@ def lift_limits(settings: DeliverySettings) -> DeliverySettings:
         texts_per_address_per_minute=0,
         traffic=TrafficSettings(
             has_limits=False,
-            campaign_events_per_hour=0,
-            campaign_clicks_per_hour=0,
+            events_per_hour=0,
+            clicks_per_hour=0,
             impression_ms_min=0,
             click_ms_min=0,
         ),
@@ -53,8 +53,8 @@ def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:
     return OfferBounds(
         impression_after=timedelta(milliseconds=settings.impression_ms_min),
         click_after=timedelta(milliseconds=settings.click_ms_min),
-        events=PairCounts(settings.campaign_events_per_hour),
-        clicks=PairCounts(settings.campaign_clicks_per_hour),
+        events=PairCounts(settings.events_per_hour),
+        clicks=PairCounts(settings.clicks_per_hour),
     )
 
 

@@ -145,6 +145,29 @@ class OpenWindow(msgspec.Struct, frozen=True, kw_only=True, tag="open_window.v1"
     reason: str
 
 
+class RefundPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What is given back of the charges of one hour, banner and placement."""
+
+    day: date
+    day_spent: Micros  # By the campaign on that day, as stored.
+    window: int
+    hour: int  # Its first second.
+    banner_id: BannerId
+    placement_id: PlacementId
+    amount: Micros
+
+
+class Refund(msgspec.Struct, frozen=True, kw_only=True, tag="refund.v1"):
+    """An admin gives back charges; repeated, it is the same refund."""
+
+    refund_id: RequestId
+    parts: tuple[RefundPart, ...]
+
+    @property
+    def amount(self) -> int:
+        return sum(one.amount for one in self.parts)
+
+
 class CheckClock(msgspec.Struct, frozen=True, tag="look.v1"):
     """Check what is due by now: the day, holds, reports. Timers send it."""
 
@@ -164,6 +187,7 @@ CampaignMessage = (
     | Allotment
     | GiveBack
     | OpenWindow
+    | Refund
     | CheckClock
     | AskBudget
 )
@@ -288,6 +312,9 @@ class MoneyKind(StrEnum):
     UNBILLED = "unbilled"  # Confirmed too late, when nothing was left.
     OVER_BUDGET = "over_budget"  # A click that did not fit what was left.
     OVER_CAP = "over_cap"  # A click beyond the campaign's click cap.
+    REFUND = (
+        "refund"  # Given back by an admin; `request_id` is the refund's, `second` that of the charged hour.
+    )
 
 
 class MoneyRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,6 +334,15 @@ class MoneyRow(msgspec.Struct, frozen=True, kw_only=True):
     confirmed_by: ChargeKind | None = None
     banner_id: BannerId | None = None
     placement_id: PlacementId | None = None
+
+
+class DayRefund(msgspec.Struct, frozen=True, kw_only=True):
+    """What is given back of a day that its campaign or advertiser does not know any more: a difference."""
+
+    kind: str
+    id: CampaignId | AdvertiserId
+    day: date
+    amount: Micros
 
 
 class DayTotal(msgspec.Struct, frozen=True, kw_only=True):

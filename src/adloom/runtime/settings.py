@@ -194,12 +194,8 @@ class TrafficSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Off: no bound of delivery goes by address.
     has_limits: Annotated[bool, Variable("ADLOOM_TRAFFIC_LIMITS", parse_switch)] = True
     # Of one campaign, an address and an hour. An office of a thousand people sees a campaign three times an hour.
-    campaign_events_per_hour: Annotated[
-        int, Variable("ADLOOM_CAMPAIGN_EVENTS_PER_ADDRESS_PER_HOUR", _BOUND)
-    ] = 3_000
-    campaign_clicks_per_hour: Annotated[
-        int, Variable("ADLOOM_CAMPAIGN_CLICKS_PER_ADDRESS_PER_HOUR", _BOUND)
-    ] = 60
+    events_per_hour: Annotated[int, Variable("ADLOOM_CAMPAIGN_EVENTS_PER_ADDRESS_PER_HOUR", _BOUND)] = 3_000
+    clicks_per_hour: Annotated[int, Variable("ADLOOM_CAMPAIGN_CLICKS_PER_ADDRESS_PER_HOUR", _BOUND)] = 60
     # A page has to be drawn first, and a person has to see an ad and to move a hand.
     impression_ms_min: Annotated[int, Variable("ADLOOM_IMPRESSION_MS_MIN", whole_number(0, 60_000))] = 100
     click_ms_min: Annotated[int, Variable("ADLOOM_CLICK_MS_MIN", whole_number(0, 60_000))] = 500
@@ -282,9 +278,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     auction_retention_days: Annotated[
         int, Variable("ADLOOM_AUCTION_RETENTION_DAYS", whole_number(1, 365))
     ] = AUCTION_RETENTION_DAYS
-    topic_entries_max: Annotated[
-        int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", whole_number(0, 1_000_000_000))
-    ] = 1_000_000
+    topic_entries_max: Annotated[int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", _BOUND)] = 1_000_000
     stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
     learning_wait_seconds: Annotated[int, Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)] = (

@@ -9,6 +9,7 @@ import msgspec
 
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.messages import BudgetVerdict, CampaignCounts, ConfigureCampaign, Confirm, MoneyRow
+from adloom.core.ids import RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import BEGINNING
 from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
@@ -70,6 +71,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     buffer: tuple[MoneyRow, ...] = ()
     flush_at: datetime | None = None
     exhausted: BudgetVerdict | None = None
+    refunds: tuple[RequestId, ...] = ()  # The last ones.
 
     @property
     def configured(self) -> ConfigureCampaign:

@@ -29,6 +29,7 @@ from adloom.budgets.campaign.leases import (
     recall,
     release_expired,
 )
+from adloom.budgets.campaign.refunds import apply_refund
 from adloom.budgets.campaign.reports import (
     apply_allotment,
     build_spend_update,
@@ -53,6 +54,7 @@ from adloom.budgets.messages import (
     GiveBack,
     LeaseUsage,
     OpenWindow,
+    Refund,
     SessionOver,
 )
 from adloom.core.random import Chance
@@ -124,6 +126,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one a message
             return give_back(state, now, effects, is_all=is_all)
         case OpenWindow():
             return _open_window(state, now, effects)
+        case Refund():
+            return apply_refund(state, message, now, effects)
         case CheckClock():
             return repeat_report_if_due(flush_if_due(state, now, effects), now, effects)
         case AskBudget():

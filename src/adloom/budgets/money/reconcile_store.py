@@ -1,8 +1,8 @@
 """Reconciliation of a day: four independent records of what was charged.
 
-    bill = sum of charges = sum over campaigns = sum over advertisers, and over campaigns that have none
+    bill = sum of charges - sum of refunds = sum over campaigns = sum over advertisers, and over campaigns that have none
 
-The bill and its charges are rows of the money ledger. Campaigns and advertisers wrote their own totals,
+The bill, its charges and refunds are rows of the money ledger. Campaigns and advertisers wrote their own totals,
 each in the transaction that persisted its state.
 """
 
@@ -38,6 +38,7 @@ class DayReconciliation(msgspec.Struct, frozen=True, kw_only=True):
     without_advertiser: Micros
     unbilled: Micros
     released: Micros
+    refunded: Micros = Micros(0)
     differences: tuple[SpendDifference, ...]
 
     @property
@@ -56,12 +57,14 @@ ENTRIES: Final = """
     SELECT count(*) FILTER (WHERE kind = 'charge') AS charges,
            count(DISTINCT campaign_id) FILTER (WHERE kind = 'charge') AS campaigns,
            count(DISTINCT advertiser_id) FILTER (WHERE kind = 'charge') AS advertisers,
-           coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge'), 0)::bigint AS bill,
-           coalesce(sum(amount_micros) FILTER (WHERE kind = 'charge' AND advertiser_id IS NULL), 0)::bigint
-               AS without_advertiser,
+           coalesce(sum(net_micros), 0)::bigint AS bill,
+           coalesce(sum(net_micros) FILTER (WHERE advertiser_id IS NULL), 0)::bigint AS without_advertiser,
+           coalesce(sum(amount_micros) FILTER (WHERE kind = 'refund'), 0)::bigint AS refunded,
            coalesce(sum(amount_micros) FILTER (WHERE kind IN ('unbilled', 'over_budget', 'over_cap')), 0)::bigint AS unbilled,
            coalesce(sum(amount_micros) FILTER (WHERE kind = 'release'), 0)::bigint AS released
-      FROM money_entries WHERE day = $1
+      FROM money_entries,
+           LATERAL (SELECT CASE kind WHEN 'charge' THEN amount_micros WHEN 'refund' THEN -amount_micros END) AS it (net_micros)
+     WHERE day = $1
 """
 REPORTED: Final = """
     SELECT coalesce(sum(spent_micros) FILTER (WHERE kind = 'campaign'), 0)::bigint AS campaigns_reported,
@@ -70,8 +73,10 @@ REPORTED: Final = """
 """
 _DIFFERENCES: Final = """
     SELECT '{kind}' AS kind, id, coalesce(charged.micros, 0) AS charged, coalesce(said.micros, 0) AS reported
-      FROM (SELECT {kind}_id AS id, sum(amount_micros)::bigint AS micros FROM money_entries
-             WHERE day = $1 AND kind = 'charge' AND {kind}_id IS NOT NULL GROUP BY 1) AS charged
+      FROM (SELECT {kind}_id AS id,
+                    sum(CASE kind WHEN 'charge' THEN amount_micros ELSE -amount_micros END)::bigint AS micros
+               FROM money_entries
+             WHERE day = $1 AND kind IN ('charge', 'refund') AND {kind}_id IS NOT NULL GROUP BY 1) AS charged
       FULL JOIN (SELECT id, spent_micros AS micros FROM spend_days WHERE kind = '{kind}' AND day = $1) AS said
              USING (id)
      WHERE coalesce(charged.micros, 0) <> coalesce(said.micros, 0)

@@ -6,14 +6,15 @@ already, that is a bug: the whole transaction fails.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import astuple
 
-from adloom.budgets.messages import DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow
+from adloom.core.money import MICROS_PER_PAISA
 from adloom.runtime.postgres import Connection
 
 # In the order of a row's fields.
@@ -46,6 +47,42 @@ ADD_HOURS: Final = """
 """
 
 
+# Given back where it was charged, so that statistics agree with the bill. A day that is just being rolled up for the
+# first time is rolled up again; the rows of others are written by nobody else, or PostgreSQL refuses the later one.
+TAKE_FROM_HOURS: Final = """
+    WITH given AS (
+        SELECT said.hour, banner.id AS banner_id, placement.id AS placement_id, campaign.id AS campaign_id,
+               sum(said.micros)::bigint AS micros
+          FROM unnest($1::timestamptz[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[])
+               AS said (hour, banner_id, placement_id, campaign_id, micros)
+          JOIN banners AS banner ON banner.public_id = said.banner_id
+          JOIN placements_ever AS placement ON placement.public_id = said.placement_id
+          JOIN campaigns AS campaign ON campaign.public_id = said.campaign_id
+         GROUP BY 1, 2, 3, 4
+    ), taken AS (
+        UPDATE spend_hours AS it SET spent_micros = it.spent_micros - given.micros FROM given
+         WHERE (it.hour, it.banner_id, it.placement_id, it.campaign_id)
+             = (given.hour, given.banner_id, given.placement_id, given.campaign_id)
+    ), days AS (
+        SELECT (hour AT TIME ZONE 'UTC')::date AS day, banner_id, placement_id, campaign_id, sum(micros)::bigint AS micros
+          FROM given GROUP BY 1, 2, 3, 4
+    ), corrected AS (
+        UPDATE events.event_days AS it SET corrections = it.corrections + 1
+         WHERE it.day IN (SELECT day FROM days) AND NOT EXISTS (SELECT FROM rollup_days AS known WHERE known.day = it.day)
+    )
+    UPDATE banner_stats AS it
+       SET spend_micros = it.spend_micros - days.micros, spend_paisa = div(it.spend_micros - days.micros, $6)
+      FROM days
+     WHERE it.stat_date = days.day AND it.banner_id = days.banner_id AND it.placement_id = days.placement_id
+       AND it.campaign_id = days.campaign_id
+"""
+TAKE_FROM_DAYS: Final = """
+    UPDATE spend_days AS it SET spent_micros = it.spent_micros - given.micros
+      FROM unnest($1::text[], $2::uuid[], $3::date[], $4::bigint[]) AS given (kind, id, day, micros)
+     WHERE (it.kind, it.id, it.day) = (given.kind, given.id, given.day)
+"""
+
+
 # By what charges are added up: hour, banner, placement, campaign; ids as numbers, which are told apart much faster.
 _HourKey: TypeAlias = tuple[datetime, int, int, int]
 
@@ -63,9 +100,12 @@ class MoneyWriter:
         """Write rows in the connection's transaction; of several totals of a day the last counts."""
         rows: list[MoneyRow] = []
         totals: dict[tuple[str, UUID, int], DayTotal] = {}
+        given_back: list[DayRefund] = []
         for record in records:
             if isinstance(record, MoneyRow):
                 rows.append(record)
+            elif isinstance(record, DayRefund):
+                given_back.append(record)
             elif isinstance(record, DayTotal):
                 totals[record.kind, record.id, record.day.toordinal()] = record
             else:
@@ -76,8 +116,11 @@ class MoneyWriter:
                 "money_entries", records=map(astuple, rows), columns=COLUMNS
             )
             await _add_hours(connection, charges)
+            await _take_from_hours(connection, [row for row in rows if row.kind is MoneyKind.REFUND])
         if totals:
             await _set_totals(connection, totals)
+        if given_back:
+            await _take_from_days(connection, given_back)
         self.rows[_CHARGE.value] += len(charges)
         self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
         self.charged_micros += sum(row.amount for row in charges)
@@ -93,6 +136,34 @@ async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int]
         [total.id for total in ordered],
         [total.day for total in ordered],
         [total.spent for total in ordered],
+    )
+
+
+async def _take_from_days(connection: Connection, given_back: Sequence[DayRefund]) -> None:
+    sums: Counter[tuple[str, UUID, date]] = Counter()
+    for one in given_back:
+        sums[one.kind, one.id, one.day] += one.amount
+    ordered = sorted(sums)
+    await connection.execute(
+        TAKE_FROM_DAYS,
+        [kind for kind, _, _ in ordered],
+        [its_id for _, its_id, _ in ordered],
+        [day for _, _, day in ordered],
+        [sums[key] for key in ordered],
+    )
+
+
+async def _take_from_hours(connection: Connection, refunds: Sequence[MoneyRow]) -> None:
+    if not refunds:
+        return
+    await connection.execute(
+        TAKE_FROM_HOURS,
+        [datetime.fromtimestamp(row.second, UTC) for row in refunds],
+        [row.banner_id for row in refunds],
+        [row.placement_id for row in refunds],
+        [row.campaign_id for row in refunds],
+        [row.amount for row in refunds],
+        MICROS_PER_PAISA,
     )
 
 

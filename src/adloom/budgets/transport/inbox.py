@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from adloom.budgets.addresses import CAMPAIGN, campaign_address, parse_campaign_key, session_topic
-from adloom.budgets.messages import LeaseUsage, OpenWindow, SessionOver
+from adloom.budgets.messages import LeaseUsage, OpenWindow, Refund, SessionOver
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
 from adloom.budgets.transport.wire import (
@@ -119,7 +119,7 @@ class Inbox:
                 return self._on_session_end(session)
             case LeaseUsage() if _is_campaign(address) and _is_session(message.session):
                 return self._on_usage(envelope, message)
-            case OpenWindow() if _is_campaign(address):
+            case OpenWindow() | Refund() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"
             case _:
                 # Unknown, or what only campaigns, advertisers, the catalog and the event log may send.

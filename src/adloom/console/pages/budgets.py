@@ -29,6 +29,7 @@ from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
+from adloom.core.ids import SystemIds
 
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
 SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
@@ -212,10 +213,13 @@ async def campaign_budget(visit: PageVisit) -> None:
         link_button(strings.WHY_NOT_DELIVERING, f"/console/why?campaign={campaign['id']}")
         link_button("Open the campaign", f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
+        refund = ui.button("Refund").props("flat") if visit.is_admin else None
         reset = ui.button("Reset today").props("unelevated") if is_resettable else None
     refresh = await _show_day(visit, "campaign", campaign["id"])
     if reset is not None:
         reset.on_click(lambda: _ask_reset(visit, campaign, refresh))
+    if refund is not None:
+        refund.on_click(lambda: _ask_refund(visit, campaign, refresh))
 
 
 @page(OF_ADVERTISERS + "/{advertiser_id}", title="Budgets", roles=ADVERTISER_SIDE)
@@ -296,4 +300,24 @@ def _ask_reset(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable
             f"What was spent today no longer counts against the daily budget, so up to {fmt.money(campaign['budgetDailyPaisa'])} more can be "
             "spent. The total budget, and what was charged, stay as they are. The history keeps your reason."
         )
+        form.text("reason", "Reason", is_required=True)
+
+
+def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitable[None]]) -> None:
+    correlation_id = str(SystemIds().new())  # Of this dialog: pressed twice, it is one refund.
+
+    async def refund(form: Form) -> None:
+        values = form.values()
+        await visit.api.post(
+            f"/admin/campaigns/{campaign['id']}/refunds", {**values, "correlationId": correlation_id}
+        )
+        notify_success(f"{fmt.money(values['amountPaisa'])} given back.")
+        await refresh()
+
+    with form_dialog("Give money back?", "Give back", refund) as form:
+        ui.label(
+            "The newest charges are given back first, up to the amount. They are taken out of the bill and of the statistics, and "
+            "the campaign's budgets allow as much again. The history keeps your reason."
+        )
+        form.money("amountPaisa", "Amount")
         form.text("reason", "Reason", is_required=True)

@@ -89,6 +89,8 @@ def show(found: DayReconciliation, console: Console) -> None:
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
     table.add_row("bill", _units(found.bill), f"{found.charges:,} charges")
+    if found.refunded:
+        table.add_row("given back", _units(found.refunded), "refunds, which the bill is without")
     table.add_row("campaigns", _units(found.campaigns_reported), f"{found.campaigns:,} of them were charged")
     table.add_row(
         "advertisers", _units(found.advertisers_reported), f"{found.advertisers:,} of them were charged"

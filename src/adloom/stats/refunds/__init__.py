@@ -1,0 +1,1 @@
+"""Refunds: what admins give back to campaigns."""

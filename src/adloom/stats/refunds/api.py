@@ -1,0 +1,152 @@
+"""Refunds over HTTP: an admin gives back what a campaign was charged, and says why."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Annotated, ClassVar, Literal
+from uuid import UUID
+
+from fastapi import Query
+from pydantic import AfterValidator, Field
+
+from adloom.budgets.messages import RefundPart
+from adloom.catalog.campaign.resource import campaigns
+from adloom.core.errors import ConflictError
+from adloom.core.ids import PlacementId, RequestId
+from adloom.core.money import Micros, micros_from_paisa, paisa_from_micros
+from adloom.resource.api import AdminWrites, AdvertiserReads, CurrentCatalog
+from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
+from adloom.resource.shapes import PAISA_MAX, PaisaShown
+from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
+from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.shapes import Answer, Body, Text255
+from adloom.stats.budget.model import NOUN
+from adloom.stats.refunds import store
+from adloom.stats.refunds.give_back import give_back
+from adloom.stats.refunds.store import PARTS_MAX, RefundRequest
+
+CorrelationId = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+def _given(reason: str) -> str:
+    if not reason.strip():
+        raise ValueError("must say why, in a few words")
+    return reason.strip()
+
+
+class RefundBody(Body):
+    """What to give back. Without a day or a placement, the newest charges are given back first."""
+
+    amount_paisa: Annotated[int, Field(strict=True, ge=1, le=PAISA_MAX)]
+    reason: Annotated[Text255, AfterValidator(_given)]
+    correlation_id: Annotated[
+        CorrelationId | None, Field(description="Repeated, it is the same refund; made where it is missing.")
+    ] = None
+    day: Annotated[date | None, Field(description="Only charges of this day of the campaign.")] = None
+    placement_id: Annotated[UUID | None, Field(description="Only charges of this placement.")] = None
+
+
+class RefundAnswer(Answer):
+    """A refund. The money ledger has it as soon as it has a `refundedAt`."""
+
+    id: UUID
+    campaign_id: UUID
+    correlation_id: str
+    amount: Annotated[PaisaShown, Field(alias="amountPaisa")]
+    reason: str
+    day: date | None
+    placement_id: UUID | None
+    state: Literal["pending", "done"]
+    created_at: datetime
+    refunded_at: datetime | None
+
+
+class RefundQuery(ListQuery):
+    """Which refunds are listed."""
+
+    SORTABLE: ClassVar = frozenset({"created_at"})
+
+    sort: Text255 = "-createdAt"
+
+
+router = guarded_router("/admin/campaigns", "budgets", 400, 401, 403, 404, 409, 503)
+
+
+@router.get("/{campaign_id}/refunds")
+async def list_refunds(
+    campaign_id: UUID, query: Annotated[RefundQuery, Query()], scope: AdvertiserReads, pool: Database
+) -> Page[RefundAnswer]:
+    """List what was given back to a campaign, newest first."""
+    async with pool.acquire() as connection:
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
+        listed = await store.list_requests(connection, campaign.id, query.page_request)
+    return page_of(RefundAnswer, listed, query)
+
+
+@router.post("/{campaign_id}/refunds", status_code=201)
+async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
+    campaign_id: UUID,
+    body: RefundBody,
+    scope: AdminWrites,
+    catalog: CurrentCatalog,
+    pool: Database,
+    valkey: CurrentValkey,
+    ids: Ids,
+    now: Now,
+) -> RefundAnswer:
+    """Give back charges of a campaign: its spend goes down, and its budgets allow as much again."""
+    async with pool.acquire() as connection:
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
+    refund_id = RequestId(ids.new())
+    wanted = RefundRequest(
+        id=refund_id,
+        campaign_id=campaign.id,
+        correlation_id=body.correlation_id or str(refund_id),
+        amount=micros_from_paisa(body.amount_paisa),
+        reason=body.reason,
+        day=body.day,
+        placement_id=None if body.placement_id is None else PlacementId(body.placement_id),
+        created_at=now,
+    )
+    async with store.one_at_a_time(pool, campaign.id) as connection:
+        found = await store.find_request(connection, campaign.id, wanted.correlation_id)
+        if found is None:
+            _check_amount(wanted, *await store.choose_charges(connection, wanted, campaign.advertiser_id))
+            # Audited first: whatever happens then, the record says who asked for it, and why.
+            async with catalog.write() as write:
+                await store.insert_request(write.connection, wanted)
+                about = AuditSubject(NOUN, str(campaign.id), campaign.advertiser_id)
+                changes = {
+                    "reason": {"from": None, "to": body.reason},
+                    "refundedPaisa": {"from": None, "to": body.amount_paisa},
+                }
+                write.entries.append(NewAuditEntry(about, "refund", changes))
+            found = wanted
+        _check_same(found, wanted)
+        if found.refunded_at is None:
+            found = await give_back(connection, valkey, found, campaign.advertiser_id)
+    return RefundAnswer.model_validate(found)
+
+
+def _check_amount(wanted: RefundRequest, parts: Sequence[RefundPart], missing: Micros) -> None:
+    if not missing:
+        return
+    if len(parts) == PARTS_MAX:
+        raise ConflictError(
+            "The amount is spread over too many hours, banners and placements: give it back in smaller parts, "
+            "or name a day or a placement.",
+            code="REFUND_TOO_LARGE",
+        )
+    left = paisa_from_micros(Micros(wanted.amount - missing))
+    raise ConflictError(
+        f"Only {left} hundredths of these charges can be given back: lower amountPaisa.",
+        code="REFUND_EXCEEDS_SPEND",
+    )
+
+
+def _check_same(found: RefundRequest, wanted: RefundRequest) -> None:
+    theirs = (found.amount, found.day, found.placement_id)
+    if theirs != (wanted.amount, wanted.day, wanted.placement_id):
+        raise ConflictError(
+            "There is another refund with this correlationId: repeat it as it was, or choose another name.",
+            code="REFUND_DIFFERS",
+        )

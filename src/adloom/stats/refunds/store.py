@@ -1,0 +1,144 @@
+"""SQL of refunds: requests, and the charges that can be given back."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import date, datetime
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.messages import RefundPart
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.money import Micros
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
+from adloom.runtime.postgres import Connection, Pool, Record
+
+LOCK: Final = 0x_AD11  # The first half of the advisory lock's key; the other is of the campaign.
+PARTS_MAX: Final = 1_000
+
+TAKE_TURN: Final = "SELECT pg_advisory_lock($1, hashtext($2))"
+GIVE_TURN: Final = "SELECT pg_advisory_unlock($1, hashtext($2))"
+INSERT: Final = """
+    INSERT INTO refunds (public_id, campaign_id, correlation_id, amount_micros, reason, day, placement_id, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (campaign_id, correlation_id) DO NOTHING
+"""
+_COLUMNS: Final = """it.public_id AS id, it.campaign_id, it.correlation_id, it.amount_micros AS amount, it.reason, it.day,
+    it.placement_id, it.created_at,
+    (SELECT min(entry.at) FROM money_entries AS entry WHERE entry.request_id = it.public_id) AS refunded_at"""
+FIND: Final = f"SELECT {_COLUMNS} FROM refunds AS it WHERE it.campaign_id = $1 AND it.correlation_id = $2"  # noqa: S608 - our own names
+LISTED: Final = RowSource(columns=_COLUMNS, tables="refunds AS it", tiebreak="it.id")
+# Days with charges, the newest first.
+DAYS: Final = """
+    SELECT day, spent_micros FROM spend_days
+     WHERE kind = 'campaign' AND id = $1 AND spent_micros > 0 AND ($2::date IS NULL OR day = $2)
+     ORDER BY day DESC
+"""
+# A refund has the second of the hour that it gives back.
+CHARGED: Final = """
+    SELECT day, budget_window, hour, banner_id, placement_id, sum(micros)::bigint AS micros
+      FROM (SELECT *, CASE kind WHEN 'charge' THEN amount_micros ELSE -amount_micros END AS micros,
+                   CASE kind WHEN 'charge' THEN extract(epoch FROM at)::bigint / 3600 * 3600 ELSE second END AS hour
+              FROM money_entries
+             WHERE day = $1 AND campaign_id = $2 AND kind IN ('charge', 'refund') AND banner_id IS NOT NULL
+               AND advertiser_id IS NOT DISTINCT FROM $3 AND ($4::uuid IS NULL OR placement_id = $4)) AS it
+     GROUP BY day, budget_window, hour, banner_id, placement_id
+    HAVING sum(micros) > 0
+     ORDER BY hour DESC, banner_id, placement_id
+"""
+
+
+class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an admin wants to give back: of all charges, or of those of a day or a placement."""
+
+    id: RequestId
+    campaign_id: CampaignId
+    correlation_id: str
+    amount: Micros
+    reason: str
+    day: date | None
+    placement_id: PlacementId | None
+    created_at: datetime
+    refunded_at: datetime | None = None  # None: not yet.
+
+    @property
+    def state(self) -> str:
+        return "pending" if self.refunded_at is None else "done"
+
+
+async def insert_request(connection: Connection, request: RefundRequest) -> None:
+    """Store a request; one with the same correlation id stays."""
+    await connection.execute(
+        INSERT,
+        request.id,
+        request.campaign_id,
+        request.correlation_id,
+        request.amount,
+        request.reason,
+        request.day,
+        request.placement_id,
+        request.created_at,
+    )
+
+
+async def find_request(
+    connection: Connection, campaign_id: CampaignId, correlation_id: str
+) -> RefundRequest | None:
+    row = await connection.fetchrow(FIND, campaign_id, correlation_id)
+    return None if row is None else _request(row)
+
+
+async def list_requests(
+    connection: Connection, campaign_id: CampaignId, page: PageRequest
+) -> Listed[RefundRequest]:
+    filters = Filters()
+    filters.add("it.campaign_id = {}", campaign_id)
+    rows = await fetch_page(connection, LISTED, filters, page)
+    return Listed(items=[_request(row) for row in rows.items], total_count=rows.total_count)
+
+
+async def choose_charges(
+    connection: Connection, request: RefundRequest, advertiser_id: AdvertiserId | None
+) -> tuple[list[RefundPart], Micros]:
+    """Choose what is given back, the newest charges first; return also what is missing to the amount."""
+    missing = int(request.amount)
+    parts: list[RefundPart] = []
+    for day_row in await connection.fetch(DAYS, request.campaign_id, request.day):
+        for row in await connection.fetch(
+            CHARGED, day_row["day"], request.campaign_id, advertiser_id, request.placement_id
+        ):
+            if not missing or len(parts) == PARTS_MAX:
+                break
+            amount = min(missing, row["micros"])
+            missing -= amount
+            parts.append(_part(row, Micros(amount), day_spent=Micros(day_row["spent_micros"])))
+    return parts, Micros(missing)
+
+
+@asynccontextmanager
+async def one_at_a_time(pool: Pool, campaign_id: CampaignId) -> AsyncGenerator[Connection]:
+    """Wait for other refunds of the campaign: two must not choose the same charges."""
+    async with pool.acquire() as connection:
+        await connection.execute(TAKE_TURN, LOCK, str(campaign_id))
+        try:
+            yield connection
+        finally:
+            # A lost connection has released the lock already.
+            if not connection.is_closed():
+                await connection.execute(GIVE_TURN, LOCK, str(campaign_id))
+
+
+def _request(row: Record) -> RefundRequest:
+    return RefundRequest(**dict(row))
+
+
+def _part(row: Record, amount: Micros, *, day_spent: Micros) -> RefundPart:
+    return RefundPart(
+        day=row["day"],
+        day_spent=day_spent,
+        window=row["budget_window"],
+        hour=row["hour"],
+        banner_id=BannerId(row["banner_id"]),
+        placement_id=PlacementId(row["placement_id"]),
+        amount=amount,
+    )
