@@ -411,7 +411,7 @@ async def test_a_large_bomb_never_exceeds_the_bound(client: OutboundClient, webs
         ("deflate", b"\xff\xff\xff"),
         ("br", b"x"),
         ("gzip, gzip", b"x"),
-        ("gzip", gzip.compress(b"a" * 1000)[:-9]),
+        ("gzip", gzip.compress(b"a" * 1000, mtime=0)[:-9]),
     ],
 )
 async def test_a_compression_that_is_broken_or_unknown_is_a_failure(
