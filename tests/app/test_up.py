@@ -76,7 +76,7 @@ def test_only_the_owner_can_read_the_secrets(product: Product) -> None:
 def test_every_process_has_its_own_metrics_port(product: Product) -> None:
     ports = product.installation.metrics_ports
 
-    assert sorted(ports) == ["control", "delivery-1", "delivery-2", "worker"]
+    assert sorted(ports) == ["classifier-1", "control", "crawler", "delivery-1", "delivery-2", "worker"]
     assert all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports.values())
 
 

@@ -8,16 +8,14 @@ import httpx
 import msgspec
 import pytest
 
-from adloom.core.clock import ManualClock
 from adloom.core.delivery import Delivery
-from adloom.core.ids import PlacementId, SiteId, SystemIds
+from adloom.core.ids import PlacementId, SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
 from adloom.pages.model import PageCategory, expiry
-from adloom.serving.contextual.serve_batch import SlotRoutes
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import Snapshot
-from tests.support.contextual import NOON, SITE, World
+from tests.support.contextual import NOON, SITE, World, make_slot_routes
 from tests.support.golden import Expected, Step, compare, matches
 from tests.support.hot_server import serving
 from tests.support.rows import a_placement_row, a_site_row, an_id
@@ -88,7 +86,7 @@ def a_world(case: ContextualCase) -> World:
 async def test_golden_contextual(path: Path) -> None:
     case = read_case(path)
     world = a_world(case)
-    slots = SlotRoutes(lambda: world.index, world.pages, ManualClock(NOON), SystemIds(), recent=world.recent)
+    slots = make_slot_routes(world.index, world.pages, recent=world.recent)
     async with serving([*world.routes.routes(), *slots.routes()]) as client:
         answer = await asked(case, client)
 

@@ -7,15 +7,23 @@ from typing import Any
 
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import SiteId
+from adloom.core.ids import SiteId, SystemIds
+from adloom.events.ingest.token import TokenSigner
+from adloom.market.shortlist.table import ShortlistTable
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
 from adloom.pages.model import expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
+from adloom.serving.contextual.api import PageTables, SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
+from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
+from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
+from simulation.loop import seeded
 from tests.support.rows import a_site_row, a_snapshot, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -111,3 +119,45 @@ def a_request(url: str = BREAD, *, origin: str = "https://example.com", **fields
 
 def known(url: str, at: datetime) -> PageTable:
     return NO_PAGES.with_changes([PageEntry(url, 1, (), at, expiry(at))])
+
+
+class FakeShortlists:
+    """The shortlists of sites that are in memory."""
+
+    def __init__(self, tables: dict[SiteId, ShortlistTable] | None = None) -> None:
+        self.tables = tables or {}
+
+    def find(self, site_id: SiteId) -> ShortlistTable | None:
+        return self.tables.get(site_id)
+
+
+def make_slot_routes(  # noqa: PLR0913 - what a test may be about
+    index: Index,
+    pages: PageTables,
+    *,
+    shortlists: FakeShortlists | None = None,
+    clock: ManualClock | None = None,
+    recent: RecentTexts | None = None,
+    states: PlacementStates | None = None,
+    leases: LocalLeases | None = None,
+) -> SlotRoutes:
+    """Build the slot routes of a delivery process."""
+    signer, states = TokenSigner("a secret of tests"), states or PlacementStates()
+    filler = SlotFiller(
+        states,
+        Reserver(states, leases or LocalLeases()),
+        signer,
+        public_url="http://ads.test",
+        chance=seeded(1, "slots"),
+        read_results=lambda _site_id, _banner_key: (0, 0),
+    )
+    return SlotRoutes(
+        lambda: index,
+        pages,
+        clock or ManualClock(NOON),
+        SystemIds(),
+        recent=recent or RecentTexts(),
+        shortlists=shortlists or FakeShortlists(),
+        filler=filler,
+        seal_user=signer.seal_user,
+    )

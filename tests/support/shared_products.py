@@ -30,6 +30,7 @@ FILES = {
     ),
     "shared_product": (
         "tests/app/test_auction_over_http.py",
+        "tests/app/test_contextual_over_http.py",
         "tests/app/test_direct_over_http.py",
         "tests/browser/test_tag_behaves.py",
         "tests/browser/test_tag_counts.py",

@@ -19,10 +19,13 @@ import adloom.catalog.reference.api
 import adloom.catalog.taxonomy.api
 import adloom.explain.auction.api
 import adloom.explain.campaign.api
+import adloom.explain.contextual.api
 import adloom.explain.placement.api
 import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
+import adloom.market.approvals.api
+import adloom.market.report.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
 import adloom.ops.system.api
@@ -101,6 +104,8 @@ ROUTERS = (
     adloom.pages.live.api.router,
     adloom.pages.verification.api.router,
     adloom.pages.crawl.api.router,
+    adloom.market.approvals.api.router,
+    adloom.market.report.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
@@ -130,6 +135,7 @@ ROUTERS = (
     adloom.explain.placement.api.router,
     adloom.explain.auction.api.router,
     adloom.explain.campaign.api.router,
+    adloom.explain.contextual.api.router,
     adloom.sync.hierarchy.api.accounts_router,
     adloom.sync.hierarchy.api.sellpages_router,
     adloom.sync.hierarchy.api.campaigns_router,

@@ -16,7 +16,7 @@ from adloom.app.delivery_auctions import (
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_contextual import build_contextual
+from adloom.app.delivery_contextual import SharedParts, build_contextual
 from adloom.app.delivery_traffic import (
     TrafficParts,
     build_offer_bounds,
@@ -41,7 +41,6 @@ from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
 from adloom.events.ingest.api import EventRoutes
-from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
 from adloom.events.ingest.token import TokenKeys
@@ -70,8 +69,8 @@ from adloom.sample.pages.routes import sample_routes
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
-from adloom.serving.background.page_loader import PageLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
+from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
@@ -92,7 +91,7 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer)
+Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer, ShortlistLoader)
 
 
 def main() -> None:
@@ -111,6 +110,7 @@ class Running(NamedTuple):
     models: ModelLoader
     reporters: ReporterKeys
     pages: PageLoader
+    shortlists: ShortlistLoader
     valkey: Valkey
     refresher: IndexRefresher
     bounds: OfferBounds
@@ -134,6 +134,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
         _run_beside(PageLoader(pool, valkey)) as pages,
+        _run_beside(ShortlistLoader(pool, valkey)) as shortlists,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -141,7 +142,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 clock,
                 states=states,
                 markets=build_markets(settings, states, models),
-                swapped=lambda index: _follow_index(index, leases, pages),
+                swapped=lambda index: _follow_index(index, leases, pages, shortlists),
             )
         ) as refresher,
     ):
@@ -156,6 +157,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             models,
             reporters,
             pages,
+            shortlists,
             valkey,
             refresher,
             bounds,
@@ -242,7 +244,9 @@ def _build_public_routes(
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
         *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
-        *_build_contextual_routes(settings, metrics, running, detector),
+        *_build_contextual_routes(
+            settings, metrics, running, SharedParts(keys.signer, contexts, senders, frequency, detector)
+        ),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events, traffic.pages).routes(),
@@ -272,23 +276,26 @@ def _build_events(
 
 
 def _build_contextual_routes(
-    settings: DeliverySettings, metrics: Metrics, running: Running, detector: TrafficDetector
+    settings: DeliverySettings, metrics: Metrics, running: Running, shared: SharedParts
 ) -> list[FastRoute]:
     contextual = build_contextual(
         settings,
         running.refresher,
         running.pages,
+        running.shortlists,
         running.valkey,
         running.clock,
-        find_rate_key=detector.find_rate_key,
+        leases=running.leases.leases,
+        shared=shared,
     )
     register_contextual(metrics, contextual, running.pages)
     return [*_trace(contextual.slots.routes(), "slots.serve"), *contextual.texts.routes()]
 
 
-def _follow_index(index: Index, leases: LeaseClient, pages: PageLoader) -> None:
+def _follow_index(index: Index, leases: LeaseClient, *loaders: PageLoader | ShortlistLoader) -> None:
     leases.update(index)
-    pages.prepare(index)
+    for loader in loaders:
+        loader.prepare(index)
 
 
 def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:

@@ -16,6 +16,7 @@ from adloom.app.metrics.worker import (
     register_jobs,
     register_learning,
     register_ledger,
+    register_market,
     register_projections,
     register_rollup,
     register_sync,
@@ -37,6 +38,7 @@ from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.events.topics.publish import TopicTrimmer
+from adloom.market.worker import make_market
 from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
 from adloom.pages.classify.queue import ClassifyQueue
@@ -124,6 +126,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     budget_actors = make_budget_actors(
         ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
     )
+    market = make_market(pool, valkey, clock, worker=worker)
     listed = list_projections(
         ledger_pool,
         valkey,
@@ -157,6 +160,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     register_days(metrics, days, of="event", what="the event tables")
     register_days(metrics, auction_days, of="auction", what="recorded auctions")
     register_budget_actors(metrics, budget_actors)
+    register_market(metrics, market)
     trainer = _make_trainer(
         pool, valkey, clock, projections=projections, wait_seconds=settings.learning_wait_seconds
     )
@@ -168,6 +172,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         auction_days.run,
         budget_actors.leader.run,
         _lead_sites(pool, valkey, clock, worker).run,
+        market.leader.run,
         trainer.run,
     ]
 

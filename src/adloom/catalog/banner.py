@@ -150,6 +150,35 @@ async def _check_records(write: CatalogWrite, _scope: Scope, before: Banner | No
         raise NotFoundError("There is no SEO record with this id.", code="BANNER_SEO_NOT_FOUND")
 
 
+# What a publisher looks at before it approves a banner for its site.
+SHOWN_FIELDS: Final = (
+    *(
+        "title",
+        "description",
+        "primary_image_url",
+        "mobile_image_url",
+        "video_url",
+        "media_variants",
+        "headline",
+    ),
+    *("subheadline", "cta_label", "cta_url", "bg_color", "width", "height"),
+)
+ASK_AGAIN: Final = """
+    UPDATE site_approvals AS it SET state = 'pending', reason = NULL, decided_at = NULL, decided_by = NULL
+      FROM banners AS banner
+     WHERE banner.id = it.banner_id AND banner.public_id = $1 AND it.state = 'approved'
+    RETURNING it.site_id
+"""
+
+
+async def _ask_for_approval_again(write: CatalogWrite, before: Banner, after: Banner) -> None:
+    """Let publishers decide again about a banner that looks otherwise, or leads elsewhere."""
+    if all(getattr(before, field) == getattr(after, field) for field in SHOWN_FIELDS):
+        return
+    for row in await write.connection.fetch(ASK_AGAIN, after.id):
+        write.touch(IndexedNoun.SITE, row[0])
+
+
 banners = Resource(
     struct=Banner,
     name="banner",
@@ -174,5 +203,6 @@ banners = Resource(
     check=_check_records,
     account_bounds={"priority": ACCOUNT_PRIORITY},
     finish=lambda banner, given, now: banner.scheduled(given, now),
+    after_update=_ask_for_approval_again,
     list_name="banners",
 )

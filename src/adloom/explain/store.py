@@ -113,7 +113,7 @@ async def read_campaign(
         rows = [row for one in found for row in one.assignments]
         own = rows[0].campaign_key if rows else 0
         counts = await read_counts(connection, [own])
-        budgets = await _find_missing_budgets(connection, rows, now)
+        budgets = await find_missing_budgets(connection, rows, now)
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
         tally = await _tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
@@ -138,11 +138,11 @@ async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime)
     return ExplainedRows(
         placements=placements,
         counts=await read_counts(connection, capped) if capped else {},
-        budgets=await _find_missing_budgets(connection, rows, now),
+        budgets=await find_missing_budgets(connection, rows, now),
     )
 
 
-async def _find_missing_budgets(
+async def find_missing_budgets(
     connection: Connection, rows: Iterable[AssignmentRow], now: datetime
 ) -> dict[int, str]:
     """Return, by campaign, the budget that does not pay for an offer."""

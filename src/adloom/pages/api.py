@@ -14,6 +14,7 @@ from adloom.catalog.site.resource import sites
 from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, wrong_field
 from adloom.core.ids import PageId
+from adloom.core.money import decimal_from_micros
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import make_request
 from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, expiry
@@ -22,11 +23,13 @@ from adloom.pages.store import (
     TITLE_CHARACTERS_MAX,
     PageClassification,
     PageFilter,
+    PageSlots,
     count_categories,
     count_pages,
     delete_page,
     find_page,
     find_page_by_url,
+    find_slots,
     list_pages,
     write_classification,
     write_waiting,
@@ -196,7 +199,8 @@ async def read_site_page(
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
         page = await find_page(connection, site.id, PageId(page_id))
-    return _detail(page, now)
+        slots = await find_slots(connection, site.id, page.url)
+    return _detail(page, slots, now)
 
 
 @router.post("/pages")
@@ -244,7 +248,8 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     if version is not None:
         await publish_written(valkey, [PageNotice(site.id, version)])
     async with pool.acquire() as connection:
-        return _detail(await find_page_by_url(connection, site.id, url), now)
+        page = await find_page_by_url(connection, site.id, url)
+        return _detail(page, await find_slots(connection, site.id, url), now)
 
 
 @router.delete("/pages/{page_id}", status_code=status.HTTP_204_NO_CONTENT)
@@ -312,9 +317,34 @@ def _take_categories(body: PageBody, now: datetime) -> PageClassification:
     )
 
 
-def _detail(page: SitePage, now: datetime) -> SitePageDetail:
+def _detail(page: SitePage, slots: PageSlots | None, now: datetime) -> SitePageDetail:
     evidence = [EvidenceAnswer.model_validate(one) for one in page.evidence]
-    return SitePageDetail(**_describe(page, now), evidence=evidence, slots=[])
+    return SitePageDetail(**_describe(page, now), evidence=evidence, slots=_describe_slots(slots))
+
+
+def _describe_slots(listed: PageSlots | None) -> list[PageSlotAnswer]:
+    if listed is None:
+        return []
+    return [
+        PageSlotAnswer(
+            slot=one.slot,
+            version=listed.version,
+            updated_at=listed.updated_at,
+            candidates=[
+                SlotCandidateAnswer(
+                    banner_id=candidate.banner_id,
+                    campaign_id=candidate.campaign_id,
+                    advertiser_id=candidate.advertiser_id,
+                    category=candidate.category,
+                    category_score=round(candidate.category_score, 4),
+                    max_cpm=float(decimal_from_micros(candidate.cpm)),
+                    state="pending" if candidate.is_pending else "serving",
+                )
+                for candidate in one.candidates
+            ],
+        )
+        for one in listed.slots
+    ]
 
 
 def _describe(page: SitePage, now: datetime) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
 from adloom.core.errors import NotFoundError
 from adloom.core.ids import PageId, SiteId
+from adloom.core.money import Micros
 from adloom.pages.model import Evidence, PageCategory, PageSource, SitePage
 from adloom.pages.notice import PageNotice
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
@@ -57,6 +59,10 @@ FAIL: Final = """
        SET failure = excluded.failure, fetched_at = excluded.fetched_at,
            updated_at = greatest(excluded.updated_at, it.updated_at + interval '1 microsecond')
     RETURNING it.public_id, it.version
+"""
+SLOTS: Final = """
+    SELECT slots::text, version, updated_at FROM shortlists
+     WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND url = $2
 """
 DELETE: Final = """
     DELETE FROM site_pages AS it USING sites AS site
@@ -217,6 +223,41 @@ async def find_page(connection: Connection, site_id: SiteId, page_id: PageId) ->
 
 async def find_page_by_url(connection: Connection, site_id: SiteId, url: str) -> SitePage:
     return await _find(connection, "it.url", site_id, url)
+
+
+class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A banner that competes for a slot, as the market has written it."""
+
+    banner_id: UUID
+    campaign_id: UUID
+    advertiser_id: UUID | None
+    category: str | None
+    category_score: float
+    cpm: Micros
+    is_pending: bool = False
+
+
+class ListedSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """What competes for a slot of a page."""
+
+    slot: str
+    candidates: tuple[ListedCandidate, ...]
+
+
+class PageSlots(msgspec.Struct, frozen=True):
+    """The slots of a page, and when the market wrote them last."""
+
+    slots: tuple[ListedSlot, ...]
+    version: int
+    updated_at: datetime
+
+
+async def find_slots(connection: Connection, site_id: SiteId, url: str) -> PageSlots | None:
+    row = await connection.fetchrow(SLOTS, site_id, url)
+    return None if row is None else PageSlots(_decode_slots(row[0]), row[1], row[2])
+
+
+_decode_slots: Final = msgspec.json.Decoder(tuple[ListedSlot, ...]).decode
 
 
 async def list_pages(

@@ -10,8 +10,8 @@ from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
 from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
+from adloom.serving.contextual.api import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
-from adloom.serving.contextual.serve_batch import SlotsRequest
 from adloom.serving.direct.api import ServePageRequest
 
 Json: TypeAlias = dict[str, Any]
@@ -118,6 +118,36 @@ class AuctionedAd(msgspec.Struct, rename="camel"):
     click_url: Uri
 
 
+class SlotCategory(msgspec.Struct):
+    """The category that an ad was chosen by."""
+
+    id: str
+    name: str
+
+
+class SlotAd(msgspec.Struct, rename="camel"):
+    """An ad in a contextual slot; `category` is null for filler."""
+
+    slot: str
+    banner_id: UUID
+    campaign_id: UUID
+    asset_url: str
+    mime: str
+    width: int | None
+    height: int | None
+    headline: str | None
+    primary_text: str | None
+    call_to_action: str | None
+    destination_url: str | None
+    category: SlotCategory | None
+    request_id: UUID
+    version: int
+    served_at: Moment
+    tracking_token: str
+    impression_url: str
+    click_url: str
+
+
 class ServedSlots(msgspec.Struct, rename="camel"):
     """What is known of a page, and what fills each of its contextual slots."""
 
@@ -166,7 +196,7 @@ class BatchAnswer(msgspec.Struct):
 
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
-    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, ServedSlots, SentText, TextAnswer,
+    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, SlotAd, ServedSlots, SentText, TextAnswer,
 )  # fmt: skip
 
 
@@ -187,7 +217,7 @@ def _build_schemas() -> dict[str, Json]:
     for body in ("ServePageRequest", "SlotsRequest"):
         schemas[body]["properties"]["context"] = {"$ref": REF.format(name="VisitorContext")}
     schemas["ServedSlots"]["properties"]["slots"]["additionalProperties"] = {
-        "anyOf": [problem, {"type": "null"}]
+        "anyOf": [{"$ref": REF.format(name="SlotAd")}, problem, {"type": "null"}]
     }
     auction = schemas["ServeRequest"]["properties"]
     auction["userId"]["description"] = "All zeros where nobody knows; then ads with caps are withheld."
@@ -242,11 +272,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
-        "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
-            "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
-        "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
-            "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
-            400, 403, 413, 429, 503),
+        **_build_contextual_paths(query),
         "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
         "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
         "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
@@ -256,6 +282,25 @@ def _build_paths(context: Json) -> dict[str, Json]:
             400, 404, 429, 503, parameters=[SLUG]),
         "/serve/{slug}.go": _get("Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
             redirect, 400, 404, 429, parameters=[SLUG]),
+    }
+    # fmt: on
+
+
+def _build_contextual_paths(query: list[Json]) -> Json:
+    # fmt: off
+    return {
+        "/v1/serve": _get("Which ad fills this contextual slot of this page?",
+            _json(200, "SlotAd") | {"204": _answer("No ad; the headers Adloom-Page and Adloom-Reason say why.")},
+            400, 403, 404, 429, 503, parameters=[
+                {"name": "slot", "in": "query", "required": True, "schema": {"type": "string", "maxLength": 100}},
+                {"name": "url", "in": "query", "required": True, "schema": {"type": "string"}},
+                *query,
+            ]),
+        "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
+            "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
+        "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
+            "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
+            400, 403, 413, 429, 503),
     }
     # fmt: on
 
@@ -294,6 +339,7 @@ ANSWERS: Final = {
     "AuctionedAd": "The ad, with its signed token and its price.",
     "ReportAccepted": "It is in the event log.",
     "ServedSlots": "The state of the page, and an ad, null or a problem for each slug.",
+    "SlotAd": "The ad.",
     "TextAnswer": "The text waits to be classified.",
     "BatchAnswer": "All that were accepted are in the event log.",
 }

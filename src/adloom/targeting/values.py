@@ -4,7 +4,9 @@ Each function answers None for a text that is no such thing.
 """
 
 import re
+from collections.abc import Collection
 from typing import Final
+from urllib.parse import urlsplit
 
 DEVICES: Final = ("mobile", "tablet", "desktop")
 SEGMENT_CHARACTERS_MAX: Final = 100
@@ -72,3 +74,23 @@ def domain_and_parents(domain: str) -> list[str]:
     """List a domain and its parents, the longest first: a.b.c, b.c, c."""
     labels = domain.split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]
+
+
+def find_landing_domain(address: str | None) -> str | None:
+    """Return the host that a click leads to, in lower case without `www.`."""
+    if not address:
+        return None
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        return None
+    return None if host is None else host.removeprefix("www.").removesuffix(".")
+
+
+def is_below(domain: str, listed: Collection[str]) -> bool:
+    """Whether a domain is in a list, or below one that is."""
+    while domain:
+        if domain in listed:
+            return True
+        domain = domain.partition(".")[2]
+    return False

@@ -13,7 +13,7 @@ from adloom.pages.follow.page_table import PageState
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.serving.background.page_loader import SITE_PAGES_MIN, PageLoader
+from adloom.serving.background.site_tables import SITE_PAGES_MIN, PageLoader
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Delivery
 from tests.support.eventually import eventually

@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from adloom.core.clock import ManualClock
 from adloom.core.delivery import Delivery
 from adloom.core.errors import ValidationFailedError
-from adloom.core.ids import PlacementId, SiteId, SystemIds
+from adloom.core.ids import PlacementId, SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
 from adloom.pages.model import expiry
-from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.contextual.recent_texts import RecentTexts
-from adloom.serving.contextual.serve_batch import SlotRoutes
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Snapshot
+from tests.support.contextual import make_slot_routes
 from tests.support.rows import a_placement_row, a_site_row, an_id
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -75,9 +74,11 @@ def ask(
 ) -> dict[str, Any]:
     index = compile_index(snapshot(**site))
     tables = FakeTables({} if table is None else {SITE: table})
-    routes = SlotRoutes(lambda: index, tables, ManualClock(NOON), SystemIds(), recent=recent or RecentTexts())
+    routes = make_slot_routes(index, tables, recent=recent)
     body = json.dumps({"url": url, "slots": slots}).encode()
-    return json.loads(routes.serve(FastRequest(b"POST", b"/v1/serve/batch", body=body)).body)
+    answer = routes.serve_batch(FastRequest(b"POST", b"/v1/serve/batch", body=body))
+    assert isinstance(answer, FastAnswer)
+    return json.loads(answer.body)
 
 
 def classified(at: datetime) -> PageTable:

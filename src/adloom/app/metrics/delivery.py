@@ -17,7 +17,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
-from adloom.serving.background.page_loader import PageLoader
+from adloom.serving.background.site_tables import PageLoader
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.rate_limit import RequestLimiter

@@ -14,6 +14,7 @@ from adloom.events.ctr.trainer import Trainer
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partitions import PartitionMaintenance
+from adloom.market.worker import MarketActors
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics
@@ -198,6 +199,27 @@ def _register_inbox(metrics: Metrics, budget_actors: BudgetActors) -> None:
         "Mail of delivery processes by what became of it.",
         "outcome",
         lambda: inbox.envelopes,
+    )
+
+
+def register_market(metrics: Metrics, market: MarketActors) -> None:
+    metrics.gauge(
+        "adloom_market_actors", "Actors of the contextual market in memory.", lambda: market.host.active
+    )
+    metrics.counters(
+        "adloom_market_messages",
+        "Messages to actors of the contextual market, by what became of them.",
+        "outcome",
+        lambda: {
+            "processed": market.host.counts.steps,
+            "failed": market.host.counts.failed,
+            "refused": market.host.counts.refused,
+        },
+    )
+    metrics.gauge(
+        "adloom_market_is_leader",
+        "Whether this worker runs the contextual market.",
+        lambda: float(market.leader.is_leader),
     )
 
 

@@ -1,13 +1,13 @@
 """A site: a domain with pages, how it is crawled, and the terms under which its pages are sold."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from pydantic import AfterValidator, Field
 
+from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.catalog.taxonomy.fields import ProductCategory
 from adloom.core.errors import wrong_field
 from adloom.core.ids import PublisherId, SiteId
@@ -62,28 +62,6 @@ DayShape = Annotated[
     Field(min_length=HOURS, max_length=HOURS),
     AfterValidator(_check_shape),
 ]
-
-
-class ApprovalMode(StrEnum):
-    """How a banner comes to be shown: by a decision, or at once where its advertiser is trusted, or always."""
-
-    MANUAL = "manual"
-    TRUSTED = "trusted"
-    AUTOMATIC = "automatic"
-
-
-class FloorMode(StrEnum):
-    """Whether the floor stays as it is, or is moved to where it earns most."""
-
-    FIXED = "fixed"
-    SWEEP = "sweep"
-
-
-class AuctionMode(StrEnum):
-    """What a winner pays."""
-
-    SECOND_PRICE = "second_price"
-    FIRST_PRICE = "first_price"
 
 
 class SitePacing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -92,6 +92,7 @@ class ActorKind(Generic[StateT, MessageT]):
         on_waking: MessageT,
         before_keeping: Callable[[StateT, datetime], StepResult[StateT]] | None = None,
         format_number: int = 1,
+        is_transient: bool = False,
     ) -> None:
         self.name = name
         self.step = step
@@ -100,6 +101,8 @@ class ActorKind(Generic[StateT, MessageT]):
         # Effects that must be in the same transaction whenever a state is persisted, for whatever reason.
         self.before_keeping = before_keeping
         self.format = format_number
+        # Its states are never stored: first messages rebuild them, and the rows that it records are the truth.
+        self.is_transient = is_transient
         self._encoder = msgspec.msgpack.Encoder(uuid_format="bytes")
         self._decoder = msgspec.msgpack.Decoder(state)
 

@@ -54,12 +54,12 @@ class ActiveActor:
 
     @property
     def is_state_durable(self) -> bool:
-        return self.state is self._durable_state
+        return self.kind.is_transient or self.state is self._durable_state
 
     @property
     def is_durable(self) -> bool:
         """Whether state and alarm are durable, so that the actor may be evicted."""
-        return self.is_state_durable and self.wake_at == self.durable_wake_at
+        return self.kind.is_transient or (self.is_state_durable and self.wake_at == self.durable_wake_at)
 
     def build_write(self) -> StateWrite:
         return StateWrite(
@@ -140,7 +140,7 @@ class StepBatch:
                 self._collect(actor, effects)
 
     def build_writes(self) -> list[StateWrite]:
-        return [actor.build_write() for actor in self.persisting.values()]
+        return [actor.build_write() for actor in self.persisting.values() if not actor.kind.is_transient]
 
     def mark_durable(self) -> list[asyncio.Future[None]]:
         """Return the futures that need not wait any longer."""

@@ -26,12 +26,12 @@ from adloom.serving.auction.market import Markets
 from adloom.serving.eligibility.caps import find_reached
 from adloom.serving.eligibility.eligible_set import Exclusions
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
-from adloom.serving.index import store
-from adloom.serving.index.compile import Interner, compile_placement
+from adloom.serving.index import contextual_store, store
+from adloom.serving.index.compile import Interner, compile_creatives, compile_placement
 from adloom.serving.index.index import EMPTY, IdSet, Index, IndexedPlacement, replace_placements
 from adloom.serving.index.rows import Caps
 from adloom.serving.index.site import NO_SITES, SiteIndex
-from adloom.serving.index.steps import Slicer
+from adloom.serving.index.steps import Slicer, Steps
 
 CHECK_SECONDS = 0.5  # A change is served within a second, with a notice or without.
 REBUILD_AFTER = timedelta(minutes=5)
@@ -128,7 +128,7 @@ class IndexRefresher:
         # Each walk over what is being compiled takes 60 ms; it has no cycles.
         with pause_gc():
             async with store.read_one_version(connection) as version:
-                placements, states = await self._compile(connection, None, now)
+                placements, states = await self._compile(connection, None, None, now)
                 index = replace_placements(
                     EMPTY,
                     version=version,
@@ -138,7 +138,7 @@ class IndexRefresher:
                     campaign_ids=await _add_ids(
                         IdSet(), store.iter_ids(connection, store.CAMPAIGN_IDS, None)
                     ),
-                    sites=NO_SITES.replaced((), await store.read_sites(connection, None)),
+                    sites=NO_SITES.replaced((), await contextual_store.read_sites(connection, None)),
                 )
             await self._swap(index, states, now)
         self._rebuilt_at = now
@@ -149,11 +149,13 @@ class IndexRefresher:
             touched = await store.read_changed_keys(connection, since=index.version)
             if touched is None:
                 return False
-            placements, states = await self._compile(connection, touched.placement_keys, now)
+            placements, states = await self._compile(
+                connection, touched.placement_keys, touched.creative_keys, now
+            )
             newer = replace_placements(
                 index,
                 version=version,
-                gone=touched.placement_keys,
+                gone=[*touched.placement_keys, *(-key for key in touched.creative_keys)],
                 placements=placements,
                 banner_ids=await _add_ids(
                     index.banner_ids, store.iter_ids(connection, store.BANNER_IDS, touched.banner_keys)
@@ -167,20 +169,26 @@ class IndexRefresher:
         return True
 
     async def _compile(
-        self, connection: Connection, keys: store.Keys, now: datetime
+        self, connection: Connection, keys: store.Keys, campaign_keys: store.Keys, now: datetime
     ) -> tuple[list[IndexedPlacement], list[PlacementState]]:
         """Compile placements and prepare their states; an unchanged placement stays the same object, with its answers."""
         slicer, interner = Slicer(monotonic), Interner()
         before = (self._index or EMPTY).by_key
         placements: list[IndexedPlacement] = []
         states: list[PlacementState] = []
-        async for rows in store.iter_placements(connection, keys):
-            placement = await slicer.run(compile_placement(rows, interner))
+
+        async def add(compiling: Steps[IndexedPlacement]) -> None:
+            placement = await slicer.run(compiling)
             if placement == before.get(placement.key):
                 placement = before[placement.key]
             else:
                 states.append(await slicer.run(self.states.prepare(placement, now=now)))
             placements.append(placement)
+
+        async for rows in store.iter_placements(connection, keys):
+            await add(compile_placement(rows, interner))
+        async for creatives in contextual_store.iter_creatives(connection, campaign_keys):
+            await add(compile_creatives(creatives[0].assignment.campaign_id, creatives, interner))
         return placements, states
 
     async def _swap(self, index: Index, states: list[PlacementState], now: datetime) -> None:
@@ -237,7 +245,7 @@ class IndexRefresher:
 
 
 async def _replace_sites(connection: Connection, sites: SiteIndex, keys: list[int]) -> SiteIndex:
-    return sites.replaced(keys, await store.read_sites(connection, keys)) if keys else sites
+    return sites.replaced(keys, await contextual_store.read_sites(connection, keys)) if keys else sites
 
 
 async def _add_ids(known: IdSet, batches: AsyncIterator[list[UUID]]) -> IdSet:

@@ -7,11 +7,22 @@ Compiling runs in small steps, so that the process can answer requests in betwee
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
+
+from adloom.core.ids import CampaignId, PlacementId
 from adloom.events.ingest.token import SLOT_MAX
+from adloom.market.approval import ApprovalRules
 from adloom.schedule.schedule import ScheduleStatus, find_zone
 from adloom.serving.index.bid_block import Bidder, build_bid_blocks, build_bidder, has_bid, render_ad
+from adloom.serving.index.contextual import (
+    ContextualCreative,
+    CreativeRow,
+    build_creative,
+    render_creative,
+)
 from adloom.serving.index.index import (
     EMPTY,
     Block,
@@ -45,11 +56,13 @@ from adloom.serving.index.site import NO_SITES, compile_site
 from adloom.serving.index.steps import Steps, run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.bitmaps import compile_in_steps as compiling_rules
+from adloom.targeting.values import find_landing_domain
 
 T = TypeVar("T")
 FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]
 
 ROWS_A_STEP = 64
+CONTEXTUAL_TYPE = "contextual"
 UTC_ZONE = ZoneInfo("UTC")
 NEVER_SHOWN = frozenset({ScheduleStatus.DRAFT, ScheduleStatus.EXPIRED})
 
@@ -74,7 +87,7 @@ def compile_index(snapshot: Snapshot) -> Index:
         placements=[run_steps(compile_placement(one, shared)) for one in rows],
         banner_ids=IdSet().with_more(snapshot.banner_ids),
         campaign_ids=IdSet().with_more(snapshot.campaign_ids),
-        sites=NO_SITES.replaced((), map(compile_site, snapshot.sites)),
+        sites=NO_SITES.replaced((), [compile_site(row, ApprovalRules()) for row in snapshot.sites]),
     )
 
 
@@ -140,6 +153,47 @@ def _compile_auctioned(rows: PlacementRows, shared: Interner) -> Steps[IndexedPl
     return _build_placement(rows.placement, tuple(blocks), (len(blocks), 0), known)
 
 
+def compile_slot(row: PlacementRow) -> IndexedPlacement:
+    """Compile a contextual placement by itself: what fills it comes from elsewhere."""
+    return run_steps(compile_placement(PlacementRows(row, []), Interner()))
+
+
+def compile_creatives(
+    campaign_id: CampaignId, rows: Sequence[CreativeRow], shared: Interner
+) -> Steps[IndexedPlacement]:
+    """Compile the creatives of a campaign as a placement of their own."""
+    row = PlacementRow(
+        key=rows[0].assignment.placement_key,
+        id=PlacementId(campaign_id),
+        slug="",
+        label="",
+        layout_type="",
+        max_banners=1,
+        is_active=False,
+        fallback_placeholder_url=None,
+        allow_partial_render=False,
+        delivery=Delivery.CONTEXTUAL,
+        placement_type=CONTEXTUAL_TYPE,
+    )
+    candidates: list[Candidate] = []
+    creatives: dict[UUID, ContextualCreative] = {}
+    known = _PlacementParts()
+    for one in rows:
+        assignment = one.assignment
+        pair = known.add_creative(assignment, shared.intern(render_creative(one)))
+        if not is_candidate(assignment):
+            continue
+        candidate = _build_candidate(assignment, row, pair, b"", b"", shared)
+        known.add_limits(assignment, candidate)
+        creatives[assignment.banner_id] = build_creative(
+            one, position=len(candidates), landing_domain=find_landing_domain(assignment.cta_url)
+        )
+        candidates.append(candidate)
+    blocks = yield from _build_blocks(candidates)
+    placement = _build_placement(row, tuple(blocks), (len(blocks), 0), known)
+    return msgspec.structs.replace(placement, creatives_by_banner=creatives)
+
+
 class _PlacementParts:
     """Creatives, caps and lease terms of a placement that is being compiled."""
 
@@ -178,6 +232,9 @@ def _build_placement(
         is_auctioned=row.is_active and row.delivery is Delivery.AUCTION,
         is_contextual=row.is_active and row.delivery is Delivery.CONTEXTUAL,
         site_key=row.site_key,
+        width=row.width,
+        height=row.height,
+        floor=row.floor,
         delivery=row.delivery,
         type=row.placement_type,
         zone=find_zone(row.timezone) or UTC_ZONE,

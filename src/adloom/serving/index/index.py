@@ -17,7 +17,9 @@ import msgspec
 
 from adloom.auction.score import HEURISTIC
 from adloom.core.ids import PlacementId
+from adloom.core.money import Micros
 from adloom.schedule.schedule import Schedule
+from adloom.serving.index.contextual import ContextualCreative
 from adloom.serving.index.rendered_banner import pack_ids, read_destination
 from adloom.serving.index.rows import FREE, Caps, Delivery, FrequencyLimit, LeaseTerms, OfferPrice
 from adloom.serving.index.site import NO_SITES, IndexedSite, SiteIndex
@@ -104,6 +106,10 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     is_auctioned: bool = False  # Active, and filled by auction.
     is_contextual: bool = False  # Active, and filled by what the page says.
     site_key: int | None = None
+    width: int | None = None
+    height: int | None = None
+    floor: Micros = Micros(0)
+    creatives_by_banner: Mapping[UUID, ContextualCreative] = {}  # Of a campaign, if it is one's creatives.
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
     site: str | None = None  # The domain of its pages, where that is known.
 
@@ -144,6 +150,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     campaign_ids: IdSet
     markets: Mapping[str, MarketPlacements] = NO_MARKETS  # Auctioned placements by type.
     sites: SiteIndex = NO_SITES
+    by_campaign: Mapping[UUID, IndexedPlacement] = {}  # The creatives of campaigns for contextual slots.
 
     def has_banner(self, banner_id: UUID) -> bool:
         """Whether such a banner exists, served or not, deleted or not."""
@@ -175,14 +182,24 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
         placement = self.by_id.get(placement_id)
         if placement is None:
             return False
+        if placement.delivery is Delivery.CONTEXTUAL:
+            return self._has_creative(campaign_id, banner_id)
         if campaign_id is not None:
             return pack_ids(banner_id, campaign_id) in placement.creatives
         banner = banner_id.bytes
         return any(pair.startswith(banner) for pair in placement.creatives)
 
+    def _has_creative(self, campaign_id: UUID | None, banner_id: UUID) -> bool:
+        if campaign_id is not None:
+            own = self.by_campaign.get(campaign_id)
+            return own is not None and banner_id in own.creatives_by_banner
+        return any(banner_id in own.creatives_by_banner for own in self.by_campaign.values())
+
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
         placement = self.by_id.get(placement_id)
+        if placement is not None and placement.delivery is Delivery.CONTEXTUAL:
+            placement = self.by_campaign.get(campaign_id)
         creative = placement and placement.creatives.get(pack_ids(banner_id, campaign_id))
         return None if creative is None else read_destination(creative)
 
@@ -202,15 +219,22 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
 ) -> Index:
     """Return a new index in which some placements are replaced."""
     by_key, by_slug, by_id = dict(index.by_key), dict(index.by_slug), dict(index.by_id)
+    by_campaign = dict(index.by_campaign)
     for key in gone:
         placement = by_key.pop(key, None)
-        if placement is not None:
+        if placement is not None and placement.key < 0:
+            by_campaign.pop(placement.id, None)
+        elif placement is not None:
             # Another placement may have the slug by now.
             if by_slug.get(placement.slug) is placement:
                 del by_slug[placement.slug]
             del by_id[placement.id]
     for placement in placements:
-        by_key[placement.key] = by_slug[placement.slug] = by_id[placement.id] = placement
+        by_key[placement.key] = placement
+        if placement.key < 0:
+            by_campaign[placement.id] = placement
+        else:
+            by_slug[placement.slug] = by_id[placement.id] = placement
     return Index(
         version=version,
         by_key=by_key,
@@ -220,6 +244,7 @@ def replace_placements(  # noqa: PLR0913 - the parts of an index
         campaign_ids=campaign_ids,
         markets=_group_markets(by_key.values(), index.markets),
         sites=index.sites if sites is None else sites,
+        by_campaign=by_campaign,
     )
 
 

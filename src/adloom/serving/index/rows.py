@@ -119,6 +119,8 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     scoring: str = HEURISTIC
     site: str | None = None  # The domain of its pages.
     site_key: int | None = None
+    width: int | None = None
+    height: int | None = None
 
 
 class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):

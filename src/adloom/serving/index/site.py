@@ -7,8 +7,12 @@ from typing import Final
 
 import msgspec
 
+from adloom.auction.site_modes import ApprovalMode, AuctionMode
 from adloom.core.ids import SiteId
+from adloom.core.money import Micros
+from adloom.market.approval import ApprovalRules
 from adloom.targeting.site_hosts import HostPatternError, SiteHosts, drop_www
+from adloom.taxonomy.iab import products
 
 LABELS_MAX: Final = 10  # Of a host; sites are not looked for below that.
 
@@ -22,6 +26,14 @@ class SiteRow(msgspec.Struct, frozen=True, kw_only=True):
     host_pattern: str | None = None
     verified_host: str | None = None
     is_suspended: bool = False
+    floor: Micros = Micros(0)
+    bid_weight: float = 0.5
+    auction_mode: AuctionMode = AuctionMode.SECOND_PRICE
+    accepts_filler: bool = True
+    approval_mode: ApprovalMode = ApprovalMode.MANUAL
+    blocked_products: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    is_warming_up: bool = False
 
 
 class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +45,14 @@ class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
     hosts: SiteHosts | None
     is_verified: bool
     is_suspended: bool
+    floor: Micros = Micros(0)
+    bid_weight: float = 0.5
+    is_first_price: bool = False
+    accepts_filler: bool = True
+    is_warming_up: bool = False
+    blocked_products: frozenset[str] = frozenset()  # With all that is below them.
+    blocked_domains: frozenset[str] = frozenset()
+    approvals: ApprovalRules = ApprovalRules()
 
     def has_host(self, host: str) -> bool:
         return self.hosts is not None and self.hosts.has(host)
@@ -71,7 +91,7 @@ class SiteIndex(msgspec.Struct, frozen=True):
 NO_SITES: Final = SiteIndex()
 
 
-def compile_site(row: SiteRow) -> IndexedSite:
+def compile_site(row: SiteRow, approvals: ApprovalRules) -> IndexedSite:
     hosts: SiteHosts | None = SiteHosts(row.domain, row.host_pattern)
     try:
         hosts.has(row.domain)  # Compiles the pattern now, and not at a request.
@@ -84,4 +104,20 @@ def compile_site(row: SiteRow) -> IndexedSite:
         hosts=hosts,
         is_verified=row.verified_host is not None,
         is_suspended=row.is_suspended,
+        floor=row.floor,
+        bid_weight=row.bid_weight,
+        is_first_price=row.auction_mode is AuctionMode.FIRST_PRICE,
+        accepts_filler=row.accepts_filler,
+        is_warming_up=row.is_warming_up,
+        blocked_products=with_descendants(row.blocked_products),
+        blocked_domains=frozenset(row.blocked_domains),
+        approvals=approvals,
     )
+
+
+def with_descendants(product_ids: Iterable[str]) -> frozenset[str]:
+    """Return products and all that is below them."""
+    found = set(product_ids)
+    for product_id in product_ids:
+        found |= products().descendants(product_id)
+    return frozenset(found)

@@ -28,7 +28,6 @@ from adloom.serving.index.rows import (
     compute_price,
     find_price_problem,
 )
-from adloom.serving.index.site import IndexedSite, SiteRow, compile_site
 from adloom.targeting.rules import Rule, parse_rule
 
 ROWS_A_BATCH: Final = 200
@@ -46,7 +45,7 @@ class CatalogQuery(msgspec.Struct, frozen=True):
     among: str
 
 
-def _build_query(sql: str, among: str) -> CatalogQuery:
+def build_query(sql: str, among: str) -> CatalogQuery:
     return CatalogQuery(sql.format(among="true"), sql.format(among=among))
 
 
@@ -56,13 +55,13 @@ AFFECTED_PLACEMENTS = """
     SELECT DISTINCT placement_id FROM banner_assignments
      WHERE banner_id = ANY ($1::integer[]) OR campaign_id = ANY ($2::integer[])
 """
-PLACEMENTS = _build_query(
+PLACEMENTS = build_query(
     """
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
            placement_type, placement.timezone, placement.floor_cpm_micros AS floor, auction_scoring AS scoring,
-           site.domain AS site, site_id AS site_key
+           site_id AS site_key, site.domain AS site, recommended_width AS width, recommended_height AS height
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id
       LEFT JOIN sites AS site ON site.id = placement.site_id
@@ -70,13 +69,7 @@ PLACEMENTS = _build_query(
     """,
     among="placement.id = ANY ($1::integer[])",
 )
-SITES = _build_query(
-    """
-    SELECT id AS key, public_id AS id, domain, host_pattern, verified_host, is_suspended FROM sites WHERE {among}
-    """,
-    among="id = ANY ($1::integer[])",
-)
-RULES = _build_query(
+RULES = build_query(
     """
     SELECT campaign_id, rule_type::text, operator, value::text
       FROM campaign_targeting_rules
@@ -85,7 +78,7 @@ RULES = _build_query(
     """,
     among="campaign_id = ANY (ARRAY(SELECT campaign_id FROM campaign_placements WHERE placement_id = ANY ($1::integer[])))",
 )
-FREQUENCY = _build_query(
+FREQUENCY = build_query(
     """
     SELECT banner_id, lower("window"), max_impressions_per_user
       FROM frequency_caps
@@ -96,7 +89,7 @@ FREQUENCY = _build_query(
 )
 # By placement, nearly in the order of `compile.fill_order`: sorting sorted rows is fast.
 # A scheduled campaign is live: at its start it serves, whether or not its status was changed yet.
-ASSIGNMENTS = _build_query(
+ASSIGNMENTS = build_query(
     """
     SELECT assignment.placement_id AS placement_key,
            campaign.id AS campaign_key, campaign.public_id AS campaign_id,
@@ -154,9 +147,10 @@ ASSIGNMENTS = _build_query(
     """,
     among="assignment.placement_id = ANY ($1::integer[])",
 )
+AFFECTED_CAMPAIGNS = "SELECT DISTINCT campaign_id FROM creatives WHERE banner_id = ANY ($1::integer[])"
 # Including deleted ones: an offer may be reported after its banner was deleted.
-BANNER_IDS = _build_query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
-CAMPAIGN_IDS = _build_query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
+BANNER_IDS = build_query("SELECT public_id FROM banners WHERE {among}", among="id = ANY ($1::integer[])")
+CAMPAIGN_IDS = build_query("SELECT public_id FROM campaigns WHERE {among}", among="id = ANY ($1::integer[])")
 
 
 class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,6 +160,7 @@ class ChangedKeys(msgspec.Struct, frozen=True, kw_only=True):
     banner_keys: list[int]
     campaign_keys: list[int]
     site_keys: list[int]
+    creative_keys: list[int]  # Campaigns whose creatives may have changed.
 
 
 @asynccontextmanager
@@ -185,24 +180,26 @@ async def read_changed_keys(connection: Connection, *, since: int) -> ChangedKey
         keys[noun].append(key)
     affected = await connection.fetch(AFFECTED_PLACEMENTS, keys["banner"], keys["campaign"])
     placement_keys = {*keys["placement"], *(row[0] for row in affected)}
+    shown_by = await connection.fetch(AFFECTED_CAMPAIGNS, keys["banner"]) if keys["banner"] else ()
     return ChangedKeys(
         placement_keys=sorted(placement_keys),
         banner_keys=keys["banner"],
         campaign_keys=keys["campaign"],
         site_keys=keys["site"],
+        creative_keys=sorted({*keys["campaign"], *(row[0] for row in shown_by)}),
     )
 
 
 async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[PlacementRows]:
     waiting: dict[int, PlacementRow] = {}
-    async for records in _iter_batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
+    async for records in iter_batches(connection, PLACEMENTS, keys, size=ROWS_A_BATCH):
         waiting |= {record["key"]: msgspec.convert(dict(record), PlacementRow) for record in records}
-    rules = await _read_rules(connection, keys)
-    frequency = await _read_frequency(connection, keys)
-    schedules = _Schedules()
+    rules = await read_rules(connection, keys)
+    frequency = await read_frequency(connection, keys)
+    schedules = ScheduleCache()
     group: list[AssignmentRow] = []
-    async for records in _iter_batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
-        for row in _build_rows(records, rules, frequency, schedules):
+    async for records in iter_batches(connection, ASSIGNMENTS, keys, size=ROWS_A_BATCH):
+        for row in build_rows(records, rules, frequency, schedules):
             if group and group[0].placement_key != row.placement_key:
                 yield PlacementRows(waiting.pop(group[0].placement_key), group)
                 group = []
@@ -213,19 +210,12 @@ async def iter_placements(connection: Connection, keys: Keys) -> AsyncGenerator[
         yield PlacementRows(placement, [])
 
 
-async def read_sites(connection: Connection, keys: Keys) -> list[IndexedSite]:
-    found: list[IndexedSite] = []
-    async for records in _iter_batches(connection, SITES, keys, size=ROWS_A_BATCH):
-        found += [compile_site(msgspec.convert(dict(record), SiteRow)) for record in records]
-    return found
-
-
 async def iter_ids(connection: Connection, query: CatalogQuery, keys: Keys) -> AsyncGenerator[list[UUID]]:
-    async for records in _iter_batches(connection, query, keys, size=IDS_A_BATCH):
+    async for records in iter_batches(connection, query, keys, size=IDS_A_BATCH):
         yield [record[0] for record in records]
 
 
-async def _iter_batches(
+async def iter_batches(
     connection: Connection, query: CatalogQuery, keys: Keys, *, size: int
 ) -> AsyncGenerator[list[Record]]:
     if keys is None:
@@ -236,14 +226,14 @@ async def _iter_batches(
         yield records
 
 
-async def _read_rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
+async def read_rules(connection: Connection, keys: Keys, query: CatalogQuery = RULES) -> dict[int, Rules]:
     """Read the rules of campaigns; equal ones are the same object."""
     known: dict[tuple[str, str, str], Rule | None] = {}
     shared: dict[tuple[Rule | None, ...], Rules] = {}
     found: dict[int, Rules] = {}
     campaign_key: int | None = None
     own: list[Rule | None] = []
-    async for records in _iter_batches(connection, RULES, keys, size=ROWS_A_BATCH):
+    async for records in iter_batches(connection, query, keys, size=ROWS_A_BATCH):
         for key, *spelling in records:
             if key != campaign_key:
                 if campaign_key is not None:
@@ -256,11 +246,13 @@ async def _read_rules(connection: Connection, keys: Keys) -> dict[int, Rules]:
     return found
 
 
-async def _read_frequency(connection: Connection, keys: Keys) -> dict[int, Frequency]:
+async def read_frequency(
+    connection: Connection, keys: Keys, query: CatalogQuery = FREQUENCY
+) -> dict[int, Frequency]:
     """Read the frequency limits of banners; equal ones are the same object."""
     shared: dict[FrequencyLimit, FrequencyLimit] = {}
     found: dict[int, Frequency] = {}
-    async for records in _iter_batches(connection, FREQUENCY, keys, size=ROWS_A_BATCH):
+    async for records in iter_batches(connection, query, keys, size=ROWS_A_BATCH):
         for key, window, impressions_max in records:
             cap = FrequencyLimit(Window(window), impressions_max)
             found[key] = (*found.get(key, ()), shared.setdefault(cap, cap))
@@ -286,7 +278,7 @@ def _parse_rule(
     return known[spelling]
 
 
-class _Schedules:
+class ScheduleCache:
     """Builds schedules from columns; equal ones are the same object."""
 
     def __init__(self) -> None:
@@ -309,8 +301,11 @@ class _Schedules:
         return schedule
 
 
-def _build_rows(
-    records: list[Record], rules: dict[int, Rules], frequency: dict[int, Frequency], schedules: _Schedules
+def build_rows(
+    records: Sequence[Record | dict[str, Any]],
+    rules: dict[int, Rules],
+    frequency: dict[int, Frequency],
+    schedules: ScheduleCache,
 ) -> Iterator[AssignmentRow]:
     for record in records:
         fields: dict[str, Any] = dict(record)

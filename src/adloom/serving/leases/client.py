@@ -99,7 +99,8 @@ class LeaseClient:
         placed = {
             key: one.terms
             for key, one in index.by_key.items()
-            if one.terms and (one.is_served or one.is_auctioned)
+            # A negative key: the creatives of a campaign for contextual slots.
+            if one.terms and (one.is_served or one.is_auctioned or key < 0)
         }
         self.leases.update(placed, at=_seconds())
         self._update_exclusions()

@@ -1,21 +1,24 @@
-"""Keeps the pages of sites in memory, for the requests of a delivery process: those of the sites that are asked for.
+"""Keeps tables of sites in memory, for the requests of a delivery process: pages, shortlists; of sites that are asked for.
 
-A request never waits for PostgreSQL: the pages of a site that is asked for the first time are read beside it. From
+A request never waits for PostgreSQL: the table of a site that is asked for the first time is read beside it. From
 then on a notice through Valkey brings a change within milliseconds; notices can be lost, so the versions of all sites
 in memory are also read twice a second. Beyond a bound the sites are forgotten that were not asked for the longest.
 """
 
 import asyncio
 import contextlib
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
 
 from adloom.core.ids import SiteId
-from adloom.pages.follow import store
+from adloom.market.shortlist import store as shortlist_store
+from adloom.market.shortlist.notice import SHORTLIST_NOTICES, read_shortlist_notice
+from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
+from adloom.pages.follow import store as page_store
 from adloom.pages.follow.page_table import PageTable
-from adloom.pages.follow.store import SiteVersions
 from adloom.pages.notice import PAGE_NOTICES, read_page_notice
 from adloom.runtime.loops import pass_on, pause
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool
@@ -29,19 +32,57 @@ SITE_PAGES_MIN: Final = 100  # A site counts as at least so many, so that at mos
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class PageLoader:
-    """The tables of pages by site; a request takes one once, and sees one version of it."""
+class SiteTable(Protocol):
+    """Something of one site at a version: how many pages it is about."""
+
+    @property
+    def version(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+
+TableT = TypeVar("TableT", bound=SiteTable)
+
+
+class TableSource(Protocol[TableT]):
+    """Where the tables of sites come from, and the channel on which it is said that one has changed."""
+
+    @property
+    def channel(self) -> str: ...
+
+    def read_notice(self, message: bytes) -> tuple[SiteId, int]:
+        """Return which site has changed, and its version by now; raises DecodeError."""
+        ...
+
+    async def read(self, site_id: SiteId) -> TableT: ...
+
+    async def read_versions(self, site_ids: Sequence[SiteId]) -> dict[SiteId, int]:
+        """Return the versions of sites; those that are gone are left out."""
+        ...
+
+    async def read_newer(self, site_id: SiteId, table: TableT) -> TableT:
+        """Return a table with all that has changed since."""
+        ...
+
+
+class TableLoader(Generic[TableT]):
+    """The tables of one kind by site; a request takes one once, and sees one version of it."""
 
     def __init__(
-        self, pool: Pool, valkey: Valkey, *, pages_max: int = PAGES_MAX, check_seconds: float = CHECK_SECONDS
+        self,
+        source: TableSource[TableT],
+        valkey: Valkey,
+        *,
+        pages_max: int = PAGES_MAX,
+        check_seconds: float = CHECK_SECONDS,
     ) -> None:
-        self._pool = pool
+        self._source = source
         self._check_seconds = check_seconds
         self._pages_max = pages_max
-        self._tables: dict[SiteId, PageTable] = {}  # Least recently used first.
+        self._tables: dict[SiteId, TableT] = {}  # Least recently used first.
         self._wanted: dict[SiteId, asyncio.Event] = {}
         self._noticed = asyncio.Event()
-        self._subscription = Subscription(valkey, PAGE_NOTICES, heard=self._hear, began=self._noticed.set)
+        self._subscription = Subscription(valkey, source.channel, heard=self._hear, began=self._noticed.set)
         self._is_cut_off = False
         # Plain counters, read by the metrics.
         self.loads = 0
@@ -56,7 +97,7 @@ class PageLoader:
     def pages(self) -> int:
         return sum(len(table) for table in self._tables.values())
 
-    def find(self, site_id: SiteId) -> PageTable | None:
+    def find(self, site_id: SiteId) -> TableT | None:
         """Return the pages of a site, or None where they are not in memory yet: then they are read."""
         table = self._tables.pop(site_id, None)
         if table is None:
@@ -65,7 +106,7 @@ class PageLoader:
             self._tables[site_id] = table
         return table
 
-    async def wait_for(self, site_id: SiteId, *, seconds_max: float) -> PageTable | None:
+    async def wait_for(self, site_id: SiteId, *, seconds_max: float) -> TableT | None:
         """Return the pages of a site, or None where they could not be read in time."""
         table = self.find(site_id)
         if table is None:
@@ -97,25 +138,21 @@ class PageLoader:
         """Read the sites that are wanted, and what has changed in the others."""
         for site_id in list(self._wanted):
             if site_id not in self._tables:
-                self._tables[site_id] = await store.read_table(self._pool, site_id)
+                self._tables[site_id] = await self._source.read(site_id)
                 self.loads += 1
             self._wanted.pop(site_id).set()
             self._evict()
-        versions = await store.read_versions(self._pool, list(self._tables)) if self._tables else {}
+        versions = await self._source.read_versions(list(self._tables)) if self._tables else {}
         for site_id in [one for one in self._tables if one not in versions]:
             del self._tables[site_id]  # The site is gone.
         await self._update(versions)
 
-    async def _update(self, versions: dict[SiteId, SiteVersions]) -> None:
+    async def _update(self, versions: dict[SiteId, int]) -> None:
         for site_id, version in versions.items():
             table = self._tables.get(site_id)
-            if table is None or version.newest <= table.version:
+            if table is None or version <= table.version:
                 continue
-            changes = await store.read_changes(self._pool, site_id, table.version)
-            if changes is None:
-                newer = await store.read_table(self._pool, site_id)
-            else:
-                newer = table.with_changes(changes)
+            newer = await self._source.read_newer(site_id, table)
             if site_id in self._tables:
                 self._tables[site_id] = newer  # In its place: a change is no use.
                 self.updates += 1
@@ -137,11 +174,11 @@ class PageLoader:
 
     def _hear(self, message: bytes) -> None:
         try:
-            notice = read_page_notice(message)
+            site_id, version = self._source.read_notice(message)
         except msgspec.DecodeError:
             return  # The versions are read anyway.
-        table = self._tables.get(notice.site_id)
-        if table is not None and notice.version > table.version:
+        table = self._tables.get(site_id)
+        if table is not None and version > table.version:
             self._noticed.set()
 
     async def _try_refresh(self) -> None:
@@ -150,13 +187,13 @@ class PageLoader:
         except POSTGRES_AWAY as error:
             # What is in memory goes on being used.
             if not self._is_cut_off:
-                log.warning("pages_cut_off_from_database", error=repr(error))
+                log.warning("site_tables_cut_off", channel=self._source.channel, error=repr(error))
             self._is_cut_off = True
             self._give_up()
             await asyncio.sleep(CHECK_SECONDS)
         except Exception:
             # The outermost loop: one unreadable row must not keep all other pages from being known.
-            log.exception("page_refresh_failed")
+            log.exception("site_tables_failed", channel=self._source.channel)
             self._give_up()
             await asyncio.sleep(CHECK_SECONDS)
         else:
@@ -167,3 +204,63 @@ class PageLoader:
         for waited in self._wanted.values():
             waited.set()
         self._wanted.clear()
+
+
+class PageTableSource:
+    """The pages of sites."""
+
+    channel = PAGE_NOTICES
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def read_notice(self, message: bytes) -> tuple[SiteId, int]:
+        notice = read_page_notice(message)
+        return notice.site_id, notice.version
+
+    async def read(self, site_id: SiteId) -> PageTable:
+        return await page_store.read_table(self._pool, site_id)
+
+    async def read_versions(self, site_ids: Sequence[SiteId]) -> dict[SiteId, int]:
+        versions = await page_store.read_versions(self._pool, site_ids)
+        return {site_id: version.newest for site_id, version in versions.items()}
+
+    async def read_newer(self, site_id: SiteId, table: PageTable) -> PageTable:
+        changes = await page_store.read_changes(self._pool, site_id, table.version)
+        return await self.read(site_id) if changes is None else table.with_changes(changes)
+
+
+class ShortlistTableSource:
+    """The shortlists of sites."""
+
+    channel = SHORTLIST_NOTICES
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def read_notice(self, message: bytes) -> tuple[SiteId, int]:
+        notice = read_shortlist_notice(message)
+        return notice.site_id, notice.version
+
+    async def read(self, site_id: SiteId) -> ShortlistTable:
+        return await shortlist_store.read_changes(self._pool, site_id, NO_SHORTLISTS)
+
+    async def read_versions(self, site_ids: Sequence[SiteId]) -> dict[SiteId, int]:
+        return await shortlist_store.read_versions(self._pool, site_ids)
+
+    async def read_newer(self, site_id: SiteId, table: ShortlistTable) -> ShortlistTable:
+        return await shortlist_store.read_changes(self._pool, site_id, table)
+
+
+class PageLoader(TableLoader[PageTable]):
+    """The pages of sites."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, **options: Any) -> None:  # noqa: ANN401 - those of any table
+        super().__init__(PageTableSource(pool), valkey, **options)
+
+
+class ShortlistLoader(TableLoader[ShortlistTable]):
+    """The shortlists of sites."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, **options: Any) -> None:  # noqa: ANN401 - likewise
+        super().__init__(ShortlistTableSource(pool), valkey, **options)

@@ -1,0 +1,131 @@
+"""Which creative fills a contextual slot: Thompson sampling of click rates, weighted by the bid.
+
+`score = engagement * max(cpm, 0.001) ** bid_weight`, where the engagement is drawn from what is known of the
+creative on this site. `INFORMED` draws from a Beta distribution around the site's own click rate; `LADDER` is
+the cold start of the seed document: by category, then the least shown, then Thompson with a share of newcomers.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adloom.core.money import MICROS_PER_UNIT, Micros
+from adloom.core.random import Chance
+
+CPM_MIN: Final = 0.001  # In units of the currency.
+ENGAGEMENT_MIN: Final = 0.001
+FEW_IMPRESSIONS: Final = 10
+NEWCOMER_SHARE: Final = 0.30
+ALL_NEW_NOISE: Final = 0.10
+NEW_NOISE: Final = 0.15
+# What is assumed of a creative that nobody has seen: so many impressions at the site's click rate.
+PRIOR_IMPRESSIONS: Final = 200.0
+CLICK_RATE_DEFAULT: Final = 0.003
+
+
+class ChoiceMethod(StrEnum):
+    """How engagement is estimated."""
+
+    INFORMED = "informed"
+    LADDER = "ladder"
+
+
+class Contender(NamedTuple):
+    """A creative that may fill the slot, and what the last hour told of it on this site."""
+
+    bid: Micros
+    category_score: float
+    impressions: int
+    clicks: int
+
+
+class ScoredContender(NamedTuple):
+    """A contender by its position among those given, its drawn engagement, and its score."""
+
+    position: int
+    engagement: float
+    score: float
+
+
+class ChoicePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How a site chooses: `bid_weight` says how much a higher bid matters against a better creative."""
+
+    bid_weight: float = 0.5
+    method: ChoiceMethod = ChoiceMethod.INFORMED
+    click_rate: float = CLICK_RATE_DEFAULT
+    prior_impressions: float = PRIOR_IMPRESSIONS
+
+
+def rank(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) -> list[ScoredContender]:
+    """Score all contenders, the best first; the others follow in case the best cannot be held."""
+    if policy.method is ChoiceMethod.LADDER:
+        return _climb(contenders, policy, chance)
+    return _by_score(contenders, policy, [_draw_informed(one, policy, chance) for one in contenders])
+
+
+def _draw_informed(one: Contender, policy: ChoicePolicy, chance: Chance) -> float:
+    """Draw a click rate; a late click may make more clicks than impressions, and beta stays positive."""
+    expected = policy.click_rate * policy.prior_impressions * (0.5 + one.category_score)
+    misses = max(one.impressions - one.clicks, 0) + policy.prior_impressions * (1.0 - policy.click_rate)
+    return chance.betavariate(max(one.clicks + expected, ENGAGEMENT_MIN), max(misses, 1.0))
+
+
+def _climb(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) -> list[ScoredContender]:
+    new = [position for position, one in enumerate(contenders) if one.impressions == 0]
+    if len(new) == len(contenders):
+        return _by_score(contenders, policy, [_guess(one, ALL_NEW_NOISE, chance) for one in contenders])
+    if all(one.impressions < FEW_IMPRESSIONS for one in contenders):
+        ranked = _by_score(contenders, policy, [_draw(one, chance) for one in contenders])
+        return sorted(ranked, key=lambda scored: contenders[scored.position].impressions)
+    ranked = _by_score(contenders, policy, [_draw(one, chance) for one in contenders])
+    if new and chance.random() < NEWCOMER_SHARE:
+        picked = new[min(int(chance.random() * len(new)), len(new) - 1)]
+        ranked.sort(key=lambda scored: scored.position != picked)
+    return ranked
+
+
+def _draw(one: Contender, chance: Chance) -> float:
+    if one.impressions == 0:
+        return _guess(one, NEW_NOISE, chance)
+    return chance.betavariate(one.clicks + 1.0, max(one.impressions - one.clicks, 0) + 1.0)
+
+
+def _guess(one: Contender, noise: float, chance: Chance) -> float:
+    return max(ENGAGEMENT_MIN, one.category_score + chance.uniform(-noise, noise))
+
+
+def _by_score(
+    contenders: Sequence[Contender], policy: ChoicePolicy, engagements: Sequence[float]
+) -> list[ScoredContender]:
+    weight = policy.bid_weight
+    scored = [
+        ScoredContender(position, engagement, engagement * max(one.bid / MICROS_PER_UNIT, CPM_MIN) ** weight)
+        for position, (one, engagement) in enumerate(zip(contenders, engagements, strict=True))
+    ]
+    scored.sort(key=lambda one: (-one.score, one.position))
+    return scored
+
+
+def second_price(
+    winner: ScoredContender,
+    losers: Sequence[ScoredContender],
+    *,
+    bid: Micros,
+    floor: Micros,
+    bid_weight: float,
+) -> Micros:
+    """Return the lowest bid with which the winner would still have won, within the floor and its own bid.
+
+    A loser with a higher score lost because it could not be held, or to a newcomer's turn: it sets no price.
+    """
+    assert floor <= bid, "a bid under the floor takes no part"
+    best = max((one.score for one in losers if one.score <= winner.score), default=0.0)
+    if best <= 0.0 or winner.engagement <= 0.0:
+        return floor
+    try:
+        price = (best / winner.engagement) ** (1.0 / bid_weight) * MICROS_PER_UNIT
+    except OverflowError:
+        return bid
+    return Micros(max(floor, min(bid, round(min(price, float(bid))))))

@@ -1,0 +1,60 @@
+"""What a campaign brings to contextual auctions, said ahead to the directory, so that a bid needs no question."""
+
+# pure
+
+from typing import Final
+
+import msgspec
+
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.runtime.actors.actor import Address
+
+DIRECTORY: Final = Address("directory", "directory")
+FILLER: Final = "filler"  # The category of bids on pages without one.
+
+
+class WantedCreative(msgspec.Struct, frozen=True):
+    """A banner that a campaign shows in contextual slots; without a size it fits every slot."""
+
+    banner_id: BannerId
+    width: int | None = None
+    height: int | None = None
+    landing_domain: str | None = None
+
+    def fits(self, width: int | None, height: int | None) -> bool:
+        """Whether it fits a slot: of the same size, or where either has none."""
+        has_sizes = None not in {self.width, self.height, width, height}
+        return not has_sizes or (self.width, self.height) == (width, height)
+
+
+class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
+    """An active campaign as bidders know it; `version` is the catalog's when it was read."""
+
+    campaign_id: CampaignId
+    advertiser_id: AdvertiserId | None
+    version: int
+    max_cpm: Micros
+    categories: tuple[str, ...]
+    creatives: tuple[WantedCreative, ...]
+    takes_filler: bool = False
+    product_category: str | None = None
+    blocked_domains: frozenset[str] = frozenset()
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The categories whose bidders must know it, filler included."""
+        return frozenset((*self.categories, FILLER) if self.takes_filler else self.categories)
+
+
+class CampaignReady(msgspec.Struct, frozen=True):
+    """An active campaign with categories; the same again changes nothing."""
+
+    demand: CampaignDemand
+
+
+class CampaignGone(msgspec.Struct, frozen=True):
+    """A campaign that bids no more, as of a version of the catalog."""
+
+    campaign_id: CampaignId
+    version: int

@@ -1,0 +1,1 @@
+"""Why a contextual slot of a page is filled as it is."""

@@ -1,0 +1,174 @@
+"""The explanation of a contextual slot over HTTP, on the control plane."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+from fastapi import APIRouter, Request
+from pydantic import Field
+
+from adloom.core.actor import Role
+from adloom.core.errors import PlacementNotFoundError
+from adloom.core.money import Micros, decimal_from_micros
+from adloom.explain.contextual.store import SlotFacts, read_slot
+from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot
+from adloom.explain.placement.api import build_visitor_request
+from adloom.explain.reasons import CandidateOutcome
+from adloom.market.auctioneer.select import expand_categories
+from adloom.pages.follow.page_table import PageState
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
+from adloom.runtime.http.api.shapes import Answer, Body, Text
+from adloom.runtime.random import fast_chance
+from adloom.schedule.schedule import find_zone
+from adloom.serving.contextual.api import find_obstacle
+from adloom.serving.contextual.fill import build_rules
+from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
+from adloom.serving.index.compile import compile_slot
+from adloom.serving.request.context import ContextParser
+from adloom.taxonomy.iab import content
+
+UTC_ZONE = ZoneInfo("UTC")
+WEIGHT = 0.5  # Of a category of which nothing is known yet.
+
+_contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
+
+
+class SlotQuestion(Body):
+    """A slot, and the page that it is on."""
+
+    slot: Annotated[Text, Field(min_length=1, max_length=100)]
+    url: Annotated[str, Field(max_length=8_192)]
+    user_id: UUID | None = None
+
+
+class ExplainedPageCategory(Answer):
+    """What the page is about."""
+
+    id: str
+    name: str
+    confidence: float
+
+
+class ExplainedPage(Answer):
+    """The page as it is known."""
+
+    url: str
+    state: PageState
+    categories: Sequence[ExplainedPageCategory]
+
+
+class ExplainedCreative(Answer):
+    """What became of one creative; prices are per thousand impressions."""
+
+    banner_id: UUID
+    campaign_id: UUID
+    title: str
+    outcome: CandidateOutcome
+    removed_by: str | None = None
+    category: str | None
+    category_score: float
+    max_cpm: float
+    sampled_ctr: float | None = None
+    score: float | None = None
+    price_cpm: float | None = None
+
+
+class SlotExplanation(Answer):
+    """Why a slot of a page is filled as it is; nothing is held, counted or charged."""
+
+    page: ExplainedPage
+    throttle: Annotated[
+        float, Field(description="The share of requests that pacing turns away on this site.")
+    ]
+    candidates: Sequence[ExplainedCreative]
+    winner: UUID | None
+    price_cpm: float | None
+
+
+router = APIRouter(
+    prefix="/v1/explain",
+    tags=["delivery"],
+    route_class=GuardedRoute,
+    responses=problems(400, 401, 403, 404, 503),
+)
+
+
+@router.post("")
+async def explain_contextual_slot(
+    body: SlotQuestion, request: Request, actor: CurrentActor, pool: Database, now: Now
+) -> SlotExplanation:
+    """Say of every creative that wants a slot of a page why it is shown there or not.
+
+    An advertiser sees its own creatives, a publisher its own slots. The winner is drawn anew with every question, as
+    it is with every visitor.
+    """
+    url = parse_page_url(body.url)
+    async with pool.acquire() as connection:
+        facts = await read_slot(
+            connection,
+            body.slot,
+            url.text,
+            publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+            now=now,
+        )
+    if facts is None:
+        raise PlacementNotFoundError("There is no contextual placement with this slug.")
+    if not facts.site.has_host(url.host):
+        raise SiteHostMismatchError("The host of `url` is not one of the site's.")
+    slot = compile_slot(facts.placement)
+    scores = expand_categories(
+        [(one.id, one.confidence) for one in facts.categories], lambda _: WEIGHT, content().ancestors
+    )
+    zone = find_zone(facts.placement.timezone) or UTC_ZONE
+    asked = AskedSlot(
+        rules=build_rules(slot, facts.site),
+        scores=scores,
+        context=_contexts().parse(build_visitor_request(request), zone, now),
+        now=now,
+        budgets=facts.budgets,
+        obstacle=find_obstacle(facts.site, facts.state),
+    )
+    verdicts = explain_slot(asked, facts.campaigns, fast_chance())
+    if actor.role is Role.ADVERTISER:
+        own = {
+            row.assignment.campaign_id
+            for rows in facts.campaigns
+            for row in rows
+            if row.assignment.advertiser_id == actor.account_id
+        }
+        verdicts = [one for one in verdicts if one.campaign_id in own]
+    return _show(url.text, facts, verdicts)
+
+
+def _show(url: str, facts: SlotFacts, verdicts: Sequence[CreativeVerdict]) -> SlotExplanation:
+    won = next((one for one in verdicts if one.outcome is CandidateOutcome.WON), None)
+    return SlotExplanation(
+        page=ExplainedPage(
+            url=url,
+            state=facts.state,
+            categories=[
+                ExplainedPageCategory(
+                    id=one.id,
+                    name=node.name if (node := content().find(one.id)) else one.id,
+                    confidence=one.confidence,
+                )
+                for one in facts.categories
+            ],
+        ),
+        throttle=0.0,
+        candidates=[ExplainedCreative(**_describe(one)) for one in verdicts],
+        winner=None if won is None else won.banner_id,
+        price_cpm=None if won is None else _amount(won.price_cpm),
+    )
+
+
+def _describe(one: CreativeVerdict) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(one)
+    return {**fields, "max_cpm": _amount(one.max_cpm), "price_cpm": _amount(one.price_cpm)}
+
+
+def _amount(amount: Micros | None) -> float | None:
+    return None if amount is None else float(decimal_from_micros(amount))

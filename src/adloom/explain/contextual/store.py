@@ -1,0 +1,79 @@
+"""Reads a slot, its page and the creatives that want it, as the index would."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.explain.store import PLACEMENT_KEY, find_missing_budgets
+from adloom.pages.follow.page_table import PageState
+from adloom.pages.model import PageCategory
+from adloom.runtime.postgres import Connection, Record
+from adloom.serving.index import contextual_store, store
+from adloom.serving.index.contextual import CreativeRow
+from adloom.serving.index.rows import Delivery, PlacementRow
+from adloom.serving.index.site import IndexedSite
+from adloom.taxonomy.iab import content
+
+CAMPAIGNS_MAX: Final = 1_000  # More than anybody reads.
+
+PAGE: Final = """
+    SELECT categories::text, classified_at, expires_at FROM site_pages WHERE site_id = $1 AND url = $2
+"""
+# Campaigns that want one of the categories, whatever keeps them from being shown; the newest first.
+CAMPAIGNS: Final = """
+    SELECT id FROM campaigns
+     WHERE deleted_at IS NULL AND id IN (SELECT campaign_id FROM creatives)
+       AND (categories && $1::varchar[] OR (bids_on_unmatched AND cardinality($1::varchar[]) = 0))
+     ORDER BY id DESC LIMIT $2
+"""
+
+_decode: Final = msgspec.json.Decoder(tuple[PageCategory, ...]).decode
+
+
+class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A slot with its site, what is known of the page, and who wants it."""
+
+    placement: PlacementRow
+    site: IndexedSite
+    state: PageState
+    categories: tuple[PageCategory, ...]
+    campaigns: Sequence[Sequence[CreativeRow]]
+    budgets: Mapping[int, str]
+
+
+async def read_slot(
+    connection: Connection, slug: str, url: str, *, publisher_id: UUID | None, now: datetime
+) -> SlotFacts | None:
+    """Read a contextual slot; with a publisher, only one of its own. `url` is normalised."""
+    async with store.read_one_version(connection):
+        key = await connection.fetchval(PLACEMENT_KEY, slug, publisher_id)
+        if key is None:
+            return None
+        [rows] = [one async for one in store.iter_placements(connection, [key])]
+        placement = rows.placement
+        if placement.delivery is not Delivery.CONTEXTUAL or placement.site_key is None:
+            return None
+        [site] = await contextual_store.read_sites(connection, [placement.site_key])
+        page = await connection.fetchrow(PAGE, placement.site_key, url)
+        categories = () if page is None else _decode(page[0])
+        wanted = [node for one in categories for node in (one.id, *content().ancestors(one.id))]
+        keys = [row[0] for row in await connection.fetch(CAMPAIGNS, wanted, CAMPAIGNS_MAX)]
+        campaigns = [creatives async for creatives in contextual_store.iter_creatives(connection, keys)]
+        assignments = [row.assignment for creatives in campaigns for row in creatives]
+        return SlotFacts(
+            placement=placement,
+            site=site,
+            state=_find_state(page, now),
+            categories=categories,
+            campaigns=campaigns,
+            budgets=await find_missing_budgets(connection, assignments, now),
+        )
+
+
+def _find_state(page: Record | None, now: datetime) -> PageState:
+    if page is None or page["classified_at"] is None or page["expires_at"] is None:
+        return PageState.UNKNOWN
+    return PageState.KNOWN if now < page["expires_at"] else PageState.STALE

@@ -1,0 +1,160 @@
+"""What becomes of every creative that wants a slot of a page: the same checks as in delivery, one by one."""
+
+# pure
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from adloom.auction.creative_choice import ChoicePolicy
+from adloom.core.ids import BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.core.random import Chance
+from adloom.explain.reasons import CandidateOutcome
+from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.serving.contextual.decide import (
+    BUDGET,
+    CAMPAIGN_INACTIVE,
+    PACING,
+    TARGETING,
+    Eligible,
+    SlotRules,
+    find_removal,
+    price_winner,
+    rank_eligible,
+)
+from adloom.serving.eligibility.schedule_mask import find_open_get_state
+from adloom.serving.index.compile import Interner, compile_creatives
+from adloom.serving.index.contextual import CreativeRow
+from adloom.serving.index.index import Candidate, IndexedPlacement
+from adloom.serving.index.steps import run_steps
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
+from adloom.targeting.context import Context
+
+
+class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
+    """A slot of a page: its rules, and the page's categories and all above them with their scores, the best first."""
+
+    rules: SlotRules
+    scores: Mapping[str, float]
+    context: Context
+    now: datetime
+    budgets: Mapping[int, str]  # By campaign, the budget that it lacks.
+    obstacle: str | None = None  # What keeps all ads from the page.
+
+
+class CreativeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one creative."""
+
+    banner_id: BannerId
+    campaign_id: CampaignId
+    title: str
+    outcome: CandidateOutcome
+    removed_by: str | None = None
+    category: str | None
+    category_score: float
+    max_cpm: Micros
+    sampled_ctr: float | None = None
+    score: float | None = None
+    price_cpm: Micros | None = None
+
+
+def explain_slot(
+    asked: AskedSlot, campaigns: Iterable[Sequence[CreativeRow]], chance: Chance
+) -> list[CreativeVerdict]:
+    """Judge all creatives: the winner first, then those that lost, then those that were removed."""
+    shared = Interner()
+    eligible: list[tuple[CreativeRow, Eligible]] = []
+    removed: list[CreativeVerdict] = []
+    for rows in campaigns:
+        own = run_steps(compile_creatives(rows[0].assignment.campaign_id, rows, shared))
+        for row in rows:
+            candidate = _candidate(row, asked.scores)
+            found = _judge(asked, own, row, candidate)
+            if isinstance(found, str):
+                removed.append(_verdict(row, candidate, CandidateOutcome.REMOVED, removed_by=found))
+            else:
+                eligible.append((row, found))
+    return [*_rank(asked, eligible, chance), *removed]
+
+
+def _judge(
+    asked: AskedSlot, own: IndexedPlacement, row: CreativeRow, candidate: ShortlistCandidate
+) -> Eligible | str:
+    """Return a creative that may be shown, or the name of what removes it."""
+    creative = own.creatives_by_banner.get(candidate.banner_id)
+    if creative is None:
+        return CAMPAIGN_INACTIVE
+    number, place = divmod(creative.position, BLOCK_CANDIDATES_MAX)
+    reason = (
+        asked.obstacle
+        or find_removal(candidate, creative, asked.scores.keys(), asked.rules)
+        or _find_shut(own.blocks[number].candidates[place], asked.now)
+    )
+    if reason is not None:
+        return reason
+    if not own.blocks[number].targeting.find_eligible(asked.context, 1 << place):
+        return TARGETING
+    missing = asked.budgets.get(row.assignment.campaign_key)
+    if missing is not None:
+        return PACING if missing == PACING else BUDGET
+    return Eligible(candidate, creative)
+
+
+def _find_shut(candidate: Candidate, now: datetime) -> str | None:
+    is_open = candidate.timing is None or find_open_get_state(candidate.timing, now=now)[0]
+    return None if is_open else CAMPAIGN_INACTIVE
+
+
+def _rank(
+    asked: AskedSlot, eligible: Sequence[tuple[CreativeRow, Eligible]], chance: Chance
+) -> list[CreativeVerdict]:
+    if not eligible:
+        return []
+    ones = [one for _, one in eligible]
+    ranked = rank_eligible(ones, ChoicePolicy(bid_weight=asked.rules.bid_weight), lambda _: (0, 0), chance)
+    verdicts: list[CreativeVerdict] = []
+    for position, scored in enumerate(ranked):
+        row, one = eligible[scored.position]
+        verdict = _verdict(row, one.candidate, CandidateOutcome.LOST if position else CandidateOutcome.WON)
+        price = None if position else price_winner(scored, ranked[1:], ones, rules=asked.rules)
+        verdicts.append(
+            msgspec.structs.replace(
+                verdict, sampled_ctr=scored.engagement, score=scored.score, price_cpm=price
+            )
+        )
+    return verdicts
+
+
+def _candidate(row: CreativeRow, scores: Mapping[str, float]) -> ShortlistCandidate:
+    """Return a creative as a candidate, under the category that fits the page best."""
+    one, terms = row.assignment, row.terms
+    category = next((category for category in scores if category in terms.categories), None)
+    return ShortlistCandidate(
+        banner_id=one.banner_id,
+        campaign_id=one.campaign_id,
+        advertiser_id=one.advertiser_id,
+        category=category,
+        category_score=0.0 if category is None else scores[category],
+        cpm=one.bid or Micros(0),
+    )
+
+
+def _verdict(
+    row: CreativeRow,
+    candidate: ShortlistCandidate,
+    outcome: CandidateOutcome,
+    *,
+    removed_by: str | None = None,
+) -> CreativeVerdict:
+    return CreativeVerdict(
+        banner_id=candidate.banner_id,
+        campaign_id=candidate.campaign_id,
+        title=row.assignment.title,
+        outcome=outcome,
+        removed_by=removed_by,
+        category=candidate.category,
+        category_score=candidate.category_score,
+        max_cpm=candidate.cpm,
+    )

@@ -1,0 +1,156 @@
+"""Approvals in PostgreSQL: the banners that were candidates on a site, and what its publisher decided."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.catalog.site.model import Site
+from adloom.core.actor import Role
+from adloom.core.ids import SiteId
+from adloom.market.approval import ApprovalState
+from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
+from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
+from adloom.runtime.postgres import Connection
+
+NOUN: Final = "approval"
+OWNED_NOUNS[Role.PUBLISHER].append(NOUN)
+
+
+class ApprovalDecision(StrEnum):
+    """What a publisher can do with a banner."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    REVOKE = "revoke"
+    FLAG = "flag"
+    UNFLAG = "unflag"
+
+
+_PENDING, _APPROVED, _REJECTED, _FLAGGED = ApprovalState
+# From which states each leads to which; elsewhere it changes nothing.
+MOVES: Final[Mapping[ApprovalDecision, tuple[frozenset[ApprovalState], ApprovalState]]] = {
+    ApprovalDecision.APPROVE: (frozenset({_PENDING, _REJECTED, _FLAGGED}), _APPROVED),
+    ApprovalDecision.REJECT: (frozenset({_PENDING, _APPROVED, _FLAGGED}), _REJECTED),
+    ApprovalDecision.REVOKE: (frozenset({_APPROVED}), _PENDING),
+    ApprovalDecision.FLAG: (frozenset({_PENDING, _APPROVED, _REJECTED}), _FLAGGED),
+    ApprovalDecision.UNFLAG: (frozenset({_FLAGGED}), _PENDING),
+}
+
+SOURCE: Final = RowSource(
+    columns="""
+        banner.public_id AS banner_id, campaign.public_id AS campaign_id, campaign.name AS campaign_name,
+        payer.public_id AS advertiser_id, payer.name AS advertiser_name, banner.title, banner.headline,
+        banner.description, banner.primary_image_url, banner.cta_label, banner.cta_url, banner.width, banner.height,
+        campaign.ad_product_category, it.state, it.reason, it.first_seen_at, it.decided_at, it.decided_by
+    """,
+    tables="""
+        site_approvals AS it
+        JOIN sites AS site ON site.id = it.site_id
+        JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
+        JOIN campaigns AS campaign ON campaign.id = it.campaign_id AND campaign.deleted_at IS NULL
+        LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+    """,
+    tiebreak="it.banner_id",
+)
+# On how many pages, and in how many slots, banners are candidates now.
+PLACES: Final = """
+    SELECT (candidate ->> 'banner_id')::uuid, count(DISTINCT listed.url), count(DISTINCT slot ->> 'slot')
+      FROM shortlists AS listed
+      JOIN sites AS site ON site.id = listed.site_id,
+           jsonb_array_elements(listed.slots) AS slot, jsonb_array_elements(slot -> 'candidates') AS candidate
+     WHERE site.public_id = $1 AND listed.expires_at > $3
+       AND (candidate ->> 'banner_id')::uuid = ANY ($2::uuid[])
+     GROUP BY 1
+"""
+LOCK: Final = """
+    SELECT it.site_id, it.banner_id, banner.public_id, it.state FROM site_approvals AS it
+      JOIN sites AS site ON site.id = it.site_id
+      JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
+     WHERE site.public_id = $1 AND banner.public_id = ANY ($2::uuid[])
+     ORDER BY it.banner_id FOR UPDATE OF it
+"""
+DECIDE: Final = """
+    UPDATE site_approvals SET state = $3, reason = $4, decided_at = $5, decided_by = $6
+     WHERE site_id = $1 AND banner_id = ANY ($2::integer[])
+"""
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """A banner that was a candidate on a site, with what its publisher needs to decide."""
+
+    banner_id: UUID
+    campaign_id: UUID
+    campaign_name: str
+    advertiser_id: UUID | None
+    advertiser_name: str | None
+    title: str
+    headline: str | None
+    description: str | None
+    primary_image_url: str
+    cta_label: str | None
+    cta_url: str | None
+    width: int | None
+    height: int | None
+    ad_product_category: str | None
+    state: ApprovalState
+    reason: str | None
+    first_seen_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+
+
+class Places(msgspec.Struct, frozen=True):
+    """On how many pages and in how many slots of a site a banner is a candidate now."""
+
+    pages: int = 0
+    slots: int = 0
+
+
+async def list_approvals(
+    connection: Connection, site_id: SiteId, state: ApprovalState | None, request: PageRequest
+) -> Listed[Approval]:
+    filters = Filters()
+    filters.add("site.public_id = {}", site_id)
+    filters.add_given("it.state = {}", state)
+    return await fetch_structs(connection, SOURCE, filters, request, Approval)
+
+
+async def count_places(
+    connection: Connection, site_id: SiteId, banner_ids: Sequence[UUID], *, now: datetime
+) -> dict[UUID, Places]:
+    rows = await connection.fetch(PLACES, site_id, banner_ids, now)
+    return {banner_id: Places(pages, slots) for banner_id, pages, slots in rows}
+
+
+async def decide(
+    write: CatalogWrite,
+    site: Site,
+    banner_ids: Sequence[UUID],
+    decision: ApprovalDecision,
+    reason: str | None,
+) -> tuple[int, list[UUID]]:
+    """Decide about banners; return how many changed, and those that were never candidates on the site."""
+    rows = await write.connection.fetch(LOCK, site.id, banner_ids)
+    known = {row[2] for row in rows}
+    unknown = [banner_id for banner_id in banner_ids if banner_id not in known]
+    if unknown:
+        return 0, unknown
+    before, after = MOVES[decision]
+    changed = [row for row in rows if ApprovalState(row[3]) in before]
+    if changed:
+        site_key = changed[0][0]
+        keys = [row[1] for row in changed]
+        await write.connection.execute(
+            DECIDE, site_key, keys, after.value, reason, write.at, write.author.subject
+        )
+        write.touch(IndexedNoun.SITE, site_key)
+        for row in changed:
+            subject = AuditSubject(NOUN, f"{site.id}/{row[2]}", site.publisher_id)
+            changes = {"state": {"from": row[3], "to": after.value}, "reason": {"from": None, "to": reason}}
+            write.entries.append(NewAuditEntry(subject, decision.value, changes))
+    return len(changed), []

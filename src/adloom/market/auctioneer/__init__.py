@@ -1,0 +1,1 @@
+"""The auctions of one site: pages, categories, shortlists."""

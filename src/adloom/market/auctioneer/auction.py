@@ -1,0 +1,160 @@
+"""The auctions of some pages, from the bids and quotes that the auctioneer holds."""
+
+# pure
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.campaign.demand import FILLER
+from adloom.core.random import Chance
+from adloom.market.approval import ApprovalState
+from adloom.market.auctioneer.select import expand_categories, select_fairly
+from adloom.market.auctioneer.state import (
+    AuctioneerState,
+    HeldQuote,
+    PageForSale,
+    group_slots,
+)
+from adloom.market.bids import SlotBid
+from adloom.market.shortlist.model import (
+    ApprovalSeen,
+    PageShortlists,
+    Shortlist,
+    ShortlistCandidate,
+)
+from adloom.market.weights import blend, draw_weight
+from adloom.runtime.actors.actor import Effect, RecordRow
+
+Ancestors = Callable[[str], Sequence[str]]
+Selected = tuple[list[SlotBid], list[SlotBid]]
+BOTH: Final = (ApprovalState.APPROVED, ApprovalState.PENDING)
+FILLER_SCORE: Final = 0.5
+NO_QUOTE: Final = HeldQuote()
+
+_changed = msgspec.structs.replace
+
+
+def score_categories(state: AuctioneerState, page: PageForSale, ancestors: Ancestors) -> dict[str, float]:
+    """Return the categories that a page is sold under, the best first; a page without any is sold as filler."""
+    if not page.categories:
+        accepts_filler = state.terms is not None and state.terms.accepts_filler
+        return {FILLER: FILLER_SCORE} if accepts_filler else {}
+    quotes = state.quotes
+    return expand_categories(
+        page.categories, lambda category: quotes.get(category, NO_QUOTE).weight, ancestors
+    )
+
+
+def redraw(quote: HeldQuote, now: datetime, chance: Chance) -> HeldQuote:
+    """Draw a new weight from what is known now."""
+    counts = blend(quote.site.at_moment(now), quote.everywhere.at_moment(now))
+    return _changed(quote, weight=draw_weight(counts, chance))
+
+
+def auction_pages(
+    state: AuctioneerState, urls: Iterable[str], now: datetime, ancestors: Ancestors, effects: list[Effect]
+) -> AuctioneerState:
+    """Auction pages again; only what has changed is recorded, under one new version."""
+    assert state.terms is not None, "a site without configuration has no auctions"
+    shortlists, empty = dict(state.shortlists), dict(state.empty)
+    version = max(state.version + 1, int(now.timestamp() * 1_000_000))
+    auction = _Auction(state, now, effects)
+    for url in urls:
+        page = state.pages.get(url)
+        if page is None:
+            continue
+        slots = auction.fill(score_categories(state, page, ancestors))
+        if any(slot.candidates for slot in slots):
+            empty.pop(url, None)
+        else:
+            empty[url] = empty.get(url, 0) + 1
+        if slots == shortlists.get(url):
+            continue
+        shortlists[url] = slots
+        row = PageShortlists(
+            site_id=state.site_id,
+            url=url,
+            version=version,
+            slots=slots,
+            updated_at=now,
+            expires_at=page.expires_at,
+        )
+        effects.append(RecordRow(row))
+    return _changed(
+        state,
+        shortlists=shortlists,
+        empty=empty,
+        version=version,
+        approvals=_changed(state.approvals, decided=auction.decided),
+    )
+
+
+class _Auction:
+    """What the pages of one run share: selections by categories, and approvals of banners seen for the first time."""
+
+    def __init__(self, state: AuctioneerState, now: datetime, effects: list[Effect]) -> None:
+        assert state.terms is not None
+        self._state = state
+        self._terms = state.terms
+        self._now = now
+        self._effects = effects
+        self._groups = group_slots(state.terms)
+        self._selected: dict[tuple[int, tuple[str, ...]], Selected] = {}
+        self.decided = dict(state.approvals.decided)
+
+    def fill(self, scores: dict[str, float]) -> tuple[Shortlist, ...]:
+        wanted = tuple(category for category in scores if category in self._state.bids)
+        candidates = [
+            (
+                *(_candidate(bid, scores[bid.category], is_pending=False) for bid in shown),
+                *(_candidate(bid, scores[bid.category], is_pending=True) for bid in pending),
+            )
+            for shown, pending in (self._select(group, wanted) for group in range(len(self._groups)))
+        ]
+        return tuple(
+            Shortlist(slot=slot.slug, candidates=candidates[self._groups[slot.as_group()]])
+            for slot in self._terms.slots
+        )
+
+    def _select(self, group: int, wanted: tuple[str, ...]) -> Selected:
+        """Select for a group of slots: the best that may be shown, and the best that wait for a decision."""
+        known = self._selected.get((group, wanted))
+        if known is None:
+            held = [self._state.bids[category].slots for category in wanted]
+            bids = [slots[group] for slots in held if group < len(slots)]
+            known = select_fairly([one.bids for one in bids]), select_fairly([one.pending for one in bids])
+            for approval, selected in zip(BOTH, known, strict=True):
+                for bid in selected:
+                    self._see(bid, approval)
+            self._selected[group, wanted] = known
+        return known
+
+    def _see(self, bid: SlotBid, approval: ApprovalState) -> None:
+        """Record a banner that is seen for the first time, so that its publisher can decide about it."""
+        if bid.banner_id in self.decided:
+            return
+        self.decided[bid.banner_id] = approval
+        seen = ApprovalSeen(
+            site_id=self._state.site_id,
+            banner_id=bid.banner_id,
+            campaign_id=bid.campaign_id,
+            advertiser_id=bid.advertiser_id,
+            state=approval,
+            at=self._now,
+        )
+        self._effects.append(RecordRow(seen))
+
+
+def _candidate(bid: SlotBid, score: float, *, is_pending: bool) -> ShortlistCandidate:
+    return ShortlistCandidate(
+        banner_id=bid.banner_id,
+        campaign_id=bid.campaign_id,
+        advertiser_id=bid.advertiser_id,
+        category=None if bid.category == FILLER else bid.category,
+        category_score=score,
+        cpm=bid.cpm,
+        is_pending=is_pending,
+    )

@@ -1,0 +1,172 @@
+"""What an auctioneer knows of its site, and what it is told."""
+
+# pure
+
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+import msgspec
+
+from adloom.budgets.messages import CheckClock
+from adloom.core.ids import SiteId
+from adloom.core.money import Micros
+from adloom.market.approval import ApprovalRules
+from adloom.market.bids import CategoryBids, SlotTerms
+from adloom.market.messages import BidAnswer, DemandChanged, Quoted
+from adloom.market.shortlist.model import Shortlist
+from adloom.market.weights import DecayingCounts
+
+PAGES_MAX: Final = 10_000
+REAUCTION_EVERY: Final = timedelta(minutes=5)
+CLEAN_EVERY: Final = timedelta(minutes=5)
+DEBOUNCE: Final = timedelta(seconds=1)
+PAGES_A_STEP: Final = 200  # Auctioned without letting other actors run.
+ANSWERS_WITHIN: Final = timedelta(milliseconds=800)
+RETRY_EMPTY_AFTER: Final = timedelta(seconds=30)
+RETRIES_EMPTY_MAX: Final = 3
+
+
+class AuctionSlot(msgspec.Struct, frozen=True):
+    """A contextual placement of the site."""
+
+    slug: str
+    width: int | None
+    height: int | None
+    floor: Micros
+
+    def as_group(self) -> "AuctionSlot":
+        """Return what it has in common with others that want the same bids."""
+        return AuctionSlot("", self.width, self.height, self.floor)
+
+
+class SiteTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """The site's configuration as auctions need it; blocked products have their descendants with them."""
+
+    version: int
+    domain: str
+    is_suspended: bool = False
+    accepts_filler: bool = True
+    floor: Micros
+    category_floors: dict[str, Micros] = {}
+    slots: tuple[AuctionSlot, ...] = ()
+    blocked_products: frozenset[str] = frozenset()
+    blocked_domains: frozenset[str] = frozenset()
+
+
+class PageForSale(msgspec.Struct, frozen=True, gc=False):
+    """A classified page: categories with confidences, and until when it may be sold."""
+
+    url: str
+    version: int
+    categories: tuple[tuple[str, float], ...]
+    expires_at: datetime
+
+
+class ConfigureAuctions(msgspec.Struct, frozen=True):
+    """The site's configuration and approvals, read at one version of the catalog."""
+
+    terms: SiteTerms
+    approvals: ApprovalRules
+
+
+class PagesClassified(msgspec.Struct, frozen=True):
+    """Pages that were classified or checked again; `is_all`: there are no others."""
+
+    pages: tuple[PageForSale, ...]
+    gone: tuple[str, ...] = ()
+    is_all: bool = False
+
+
+class LoadShortlists(msgspec.Struct, frozen=True):
+    """What was written last, with versions, so that a restart writes only what changed."""
+
+    by_url: dict[str, tuple[Shortlist, ...]]
+    version: int
+
+
+AuctioneerMessage: TypeAlias = (
+    ConfigureAuctions | PagesClassified | LoadShortlists | DemandChanged | BidAnswer | Quoted | CheckClock
+)
+
+
+class HeldBids(msgspec.Struct, frozen=True):
+    """A category's bids for each group of slots, as of a version of its demand and of the site's terms."""
+
+    version: int
+    terms_version: int
+    slots: tuple[CategoryBids, ...]
+
+
+class HeldQuote(msgspec.Struct, frozen=True):
+    """What is known of a category on this site and on all sites, and the weight that was drawn from it."""
+
+    site: DecayingCounts = DecayingCounts()
+    everywhere: DecayingCounts = DecayingCounts()
+    weight: float = 0.5
+    asked_at: datetime | None = None
+
+
+class Round(msgspec.Struct, frozen=True):
+    """Pages that are being auctioned: when all questions are answered, or time is up."""
+
+    number: int
+    until: datetime
+    urls: tuple[str, ...]
+    bids: frozenset[str]
+    quotes: frozenset[tuple[str, str]]
+
+    def is_ready(self, now: datetime) -> bool:
+        return not (self.bids or self.quotes) or now >= self.until
+
+
+class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
+    """One site's auctions. All of it can be rebuilt from the tables."""
+
+    site_id: SiteId
+    terms: SiteTerms | None = None
+    approvals: ApprovalRules = ApprovalRules()
+    pages: dict[str, PageForSale] = {}
+    by_category: dict[str, frozenset[str]] = {}  # URLs of the pages that are sold under it.
+    quotes: dict[str, HeldQuote] = {}
+    bids: dict[str, HeldBids] = {}
+    changed: frozenset[str] = (
+        frozenset()
+    )  # Categories whose demand has changed since their bids were asked for.
+    due: frozenset[str] = frozenset()  # URLs of the next round.
+    round: Round | None = None
+    rounds: int = 0
+    run_at: datetime | None = None
+    ran_at: datetime | None = None
+    repeat_at: datetime | None = None
+    clean_at: datetime | None = None
+    shortlists: dict[str, tuple[Shortlist, ...]] = {}
+    version: int = 0
+    empty: dict[str, int] = {}  # Tries of pages whose auctions brought nothing.
+    empty_at: datetime | None = None
+
+
+def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:
+    """Return a number for all slots that ask the same of bids: most sites have few sizes and one floor."""
+    groups: dict[AuctionSlot, int] = {}
+    for slot in terms.slots:
+        groups.setdefault(slot.as_group(), len(groups))
+    return groups
+
+
+def build_slot_terms(state: AuctioneerState, category: str) -> tuple[SlotTerms, ...]:
+    """Return what is asked of bids of a category for each group of slots."""
+    terms = state.terms
+    assert terms is not None, "asked for after the site is configured"
+    site_floor = terms.category_floors.get(category, terms.floor)
+    return tuple(
+        SlotTerms(
+            width=slot.width,
+            height=slot.height,
+            floor=max(slot.floor, site_floor),
+            domain=terms.domain,
+            blocked_products=terms.blocked_products,
+            blocked_domains=terms.blocked_domains,
+            approvals=state.approvals,
+        )
+        for slot in group_slots(terms)
+    )

@@ -1,0 +1,1 @@
+"""The bids of one category, for the sites of one stripe."""

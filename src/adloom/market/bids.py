@@ -1,0 +1,140 @@
+"""The bids of a category for a slot: pure, from what the bidder holds."""
+
+# pure
+
+import operator
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from adloom.auction.site_modes import ApprovalMode
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId
+from adloom.core.money import Micros
+from adloom.market.approval import ApprovalRules, ApprovalState
+from adloom.targeting.values import is_below
+
+BIDS_MAX: Final = 50
+# Bids from this share of the highest on: wide, so that a better creative of a lower bid has its chance.
+NEAR_TOP: Final = 0.20
+BELOW_FLOOR: Final = "below_floor"
+REFUSED: Final = frozenset({ApprovalState.REJECTED, ApprovalState.FLAGGED})
+
+
+class SlotTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of bids for a slot."""
+
+    width: int | None
+    height: int | None
+    floor: Micros
+    domain: str
+    blocked_products: frozenset[str] = frozenset()
+    blocked_domains: frozenset[str] = frozenset()
+    approvals: ApprovalRules = ApprovalRules(ApprovalMode.AUTOMATIC)
+
+
+class SlotBid(msgspec.Struct, frozen=True, kw_only=True):
+    """A creative that a campaign bids with; `category` is the bidder's."""
+
+    banner_id: BannerId
+    campaign_id: CampaignId
+    advertiser_id: AdvertiserId | None
+    category: str
+    cpm: Micros
+    landing_domain: str | None
+    product_category: str | None
+    order: tuple[int, bytes, bytes]  # Highest price first, then the older campaign.
+
+
+class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bidder answers, the best first: bids whose banners may be shown, bids whose banners wait for a decision.
+
+    And what the floor and other reasons removed.
+    """
+
+    category: str
+    bids: tuple[SlotBid, ...]
+    pending: tuple[SlotBid, ...] = ()
+    under_floor: tuple[Micros, Micros] | None = None  # The lowest and the highest.
+    removed: dict[str, int] = {}
+
+
+def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotTerms) -> CategoryBids:
+    """Return the creatives of the highest bids, those that may be shown apart from those that wait.
+
+    Else a high bid that nobody approved could push approved ones off the list.
+    """
+    removed: dict[str, int] = {}
+    under: list[Micros] = []
+    shown: list[SlotBid] = []
+    pending: list[SlotBid] = []
+    judge = slot.approvals.judge
+    for one in campaigns:
+        reason, creatives = _check(one, slot)
+        if reason is not None:
+            removed[reason] = removed.get(reason, 0) + 1
+            if reason == BELOW_FLOOR:
+                under.append(one.max_cpm)
+        for creative in creatives:
+            is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
+            (pending if is_pending else shown).append(_bid(category, one, creative))
+    return CategoryBids(
+        category=category,
+        bids=_keep_top(shown),
+        pending=_keep_top(pending),
+        under_floor=(min(under), max(under)) if under else None,
+        removed=removed,
+    )
+
+
+def _bid(category: str, one: CampaignDemand, creative: WantedCreative) -> SlotBid:
+    return SlotBid(
+        banner_id=creative.banner_id,
+        campaign_id=one.campaign_id,
+        advertiser_id=one.advertiser_id,
+        category=category,
+        cpm=one.max_cpm,
+        landing_domain=creative.landing_domain,
+        product_category=one.product_category,
+        order=(-one.max_cpm, one.campaign_id.bytes, creative.banner_id.bytes),
+    )
+
+
+def _check(one: CampaignDemand, slot: SlotTerms) -> tuple[str | None, list[WantedCreative]]:
+    """Return the reason that removes a campaign, or its creatives that may fill the slot."""
+    if one.blocked_domains and is_below(slot.domain, one.blocked_domains):
+        return "site_blocked", []
+    if one.product_category is not None and one.product_category in slot.blocked_products:
+        return "ad_product_blocked", []
+    if one.max_cpm < slot.floor:
+        return BELOW_FLOOR, []
+    reason = "no_creatives"
+    fitting: list[WantedCreative] = []
+    for creative in one.creatives:
+        if not creative.fits(slot.width, slot.height):
+            reason = "size_mismatch"
+        elif creative.landing_domain is not None and is_below(creative.landing_domain, slot.blocked_domains):
+            reason = "domain_blocked"
+        elif slot.approvals.judge(creative.banner_id, one.advertiser_id) in REFUSED:
+            reason = "rejected"
+        else:
+            fitting.append(creative)
+    return (None, fitting) if fitting else (reason, [])
+
+
+def _keep_top(found: list[SlotBid]) -> tuple[SlotBid, ...]:
+    """Keep the bids near the top, of at most so many campaigns; ties go to the older campaign."""
+    if not found:
+        return ()
+    found.sort(key=operator.attrgetter("order"))
+    least = found[0].cpm * NEAR_TOP
+    campaigns: set[CampaignId] = set()
+    kept: list[SlotBid] = []
+    for bid in found:
+        if bid.campaign_id not in campaigns:
+            if bid.cpm < least or len(campaigns) == BIDS_MAX:
+                break
+            campaigns.add(bid.campaign_id)
+        kept.append(bid)
+    return tuple(kept)

@@ -1,0 +1,122 @@
+"""Reads campaigns as bidders know them, and what a change of the catalog means to the market."""
+
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
+from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
+from adloom.core.money import Micros
+from adloom.resource.changes import read_version
+from adloom.runtime.postgres import Connection, Record
+from adloom.targeting.values import find_landing_domain
+
+# An active campaign with a bid per thousand impressions, wanted categories or filler, and banners that are live.
+# What starts later, or has a schedule, is decided when an ad is asked for.
+DEMAND: Final = """
+    SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
+           campaign.categories, campaign.bids_on_unmatched, campaign.ad_product_category,
+           coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
+           array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
+           array_agg(banner.width ORDER BY banner.id) AS widths,
+           array_agg(banner.height ORDER BY banner.id) AS heights,
+           array_agg(banner.cta_url ORDER BY banner.id) AS addresses
+      FROM campaigns AS campaign
+      LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
+      JOIN creatives AS creative ON creative.campaign_id = campaign.id
+      JOIN banners AS banner ON banner.id = creative.banner_id
+     WHERE campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
+       AND campaign.bid_type = 'cpm' AND campaign.bid_amount_micros > 0
+       AND (cardinality(campaign.categories) > 0 OR campaign.bids_on_unmatched)
+       AND payer.deleted_at IS NULL AND banner.deleted_at IS NULL AND banner.is_active
+       AND {among}
+     GROUP BY campaign.id, payer.id
+"""
+EVERYTHING: Final = DEMAND.format(among="true")
+SOME: Final = DEMAND.format(among="campaign.id = ANY ($1::integer[])")
+OLDEST_CHANGE: Final = "SELECT coalesce(min(version), 0) FROM catalog_changes"
+CHANGED_CAMPAIGNS: Final = """
+    SELECT campaign.id, campaign.public_id FROM campaigns AS campaign
+     WHERE campaign.id IN (
+           SELECT noun_key FROM catalog_changes WHERE version > $1 AND noun = 'campaign'
+           UNION
+           SELECT creative.campaign_id FROM catalog_changes AS changed
+             JOIN creatives AS creative ON creative.banner_id = changed.noun_key
+            WHERE changed.version > $1 AND changed.noun = 'banner'
+           UNION
+           SELECT own.id FROM catalog_changes AS changed
+             JOIN campaigns AS own ON own.advertiser_id = changed.noun_key
+            WHERE changed.version > $1 AND changed.noun = 'advertiser'
+     )
+"""
+CHANGED_SITES: Final = """
+    SELECT public_id FROM sites
+     WHERE id IN (
+           SELECT noun_key FROM catalog_changes WHERE version > $1 AND noun = 'site'
+           UNION
+           SELECT placement.site_id FROM catalog_changes AS changed
+             JOIN placements AS placement ON placement.id = changed.noun_key
+            WHERE changed.version > $1 AND changed.noun = 'placement'
+     )
+"""
+
+
+class MarketChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What has changed in the catalog up to a version: who bids, who does not any more, and which sites."""
+
+    version: int
+    bidding: list[CampaignDemand] = []
+    gone: list[CampaignId] = []
+    sites: list[SiteId] = []
+    is_everything: bool = False  # It is not known what has changed: `bidding` are all campaigns that bid.
+
+
+async def load_all(connection: Connection) -> MarketChanges:
+    """Read all campaigns that bid."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        version = await read_version(connection)
+        rows = await connection.fetch(EVERYTHING)
+    return MarketChanges(
+        version=version, bidding=[_build_demand(row, version) for row in rows], is_everything=True
+    )
+
+
+async def load_changes(connection: Connection, *, since: int) -> MarketChanges:
+    """Read what has changed since a version; all, if that is too long ago to know."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        version = await read_version(connection)
+        if version == since:
+            return MarketChanges(version=version)
+        is_known = since <= version and await connection.fetchval(OLDEST_CHANGE) <= since + 1
+        changed: dict[int, CampaignId] = {}
+        sites: list[SiteId] = []
+        rows: list[Record] = []
+        if is_known:
+            changed = {row[0]: CampaignId(row[1]) for row in await connection.fetch(CHANGED_CAMPAIGNS, since)}
+            sites = [SiteId(row[0]) for row in await connection.fetch(CHANGED_SITES, since)]
+            rows = await connection.fetch(SOME, list(changed)) if changed else []
+    if not is_known:
+        return await load_all(connection)
+    bidding = [_build_demand(row, version) for row in rows]
+    still = {demand.campaign_id for demand in bidding}
+    gone = [campaign_id for campaign_id in changed.values() if campaign_id not in still]
+    return MarketChanges(version=version, bidding=bidding, gone=gone, sites=sites)
+
+
+def _build_demand(row: Record, version: int) -> CampaignDemand:
+    advertiser_id = row["advertiser_id"]
+    banners = zip(row["banner_ids"], row["widths"], row["heights"], row["addresses"], strict=True)
+    return CampaignDemand(
+        campaign_id=CampaignId(row["campaign_id"]),
+        advertiser_id=None if advertiser_id is None else AdvertiserId(advertiser_id),
+        version=version,
+        max_cpm=Micros(row["max_cpm"]),
+        categories=tuple(row["categories"]),
+        creatives=tuple(
+            WantedCreative(BannerId(banner_id), width, height, find_landing_domain(address))
+            for banner_id, width, height, address in banners
+        ),
+        takes_filler=row["bids_on_unmatched"],
+        product_category=row["ad_product_category"],
+        blocked_domains=frozenset(row["blocked_sites"]),
+    )

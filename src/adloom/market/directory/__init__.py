@@ -1,0 +1,1 @@
+"""Which campaigns want which categories, told to their bidders."""

@@ -1,0 +1,153 @@
+"""Tells the market what has changed: campaigns, sites and pages.
+
+A notice through Valkey brings a change within milliseconds; looking twice a second finds lost ones. Once a minute all
+campaigns are told, so that whatever was lost on the way is made good.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import structlog
+
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignGone, CampaignReady
+from adloom.budgets.messages import CheckClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import SiteId
+from adloom.market.auctioneer.state import PageForSale, PagesClassified
+from adloom.market.demand_store import MarketChanges, load_all, load_changes
+from adloom.market.messages import AllDemand
+from adloom.market.routing import auctioneer_address
+from adloom.market.site_store import load_sites, sell_page
+from adloom.pages.follow.page_table import PageEntry
+from adloom.pages.follow.store import read_changes, read_table, read_versions
+from adloom.pages.notice import PAGE_NOTICES
+from adloom.resource.changes import NOTICE_CHANNEL
+from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+
+LOOK_SECONDS: Final = 0.5
+ALL_SECONDS: Final = 60.0
+PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class MarketFollower:
+    """Follows catalog and pages for the actors of the market."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, host: Host) -> None:
+        self._pool = pool
+        self._host = host
+        self._noticed = asyncio.Event()
+        self._subscriptions = [
+            Subscription(valkey, channel, heard=lambda _: self._noticed.set(), began=self._noticed.set)
+            for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
+        ]
+        self._version: int | None = None
+        self._all_at = 0.0
+        self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
+        self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
+        self._is_cut_off = False
+        # A plain counter, read by a collector.
+        self.told = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self._version = None
+        self._pages.clear()
+        self._awake.clear()
+        async with asyncio.TaskGroup() as group:
+            for subscription in self._subscriptions:
+                group.create_task(subscription.run(stop))
+            group.create_task(pass_on(stop, self._noticed))
+            while not stop.is_set():
+                self._noticed.clear()
+                await self._try_to_look()
+                if not stop.is_set():
+                    await pause(LOOK_SECONDS, self._noticed)
+
+    async def _try_to_look(self) -> None:
+        try:
+            with unavailable_when_away("The catalog cannot be read"):
+                await self.look()
+        except (UnavailableError, *VALKEY_AWAY) as error:
+            # What was not told is told at the next look.
+            if not self._is_cut_off:
+                log.warning("market_cut_off", error=repr(error))
+            self._is_cut_off = True
+        except Exception:
+            # The outermost loop: one row that cannot be read must not keep all others from their auctions.
+            log.exception("market_look_failed", version=self._version)
+        else:
+            self._is_cut_off = False
+
+    async def look(self) -> None:
+        """Tell what has changed since the last look."""
+        now = asyncio.get_running_loop().time()
+        async with self._pool.acquire() as connection:
+            if self._version is None or now >= self._all_at:
+                changes = await load_all(connection)
+                self._all_at = now + ALL_SECONDS
+                if self._version is not None and changes.version != self._version:
+                    # Sites are told by their own changes; pages by theirs.
+                    sites = (await load_changes(connection, since=self._version)).sites
+                    changes = MarketChanges(
+                        version=changes.version, bidding=changes.bidding, sites=sites, is_everything=True
+                    )
+            else:
+                changes = await load_changes(connection, since=self._version)
+            configured = await load_sites(connection, changes.sites) if changes.sites else {}
+        for site_id, message in configured.items():
+            self._tell(site_id, message)
+        await self._tell_demand(changes)
+        self._version = changes.version
+        await self._tell_pages()
+
+    async def _tell_demand(self, changes: MarketChanges) -> None:
+        if changes.is_everything:
+            self._send(AllDemand(changes.version, tuple(changes.bidding)))
+            return
+        messages = [
+            *(CampaignReady(demand) for demand in changes.bidding),
+            *(CampaignGone(campaign_id, changes.version) for campaign_id in changes.gone),
+        ]
+        for start in range(0, len(messages), PART_MAX):
+            for message in messages[start : start + PART_MAX]:
+                self._send(message)
+            await asyncio.sleep(0)
+
+    async def _tell_pages(self) -> None:
+        versions = await read_versions(self._pool)
+        for site_id, version in versions.items():
+            known = self._pages.get(site_id)
+            if known is None and site_id not in self._awake:
+                self._tell(site_id, CheckClock())  # It reads all pages itself when it wakes.
+            elif known is None or version.newest > known:
+                changed = None if known is None else await read_changes(self._pool, site_id, known)
+                if changed is None:
+                    table = await read_table(self._pool, site_id)
+                    message = PagesClassified(_sell(table.entries.values()), is_all=True)
+                else:
+                    gone = tuple(entry.url for entry in changed if entry.expires_at is None)
+                    message = PagesClassified(_sell(changed), gone=gone)
+                self._tell(site_id, message)
+            self._pages[site_id] = version.newest
+
+    def _tell(self, site_id: SiteId, message: msgspec.Struct) -> None:
+        if not self._host.tell(auctioneer_address(site_id), message):
+            raise UnavailableError("There is no room for what has changed.")
+        self._awake.add(site_id)
+        self.told += 1
+
+    def _send(self, message: AllDemand | CampaignReady | CampaignGone) -> None:
+        if not self._host.tell(DIRECTORY, message):
+            raise UnavailableError("There is no room for what has changed.")
+        self.told += 1
+
+
+def _sell(entries: Iterable[PageEntry]) -> tuple[PageForSale, ...]:
+    sold = (sell_page(entry) for entry in entries)
+    return tuple(page for page in sold if page is not None)

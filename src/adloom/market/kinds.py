@@ -1,0 +1,48 @@
+"""The kinds of the market's actors: none is stored, all are rebuilt from the market's tables."""
+
+from adloom.budgets.campaign.demand import DIRECTORY
+from adloom.budgets.messages import CheckClock
+from adloom.market.auctioneer import auctioneer
+from adloom.market.auctioneer.state import AuctioneerState
+from adloom.market.bidder import bidder
+from adloom.market.directory import directory, distributor
+from adloom.market.ranker import ranker
+from adloom.market.routing import AUCTIONEER, BIDDER, DISTRIBUTOR, RANKER
+from adloom.runtime.actors.actor import ActorKind, AnyKind
+from adloom.taxonomy.iab import content
+
+
+def make_kinds() -> list[AnyKind]:
+    wake = CheckClock()
+    return [
+        ActorKind(
+            DIRECTORY.kind,
+            directory.DirectoryState,
+            directory.step,
+            lambda _key, _now: directory.DirectoryState(),
+            on_waking=wake,
+            is_transient=True,
+        ),
+        ActorKind(
+            DISTRIBUTOR,
+            distributor.DistributorState,
+            distributor.step,
+            lambda _key, _now: distributor.DistributorState(),
+            on_waking=wake,
+            is_transient=True,
+        ),
+        ActorKind(
+            BIDDER, bidder.BidderState, bidder.step, bidder.new_bidder, on_waking=wake, is_transient=True
+        ),
+        ActorKind(
+            RANKER, ranker.RankerState, ranker.step, ranker.new_ranker, on_waking=wake, is_transient=True
+        ),
+        ActorKind(
+            AUCTIONEER,
+            AuctioneerState,
+            auctioneer.make_step(content().ancestors),
+            auctioneer.new_auctioneer,
+            on_waking=wake,
+            is_transient=True,
+        ),
+    ]

@@ -1,0 +1,146 @@
+"""What the actors of the contextual market tell each other, and the rows that they record."""
+
+# pure
+
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+from adloom.budgets.campaign.demand import CampaignDemand, CampaignGone, CampaignReady
+from adloom.budgets.messages import CheckClock
+from adloom.core.ids import CampaignId, SiteId
+from adloom.market.bids import CategoryBids, SlotTerms
+from adloom.market.weights import DecayingCounts
+
+# To the directory.
+
+
+class AllDemand(msgspec.Struct, frozen=True):
+    """All campaigns that bid, as the catalog was at `version`: what was missed is made good."""
+
+    version: int
+    demands: tuple[CampaignDemand, ...]
+
+
+class LoadDemand(msgspec.Struct, frozen=True):
+    """What the directory had recorded when it was last in memory."""
+
+    demands: tuple[CampaignDemand, ...]
+    versions: dict[str, int]
+
+
+DirectoryMessage: TypeAlias = CampaignReady | CampaignGone | AllDemand | LoadDemand | CheckClock
+
+# To a distributor, and on to bidders.
+
+
+class CategoryDemand(msgspec.Struct, frozen=True):
+    """All campaigns of a category; an older version than the known one is dropped."""
+
+    category: str
+    version: int
+    campaigns: tuple[CampaignDemand, ...]
+    # Whether a campaign's own change is the reason: auctions run again. Repeating what was said is no edit.
+    is_edit: bool = False
+
+
+class DemandTaken(msgspec.Struct, frozen=True):
+    """A bidder has a category's campaigns, of this version or a later one."""
+
+    category: str
+    version: int
+    stripe: int
+
+
+DistributorMessage: TypeAlias = CategoryDemand | DemandTaken | CheckClock
+
+
+class BidRequest(msgspec.Struct, frozen=True):
+    """A site wants the bids of a category for its groups of slots."""
+
+    site_id: SiteId
+    number: int
+    slots: tuple[SlotTerms, ...]
+
+
+class BidAnswer(msgspec.Struct, frozen=True):
+    """A bidder's bids for a site's groups of slots, in the order of the request."""
+
+    category: str
+    number: int
+    version: int
+    slots: tuple[CategoryBids, ...]
+
+
+class DemandChanged(msgspec.Struct, frozen=True):
+    """A category's campaigns have changed: a site that asked for its bids may ask again."""
+
+    category: str
+    version: int
+
+
+BidderMessage: TypeAlias = CategoryDemand | BidRequest | CheckClock
+
+# To a ranker.
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """A site wants to know how well a category does."""
+
+    site_id: SiteId
+
+
+class RecordResults(msgspec.Struct, frozen=True):
+    """Impressions and clicks that were counted."""
+
+    impressions: int
+    clicks: int
+    at: datetime
+
+
+class LoadResults(msgspec.Struct, frozen=True):
+    """What the ranker had recorded when it was last in memory."""
+
+    impressions: float
+    clicks: float
+    at: datetime
+
+
+class Quoted(msgspec.Struct, frozen=True):
+    """What a ranker knows; `site` may be all sites together."""
+
+    category: str
+    site: str
+    counts: DecayingCounts
+
+
+RankerMessage: TypeAlias = Quote | RecordResults | LoadResults | CheckClock
+
+
+# Rows.
+
+
+class DemandRow(msgspec.Struct, frozen=True):
+    """A campaign's demand as the directory knows it; None: it bids no more."""
+
+    campaign_id: CampaignId
+    version: int
+    demand: CampaignDemand | None
+
+
+class CategoryVersionRow(msgspec.Struct, frozen=True):
+    """The version of a category's last push."""
+
+    category: str
+    version: int
+
+
+class ResultsRow(msgspec.Struct, frozen=True):
+    """A ranker's counts as of a moment; `site` may be all sites together."""
+
+    category: str
+    site: str
+    impressions: float
+    clicks: float
+    at: datetime

@@ -1,0 +1,1 @@
+"""How well a category does on a site."""

@@ -1,0 +1,64 @@
+"""A ranker: the impressions and clicks of a category on a site, or on all sites."""
+
+# pure
+
+from datetime import datetime, timedelta
+from typing import Final, assert_never
+
+import msgspec
+
+from adloom.budgets.messages import CheckClock
+from adloom.core.random import Chance
+from adloom.market.messages import LoadResults, Quote, Quoted, RankerMessage, RecordResults, ResultsRow
+from adloom.market.routing import auctioneer_address
+from adloom.market.weights import DecayingCounts
+from adloom.runtime.actors.actor import Effect, RecordRow, StepResult, Tell, Wake
+
+FLUSH_AFTER: Final = timedelta(seconds=5)
+
+_changed = msgspec.structs.replace
+
+
+class RankerState(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts, and when those that are not recorded yet will be."""
+
+    category: str
+    site: str
+    counts: DecayingCounts = DecayingCounts()
+    flush_at: datetime | None = None
+
+
+def new_ranker(key: str, now: datetime) -> RankerState:
+    del now
+    category, _, site = key.rpartition("|")
+    return RankerState(category=category, site=site)
+
+
+def step(
+    state: RankerState, message: RankerMessage, now: datetime, chance: Chance
+) -> StepResult[RankerState]:
+    del chance
+    effects: list[Effect] = []
+    match message:
+        case LoadResults():
+            state = _changed(state, counts=DecayingCounts(message.impressions, message.clicks, message.at))
+        case RecordResults():
+            counts = state.counts.plus(message.impressions, message.clicks, message.at)
+            state = _changed(state, counts=counts, flush_at=state.flush_at or now + FLUSH_AFTER)
+        case Quote():
+            known = DecayingCounts() if state.counts.is_forgotten(now) else state.counts
+            effects.append(
+                Tell(auctioneer_address(message.site_id), Quoted(state.category, state.site, known))
+            )
+        case CheckClock():
+            pass
+        case _:
+            assert_never(message)
+    if state.flush_at is not None and now >= state.flush_at:
+        counts = state.counts
+        assert counts.at is not None, "something was recorded"
+        row = ResultsRow(state.category, state.site, counts.impressions, counts.clicks, counts.at)
+        effects.append(RecordRow(row))
+        state = _changed(state, flush_at=None)
+    effects.append(Wake(state.flush_at))
+    return StepResult(state, tuple(effects))

@@ -1,0 +1,37 @@
+"""Which actor is responsible for what: the same on every machine, in every run."""
+
+# pure
+
+import zlib
+from typing import Final
+
+from adloom.core.ids import SiteId
+from adloom.runtime.actors.actor import Address
+
+DISTRIBUTOR: Final = "distributor"
+BIDDER: Final = "bidder"
+RANKER: Final = "ranker"
+AUCTIONEER: Final = "auctioneer"
+DISTRIBUTORS: Final = 8
+STRIPES: Final = 5  # Bidders of a category; each serves the sites that hash to it.
+EVERYWHERE: Final = "*"  # Instead of a site: a category's figures on all sites.
+
+
+def stripe_of(site_id: SiteId) -> int:
+    return zlib.crc32(site_id.bytes) % STRIPES
+
+
+def distributor_address(category: str) -> Address:
+    return Address(DISTRIBUTOR, str(zlib.crc32(category.encode()) % DISTRIBUTORS))
+
+
+def bidder_address(category: str, stripe: int) -> Address:
+    return Address(BIDDER, f"{category}|{stripe}")
+
+
+def ranker_address(category: str, site: str) -> Address:
+    return Address(RANKER, f"{category}|{site}")
+
+
+def auctioneer_address(site_id: SiteId) -> Address:
+    return Address(AUCTIONEER, str(site_id))

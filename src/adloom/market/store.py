@@ -1,0 +1,238 @@
+"""The market's tables: what its actors record, and what they are rebuilt from when they wake."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand
+from adloom.core.ids import SiteId
+from adloom.market.messages import (
+    CategoryDemand,
+    CategoryVersionRow,
+    DemandRow,
+    LoadDemand,
+    LoadResults,
+    ResultsRow,
+)
+from adloom.market.routing import AUCTIONEER, BIDDER, RANKER
+from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
+from adloom.market.site_store import load_auctioneer
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+
+SET_DEMAND: Final = """
+    INSERT INTO contextual_demand AS it (campaign_id, version, demand)
+    SELECT campaign_id, version, demand::jsonb
+      FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS said (campaign_id, version, demand)
+    ON CONFLICT (campaign_id) DO UPDATE SET version = EXCLUDED.version, demand = EXCLUDED.demand
+     WHERE it.version <= EXCLUDED.version
+"""
+SET_VERSIONS: Final = """
+    INSERT INTO demand_versions AS it (category, version) SELECT * FROM unnest($1::text[], $2::bigint[])
+    ON CONFLICT (category) DO UPDATE SET version = EXCLUDED.version, changed_at = now()
+     WHERE it.version < EXCLUDED.version
+"""
+SET_RESULTS: Final = """
+    INSERT INTO category_results AS it (category, site, impressions, clicks, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::timestamptz[])
+    ON CONFLICT (category, site) DO UPDATE
+       SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks, at = EXCLUDED.at
+     WHERE it.at <= EXCLUDED.at
+"""
+SET_SHORTLISTS: Final = """
+    INSERT INTO shortlists AS it (site_id, url, version, slots, updated_at, expires_at)
+    SELECT site.id, said.url, said.version, said.slots::jsonb, said.updated_at, said.expires_at
+      FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::timestamptz[])
+           AS said (site_id, url, version, slots, updated_at, expires_at)
+      JOIN sites AS site ON site.public_id = said.site_id
+    ON CONFLICT (site_id, url) DO UPDATE
+       SET version = EXCLUDED.version, slots = EXCLUDED.slots, updated_at = EXCLUDED.updated_at,
+           expires_at = EXCLUDED.expires_at
+     WHERE it.version < EXCLUDED.version
+"""
+# A decision that was made meanwhile stays.
+ADD_APPROVALS: Final = """
+    INSERT INTO site_approvals
+           (site_id, banner_id, campaign_id, state, first_seen_at, decided_at, decided_by)
+    SELECT site.id, banner.id, campaign.id, said.state, said.at,
+           CASE said.state WHEN 'approved' THEN said.at END,
+           CASE said.state WHEN 'approved' THEN site.approval_mode::text END
+      FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::timestamptz[])
+           AS said (site_id, banner_id, campaign_id, state, at)
+      JOIN sites AS site ON site.public_id = said.site_id
+      JOIN banners AS banner ON banner.public_id = said.banner_id
+      JOIN campaigns AS campaign ON campaign.public_id = said.campaign_id
+    ON CONFLICT (site_id, banner_id) DO NOTHING
+"""
+ALL_DEMAND: Final = "SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL"
+DEMAND_OF: Final = """
+    SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL AND demand -> 'wanted' ?| $1::text[]
+"""
+VERSIONS: Final = "SELECT category, version FROM demand_versions"
+RESULTS: Final = """
+    SELECT category, site, impressions, clicks, at FROM category_results
+      JOIN unnest($1::text[], $2::text[]) AS asked (category, site) USING (category, site)
+"""
+
+
+class StoredDemand(msgspec.Struct, frozen=True):
+    """A campaign's demand as a row has it; `wanted` is indexed."""
+
+    demand: CampaignDemand
+    wanted: tuple[str, ...]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_demand: Final = msgspec.json.Decoder(StoredDemand).decode
+
+
+class MarketWriter:
+    """Writes what the market's actors record; of several rows of one thing the last counts."""
+
+    async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
+        by_type: dict[type, dict[object, Any]] = {}
+        for record in records:
+            by_type.setdefault(type(record), {})[_key(record)] = record
+        writers = {
+            DemandRow: _write_demand,
+            CategoryVersionRow: _write_versions,
+            ResultsRow: _write_results,
+            PageShortlists: _write_shortlists,
+            ApprovalSeen: _write_approvals,
+        }
+        for kind, write in writers.items():
+            if rows := by_type.get(kind):
+                # Always in the same order, so that two writers of the same rows cannot deadlock.
+                await write(connection, [rows[key] for key in sorted(rows, key=repr)])
+
+
+def _key(record: msgspec.Struct) -> object:
+    match record:
+        case DemandRow(campaign_id=campaign_id):
+            return campaign_id
+        case CategoryVersionRow(category=category):
+            return category
+        case ResultsRow(category=category, site=site):
+            return category, site
+        case PageShortlists(site_id=site_id, url=url):
+            return site_id, url
+        case ApprovalSeen(site_id=site_id, banner_id=banner_id):
+            return site_id, banner_id
+        case _:
+            raise TypeError(f"No table takes a {type(record).__name__}.")
+
+
+async def _write_demand(connection: Connection, rows: Sequence[DemandRow]) -> None:
+    demands = [
+        None
+        if row.demand is None
+        else _encode(StoredDemand(row.demand, tuple(sorted(row.demand.wanted)))).decode()
+        for row in rows
+    ]
+    await connection.execute(
+        SET_DEMAND, [row.campaign_id for row in rows], [row.version for row in rows], demands
+    )
+
+
+async def _write_versions(connection: Connection, rows: Sequence[CategoryVersionRow]) -> None:
+    await connection.execute(SET_VERSIONS, [row.category for row in rows], [row.version for row in rows])
+
+
+async def _write_results(connection: Connection, rows: Sequence[ResultsRow]) -> None:
+    await connection.execute(SET_RESULTS, *_columns(rows))
+
+
+async def _write_shortlists(connection: Connection, rows: Sequence[PageShortlists]) -> None:
+    await connection.execute(
+        SET_SHORTLISTS,
+        [row.site_id for row in rows],
+        [row.url for row in rows],
+        [row.version for row in rows],
+        [_encode(row.slots).decode() for row in rows],
+        [row.updated_at for row in rows],
+        [row.expires_at for row in rows],
+    )
+
+
+async def _write_approvals(connection: Connection, rows: Sequence[ApprovalSeen]) -> None:
+    await connection.execute(
+        ADD_APPROVALS,
+        [row.site_id for row in rows],
+        [row.banner_id for row in rows],
+        [row.campaign_id for row in rows],
+        [row.state.value for row in rows],
+        [row.at for row in rows],
+    )
+
+
+def _columns(rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
+    return [list(column) for column in zip(*map(msgspec.structs.astuple, rows), strict=True)]
+
+
+class MarketTables:
+    """What actors of the market get before their first message."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        found: dict[Address, Sequence[msgspec.Struct]] = {}
+        by_kind: dict[str, list[Address]] = {}
+        for address in addresses:
+            by_kind.setdefault(address.kind, []).append(address)
+        with unavailable_when_away("The market's tables cannot be read"):
+            async with self._pool.acquire() as connection:
+                if DIRECTORY in addresses:
+                    found[DIRECTORY] = [await _load_directory(connection)]
+                found |= await _load_bidders(connection, by_kind.get(BIDDER, ()))
+                found |= await _load_rankers(connection, by_kind.get(RANKER, ()))
+                for address in by_kind.get(AUCTIONEER, ()):
+                    found[address] = await load_auctioneer(connection, SiteId(UUID(address.key)))
+        return found
+
+
+async def _load_directory(connection: Connection) -> LoadDemand:
+    rows = await connection.fetch(ALL_DEMAND)
+    return LoadDemand(tuple(_decode_demand(row[0]).demand for row in rows), await _load_versions(connection))
+
+
+async def _load_versions(connection: Connection) -> dict[str, int]:
+    return {row["category"]: row["version"] for row in await connection.fetch(VERSIONS)}
+
+
+async def _load_bidders(
+    connection: Connection, addresses: Sequence[Address]
+) -> dict[Address, Sequence[msgspec.Struct]]:
+    if not addresses:
+        return {}
+    categories = {address: address.key.rpartition("|")[0] for address in addresses}
+    wanted = sorted(set(categories.values()))
+    versions = await _load_versions(connection)
+    by_category: dict[str, list[CampaignDemand]] = {category: [] for category in wanted}
+    for row in await connection.fetch(DEMAND_OF, wanted):
+        stored = _decode_demand(row[0])
+        for category in stored.wanted:
+            if category in by_category:
+                by_category[category].append(stored.demand)
+    seeds = {
+        category: CategoryDemand(category, versions.get(category, 0), tuple(campaigns))
+        for category, campaigns in by_category.items()
+    }
+    return {address: [seeds[category]] for address, category in categories.items()}
+
+
+async def _load_rankers(
+    connection: Connection, addresses: Iterable[Address]
+) -> dict[Address, Sequence[msgspec.Struct]]:
+    asked = [address.key.rpartition("|") for address in addresses]
+    if not asked:
+        return {}
+    rows = await connection.fetch(RESULTS, [one[0] for one in asked], [one[2] for one in asked])
+    return {
+        Address(RANKER, f"{category}|{site}"): [LoadResults(impressions, clicks, at)]
+        for category, site, impressions, clicks, at in rows
+    }

@@ -1,0 +1,130 @@
+"""Which creative fills a contextual slot, and at what price: a pure function of page, shortlist and site.
+
+Every candidate that is removed has the name of what removed it. What depends on the visitor's history or on money is
+decided later: frequency caps are looked up for those that are left, and the best of them that can be held wins.
+"""
+
+# pure
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from adloom.auction.creative_choice import ChoicePolicy, Contender, ScoredContender, rank, second_price
+from adloom.core.money import Micros
+from adloom.core.random import Chance
+from adloom.market.approval import ApprovalRules, ApprovalState
+from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.serving.index.contextual import ContextualCreative
+from adloom.targeting.values import is_below
+
+CATEGORY_MISMATCH: Final = "category_mismatch"
+SIZE_MISMATCH: Final = "size_mismatch"
+NOT_APPROVED: Final = "not_approved"
+REJECTED: Final = "rejected"
+AD_PRODUCT_BLOCKED: Final = "ad_product_blocked"
+DOMAIN_BLOCKED: Final = "domain_blocked"
+SITE_BLOCKED: Final = "site_blocked"
+CAMPAIGN_INACTIVE: Final = "campaign_inactive"
+BELOW_FLOOR: Final = "below_floor"
+BUDGET: Final = "budget"
+PACING: Final = "pacing"
+FREQUENCY: Final = "frequency"
+TARGETING: Final = "targeting"
+ON_PAGE_ALREADY: Final = "on_page_already"
+
+
+class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site asks of an ad in one of its slots; blocked products have their descendants with them."""
+
+    domain: str
+    width: int | None
+    height: int | None
+    floor: Micros
+    accepts_filler: bool
+    blocked_products: frozenset[str] = frozenset()
+    blocked_domains: frozenset[str] = frozenset()
+    approvals: ApprovalRules = ApprovalRules()
+    bid_weight: float = 0.5
+    is_first_price: bool = False
+
+
+class Eligible(msgspec.Struct, frozen=True, gc=False):
+    """A candidate that may fill the slot."""
+
+    candidate: ShortlistCandidate
+    creative: ContextualCreative
+
+
+def find_removal(
+    candidate: ShortlistCandidate, creative: ContextualCreative, page: Collection[str], rules: SlotRules
+) -> str | None:
+    """Return the name of what keeps a candidate from this slot of this page, if anything does.
+
+    `page` are the page's categories and all above them.
+    """
+    category = candidate.category
+    if category is None:
+        is_fitting = not page and rules.accepts_filler and creative.takes_filler
+    else:
+        is_fitting = category in page and category in creative.categories
+    if not is_fitting:
+        return CATEGORY_MISMATCH
+    sizes = (creative.width, creative.height, rules.width, rules.height)
+    if None not in sizes and sizes[:2] != sizes[2:]:
+        return SIZE_MISMATCH
+    return _find_refusal(creative, candidate, rules) or (BELOW_FLOOR if creative.bid < rules.floor else None)
+
+
+def _find_refusal(
+    creative: ContextualCreative, candidate: ShortlistCandidate, rules: SlotRules
+) -> str | None:
+    """Return what the publisher or the advertiser has against it."""
+    if creative.product_category is not None and creative.product_category in rules.blocked_products:
+        return AD_PRODUCT_BLOCKED
+    if creative.landing_domain is not None and is_below(creative.landing_domain, rules.blocked_domains):
+        return DOMAIN_BLOCKED
+    if creative.blocked_sites and is_below(rules.domain, creative.blocked_sites):
+        return SITE_BLOCKED
+    approval = rules.approvals.judge(creative.banner_id, candidate.advertiser_id)
+    if approval is ApprovalState.APPROVED:
+        return None
+    return NOT_APPROVED if approval is ApprovalState.PENDING else REJECTED
+
+
+def rank_eligible(
+    eligible: Sequence[Eligible],
+    policy: ChoicePolicy,
+    read_results: Callable[[int], tuple[int, int]],
+    chance: Chance,
+) -> list[ScoredContender]:
+    """Rank what is left; `read_results` returns the impressions and clicks of a banner on this site."""
+    contenders = [
+        Contender(one.creative.bid, one.candidate.category_score, *read_results(one.creative.banner_key))
+        for one in eligible
+    ]
+    return rank(contenders, policy, chance)
+
+
+def price_winner(
+    winner: ScoredContender,
+    others: Iterable[ScoredContender],
+    eligible: Sequence[Eligible],
+    *,
+    rules: SlotRules,
+) -> Micros:
+    """Return what a thousand impressions cost: the bid, or the lowest bid that would still have won.
+
+    Bids of the winner's own advertiser do not raise its price.
+    """
+    own = eligible[winner.position]
+    if rules.is_first_price:
+        return own.creative.bid
+    advertiser_id = own.candidate.advertiser_id
+    losers = [
+        one
+        for one in others
+        if advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id
+    ]
+    return second_price(winner, losers, bid=own.creative.bid, floor=rules.floor, bid_weight=rules.bid_weight)

@@ -1,0 +1,208 @@
+"""Contextual delivery on the real product over HTTP: pages, auctions, approvals, budgets and explanations."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.support.days import zone_at_noon
+from tests.support.product import Product, wait_until
+
+pytestmark = pytest.mark.process
+
+SERVED_SECONDS_MAX = 10.0
+PROMISED_SECONDS = 2.0
+GONE_SECONDS = 1.0
+CATS, PETS = "424", "422"
+# Each magazine has a topic to itself: campaigns of other tests do not come there.
+TOPICS = iter(["240", "241", "242", "243", "244", "245", "246", "247"])
+
+
+class Magazine:
+    """A site with a slot, and a page about a topic."""
+
+    def __init__(
+        self, admin: httpx.Client, page: httpx.Client, *, topic: str | None = None, **site: Any
+    ) -> None:
+        self.admin, self.page = admin, page
+        self.topic = topic or next(TOPICS)
+        name = f"magazine-{uuid4().hex[:8]}"
+        self.domain = f"{name}.test"
+        body = {"domain": self.domain, "cronSchedule": None, "approvalMode": "automatic", **site}
+        self.site = self.post("/admin/sites", body)
+        self.path = f"/admin/sites/{self.site['id']}"
+        slot = {"slug": name, "label": "S", "layoutType": "sidebar_single", "delivery": "contextual"}
+        self.slot = self.post("/admin/placements", {**slot, "siteId": self.site["id"]})
+        given = {"url": self.url, "categories": [{"id": self.topic, "confidence": 0.9}]}
+        assert admin.post(f"{self.path}/pages", json=given).status_code == 200
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.domain}/a"
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.admin.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    def sell(self, **campaign: Any) -> tuple[str, str]:
+        """Make an active campaign on the topic, and return its id and its banner's."""
+        image = "https://cdn.example.com/a.png"
+        banner = self.post(
+            "/admin/banners", {"title": "Ad", "primaryImageUrl": image, "ctaUrl": "https://shop.example.com/"}
+        )
+        body = {"name": "C", "bidAmount": 5, "pacingStrategy": "Accelerated", "timezone": zone_at_noon()}
+        made = self.post("/admin/campaigns", {**body, "categories": [self.topic], **campaign})
+        self.post(f"/admin/campaigns/{made['id']}/creatives", {"bannerId": banner["id"]})
+        assert self.admin.patch(f"/admin/campaigns/{made['id']}/activate").status_code == 200
+        return made["id"], banner["id"]
+
+    def ask(self) -> httpx.Response:
+        return self.page.get("/v1/serve", params={"slot": self.slot["slug"], "url": self.url})
+
+    def shown(self) -> str | None:
+        answer = self.ask()
+        return answer.json()["bannerId"] if answer.status_code == 200 else None
+
+    def wait_for(self, banner_id: str, *, seconds: float = SERVED_SECONDS_MAX) -> None:
+        wait_until(lambda: self.shown() == banner_id, seconds=seconds, what="the ad is shown")
+
+    def approvals(self, state: str) -> list[str]:
+        answer = self.admin.get(f"{self.path}/approvals", params={"state": state})
+        assert answer.status_code == 200, answer.text
+        return [one["bannerId"] for one in answer.json()["items"]]
+
+    def wait_for_approval_of(self, banner_id: str) -> None:
+        wait_until(
+            lambda: self.approvals("pending") == [banner_id],
+            seconds=SERVED_SECONDS_MAX,
+            what="the banner waits for approval",
+        )
+
+    def decide(self, decision: str, banner_id: str) -> int:
+        body = {"decision": decision, "bannerIds": [banner_id]}
+        answer = self.admin.post(f"{self.path}/approvals", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["changed"]
+
+
+@pytest.fixture
+def clients(shared_product: Product) -> Iterator[tuple[httpx.Client, httpx.Client]]:
+    token = {"Authorization": f"Bearer {shared_product.token()}"}
+    with (
+        httpx.Client(base_url=shared_product.control_url, headers=token, timeout=30) as admin,
+        httpx.Client(base_url=shared_product.delivery_url, timeout=30) as page,
+    ):
+        yield admin, page
+
+
+def test_a_page_gets_an_ad_of_a_category_above_its_own(clients: tuple[httpx.Client, httpx.Client]) -> None:
+    magazine = Magazine(*clients, topic=CATS)
+    _, banner_id = magazine.sell(categories=[PETS])
+
+    magazine.wait_for(banner_id)
+
+    ad = magazine.ask().json()
+    assert ad["category"] == {"id": PETS, "name": "Pets"}
+    assert ad["slot"] == magazine.slot["slug"]
+
+
+def test_what_is_taken_down_is_gone_within_a_second(clients: tuple[httpx.Client, httpx.Client]) -> None:
+    magazine = Magazine(*clients)
+    campaign_id, banner_id = magazine.sell()
+    magazine.wait_for(banner_id)
+
+    assert magazine.admin.patch(f"/admin/campaigns/{campaign_id}/pause").status_code == 200
+    time.sleep(GONE_SECONDS)
+
+    assert [magazine.shown() for _ in range(5)] == [None] * 5
+    assert magazine.ask().headers["adloom-reason"] in {"campaign_inactive", "no_demand"}
+
+
+def test_a_banner_is_shown_once_its_publisher_approves_it_and_no_more_once_it_is_rejected(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients, approvalMode="manual")
+    _, banner_id = magazine.sell()
+    magazine.wait_for_approval_of(banner_id)
+    assert magazine.shown() is None
+
+    assert magazine.decide("approve", banner_id) == 1
+    magazine.wait_for(banner_id, seconds=PROMISED_SECONDS)
+    assert magazine.approvals("approved") == [banner_id]
+
+    assert magazine.decide("reject", banner_id) == 1
+    time.sleep(GONE_SECONDS)
+    assert magazine.shown() is None
+    assert magazine.decide("reject", banner_id) == 0
+
+
+def test_a_changed_banner_has_to_be_approved_again(clients: tuple[httpx.Client, httpx.Client]) -> None:
+    magazine = Magazine(*clients, approvalMode="manual")
+    _, banner_id = magazine.sell()
+    magazine.wait_for_approval_of(banner_id)
+    magazine.decide("approve", banner_id)
+
+    changed = {"ctaUrl": "https://elsewhere.example.com/"}
+    assert magazine.admin.patch(f"/admin/banners/{banner_id}", json=changed).status_code == 200
+
+    assert magazine.approvals("pending") == [banner_id]
+
+
+def test_a_budget_of_one_impression_gives_exactly_one(clients: tuple[httpx.Client, httpx.Client]) -> None:
+    magazine = Magazine(*clients, auctionMode="first_price")
+    campaign_id, banner_id = magazine.sell(bidAmount=1000, budgetDailyPaisa=100)
+    ads: list[dict[str, Any]] = []
+
+    def is_shown() -> bool:
+        answer = magazine.ask()
+        ads.extend([answer.json()] if answer.status_code == 200 else [])
+        return bool(ads)
+
+    wait_until(is_shown, seconds=SERVED_SECONDS_MAX, what="the ad is shown")
+    assert [magazine.shown() for _ in range(20)] == [None] * 20
+    time.sleep(0.2)  # A report within a moment of its offer is not believed.
+    assert magazine.page.get(ads[0]["impressionUrl"]).status_code == 200
+
+    def is_spent() -> bool:
+        budget = magazine.admin.get(f"/admin/campaigns/{campaign_id}/budget").json()
+        return budget["spentTodayPaisa"] == 100
+
+    wait_until(is_spent, seconds=20.0, what="the impression is charged")
+    assert magazine.ask().headers["adloom-reason"] == "budget"
+    assert banner_id == ads[0]["bannerId"]
+
+
+def test_a_slot_is_explained(clients: tuple[httpx.Client, httpx.Client]) -> None:
+    magazine = Magazine(*clients)
+    _, banner_id = magazine.sell()
+    _, cheap_id = magazine.sell(bidAmount=0.2)
+    magazine.wait_for(banner_id)
+
+    body = {"slot": magazine.slot["slug"], "url": magazine.url}
+    told = magazine.admin.post("/v1/explain", json=body).json()
+
+    by_banner = {one["bannerId"]: one for one in told["candidates"]}
+    assert (told["winner"], told["page"]["state"]) == (banner_id, "known")
+    assert 0.5 <= told["priceCpm"] <= 5
+    assert by_banner[cheap_id]["removedBy"] == "below_floor"
+
+
+def test_a_sites_market_names_demand_and_pages_by_category(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients)
+    _, banner_id = magazine.sell()
+    magazine.wait_for(banner_id)
+
+    market = magazine.admin.get(f"{magazine.path}/market").json()
+
+    [category] = market["categories"]
+    assert (category["id"], category["pages"], category["campaigns"]) == (magazine.topic, 1, 1)
+    assert market["demand"]["version"] > 0
+    page = magazine.admin.get(f"{magazine.path}/pages").json()["items"][0]
+    [slot] = magazine.admin.get(f"{magazine.path}/pages/{page['id']}").json()["slots"]
+    assert [one["state"] for one in slot["candidates"] if one["bannerId"] == banner_id] == ["serving"]

@@ -1,0 +1,159 @@
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.auction.creative_choice import (
+    ChoiceMethod,
+    ChoicePolicy,
+    Contender,
+    ScoredContender,
+    rank,
+    second_price,
+)
+from adloom.core.money import Micros
+from adloom.core.random import Chance
+
+UNIT = 1_000_000
+
+contenders = st.lists(
+    st.builds(
+        Contender,
+        bid=st.integers(1, 10**9).map(Micros),
+        category_score=st.floats(0, 1),
+        impressions=st.integers(0, 10**6) | st.integers(0, 12),
+        clicks=st.integers(0, 10**6) | st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=20,
+)
+policies = st.builds(
+    ChoicePolicy,
+    bid_weight=st.floats(0.1, 1),
+    method=st.sampled_from(ChoiceMethod),
+    click_rate=st.floats(0.0001, 0.2),
+)
+
+
+def seeded(seed: int) -> Chance:
+    return Random(seed)  # noqa: S311 - no secret is made of it
+
+
+def a_contender(
+    cpm: float, *, impressions: int = 0, clicks: int = 0, category_score: float = 0.5
+) -> Contender:
+    return Contender(Micros(round(cpm * UNIT)), category_score, impressions, clicks)
+
+
+@given(contenders, policies, st.integers(0, 1000))
+def test_all_contenders_are_ranked_once_with_positive_engagement(
+    given_ones: list[Contender], policy: ChoicePolicy, seed: int
+) -> None:
+    ranked = rank(given_ones, policy, seeded(seed))
+
+    assert sorted(one.position for one in ranked) == list(range(len(given_ones)))
+    assert all(0 < one.engagement <= 1.15 and one.score > 0 for one in ranked)
+
+
+@given(contenders, policies, st.integers(0, 1000))
+def test_the_same_seed_gives_the_same_choice(
+    given_ones: list[Contender], policy: ChoicePolicy, seed: int
+) -> None:
+    assert rank(given_ones, policy, seeded(seed)) == rank(given_ones, policy, seeded(seed))
+
+
+@given(contenders, policies, st.integers(0, 1000), st.integers(1, 10**9))
+def test_the_price_is_between_the_floor_and_the_bid(
+    given_ones: list[Contender], policy: ChoicePolicy, seed: int, floor: int
+) -> None:
+    winner, *losers = rank(given_ones, policy, seeded(seed))
+    bid = given_ones[winner.position].bid
+    floor = min(floor, bid)
+
+    price = second_price(winner, losers, bid=bid, floor=Micros(floor), bid_weight=policy.bid_weight)
+
+    assert floor <= price <= bid
+
+
+@given(contenders, st.floats(0.1, 1), st.integers(0, 1000), st.integers(1, 10**10))
+def test_no_other_bid_gains_more_than_the_truth(
+    rivals: list[Contender], bid_weight: float, seed: int, other_bid: int
+) -> None:
+    """With the same draws: whoever bids more than its value pays the same or loses money, less wins the same or nothing."""
+    policy = ChoicePolicy(bid_weight=bid_weight)
+    value = rivals[0].bid
+
+    def gain(bid: int) -> int:
+        ranked = rank([rivals[0]._replace(bid=Micros(bid)), *rivals[1:]], policy, seeded(seed))
+        if ranked[0].position != 0:
+            return 0
+        price = second_price(ranked[0], ranked[1:], bid=Micros(bid), floor=Micros(1), bid_weight=bid_weight)
+        return value - price
+
+    rounding = 1 + value // 10**9
+    assert gain(other_bid) <= max(gain(value), 0) + rounding
+
+
+@pytest.mark.parametrize(
+    ("bid", "losing", "expected"),
+    [(8.0, 0.10, 4.00), (3.0, 0.10, 3.00), (8.0, 0.01, 0.50)],
+    ids=["between", "capped by the bid", "raised to the floor"],
+)
+def test_the_second_price_is_adjusted_by_quality(bid: float, losing: float, expected: float) -> None:
+    winner = ScoredContender(0, 0.05, 1.0)
+    losers = [ScoredContender(1, 0.02, losing), ScoredContender(2, 0.02, losing / 2)]
+
+    price = second_price(
+        winner, losers, bid=Micros(round(bid * UNIT)), floor=Micros(UNIT // 2), bid_weight=0.5
+    )
+
+    assert price == round(expected * UNIT)
+
+
+def test_a_higher_score_that_did_not_win_sets_no_price() -> None:
+    newcomer = ScoredContender(0, 0.01, 0.02)
+
+    price = second_price(
+        newcomer, [ScoredContender(1, 0.9, 0.9)], bid=Micros(UNIT), floor=Micros(100), bid_weight=0.5
+    )
+
+    assert price == 100
+
+
+def test_more_clicks_than_impressions_do_not_win_everything() -> None:
+    late, steady = a_contender(1, impressions=2, clicks=5), a_contender(1, impressions=1000, clicks=900)
+    policy = ChoicePolicy(method=ChoiceMethod.LADDER)
+
+    wins = sum(rank([late, steady], policy, seeded(seed))[0].position == 0 for seed in range(500))
+
+    assert 0 < wins < 450
+
+
+def test_the_ladder_shows_the_least_shown_while_all_have_few_impressions() -> None:
+    few = [
+        a_contender(9, impressions=9, clicks=9),
+        a_contender(1, impressions=3),
+        a_contender(5, impressions=0),
+    ]
+    policy = ChoicePolicy(method=ChoiceMethod.LADDER)
+
+    assert [one.position for one in rank(few, policy, seeded(1))] == [2, 1, 0]
+
+
+def test_the_ladder_gives_newcomers_their_share() -> None:
+    known, newcomer = a_contender(1, impressions=1000, clicks=999), a_contender(1, category_score=0.0)
+    policy = ChoicePolicy(method=ChoiceMethod.LADDER)
+
+    wins = sum(rank([known, newcomer], policy, seeded(seed))[0].position == 1 for seed in range(2000))
+
+    assert 0.25 < wins / 2000 < 0.35
+
+
+def test_the_better_creative_wins_nearly_always_once_it_is_known() -> None:
+    good = a_contender(1, impressions=50_000, clicks=500)
+    bad = a_contender(1, impressions=50_000, clicks=50)
+
+    wins = sum(rank([bad, good], ChoicePolicy(), seeded(seed))[0].position == 1 for seed in range(500))
+
+    assert wins == 500

@@ -1,0 +1,137 @@
+"""Law: every active campaign is in every bidder of its categories within 60 s, and no other is."""
+
+import pytest
+
+from adloom.budgets.campaign.demand import DIRECTORY
+from adloom.budgets.messages import CheckClock
+from adloom.market.messages import CategoryDemand
+from adloom.market.routing import STRIPES, bidder_address, distributor_address
+from tests.market.builders import a_demand, campaign_id
+from tests.market.network import Campaigns, Network
+
+CATEGORIES = ("483", "539", "210", "422")
+
+
+def bidders_know(network: Network, category: str, stripe: int) -> dict[object, float]:
+    state = network.states.get(bidder_address(category, stripe))
+    return {} if state is None else {one.campaign_id: one.max_cpm for one in state.campaigns}
+
+
+def assert_all_know(network: Network, campaigns: Campaigns) -> None:
+    for category in CATEGORIES:
+        wanted = {
+            one.campaign_id: one.max_cpm for one in campaigns.active.values() if category in one.categories
+        }
+        for stripe in range(STRIPES):
+            assert bidders_know(network, category, stripe) == wanted, (category, stripe)
+
+
+def live_through(network: Network, campaigns: Campaigns, *, steps: int) -> None:
+    """Edit, end, lose, repeat, reorder and kill at random."""
+    chance = network.chance
+    for _ in range(steps):
+        number = chance.randrange(12)
+        if chance.random() < 0.3 and campaign_id(number) in campaigns.active:
+            campaigns.end(campaign_id(number))
+        else:
+            wanted = chance.sample(CATEGORIES, chance.randint(1, 3))
+            campaigns.put(a_demand(number, *wanted, cpm=chance.randint(1, 9)))
+        if chance.random() < 0.1:
+            network.restart(chance.choice(list(network.states) or [DIRECTORY]))
+        if chance.random() < 0.03:
+            network.restart_all()
+        if chance.random() < 0.3:
+            campaigns.repeat()
+        network.run(chance.random() * 10)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_is_lost_all_bidders_know_all_campaigns_within_a_minute(seed: int) -> None:
+    network = Network(seed)
+    campaigns = Campaigns(network)
+    network.send(DIRECTORY, CheckClock(), is_certain=True)
+    network.loss, network.repetition = 0.5, 0.3
+
+    live_through(network, campaigns, steps=60)
+    network.loss = network.repetition = 0.0
+    campaigns.repeat()
+    network.run(61)
+
+    assert_all_know(network, campaigns)
+
+
+def test_a_new_campaign_is_known_everywhere_within_a_tenth_of_a_second() -> None:
+    network = Network(1)
+    campaigns = Campaigns(network)
+
+    campaigns.put(a_demand(1, "483", "539"))
+    network.run(0.1)
+
+    assert_all_know(network, campaigns)
+
+
+def test_a_late_older_push_does_not_undo_a_newer_one() -> None:
+    network = Network(1)
+    campaigns = Campaigns(network)
+    campaigns.put(a_demand(1, "483", cpm=5))
+    network.run(1)
+    old = network.states[bidder_address("483", 0)]
+    campaigns.put(a_demand(1, "483", cpm=7))
+    network.run(1)
+
+    network.step(bidder_address("483", 0), CategoryDemand("483", old.version, old.campaigns))
+
+    assert bidders_know(network, "483", 0) == {campaign_id(1): 7_000_000}
+
+
+def test_a_boot_registration_is_no_edit() -> None:
+    network = Network(1)
+    campaigns = Campaigns(network)
+    campaigns.put(a_demand(1))
+    network.run(1)
+    rows = len(network.rows)
+    version = network.versions["483"]
+
+    network.restart_all()
+    network.run(1)
+    campaigns.put(a_demand(1))
+    network.run(1)
+
+    assert network.versions["483"] == version
+    assert len(network.rows) == rows
+
+
+def test_a_distributor_tells_five_categories_at_once_and_of_each_the_newest() -> None:
+    network, told = Network(1), distributor_address("483")
+    categories = [str(number) for number in range(100) if distributor_address(str(number)) == told][:8]
+
+    for category in categories:
+        network.step(told, CategoryDemand(category, 1, ()))
+        network.step(told, CategoryDemand(category, 2, ()))
+
+    state = network.states[told]
+    assert len(state.pushes) == 5
+    assert {one.version for one in state.waiting.values()} == {2}
+    assert len(state.waiting) == 8  # The second version of those under way waits too.
+
+    network.run(1)
+
+    assert network.states[told].waiting == network.states[told].pushes == {}
+    assert {network.states[bidder_address(category, 4)].version for category in categories} == {2}
+
+
+def test_a_bidder_that_does_not_answer_holds_nothing_up() -> None:
+    network, told = Network(1), distributor_address("483")
+    network.loss = 1.0
+    for number in range(5):
+        network.step(told, CategoryDemand(str(number), 1, ()))
+    network.run(4)
+    assert len(network.states[told].pushes) == 5
+
+    network.run(2)
+    network.loss = 0.0
+    network.step(told, CategoryDemand("9", 1, ()))
+    network.run(1)
+
+    assert network.states[told].unanswered == 5
+    assert network.states[bidder_address("9", 0)].version == 1
