@@ -59,10 +59,10 @@ class GivenCategory(Body):
 class PageBody(Body):
     """A page, with its text or with its categories; where both are given, the categories count."""
 
-    url: Annotated[str, Field(max_length=URL_CHARACTERS_MAX, description="An address on the site's domain.")]
+    url: Annotated[Text, Field(max_length=URL_CHARACTERS_MAX, description="An address on the site's domain.")]
     title: PageTitle | None = None
     text: Annotated[
-        str | None, Field(min_length=1, max_length=TEXT_LENGTH_MAX, description="To be classified.")
+        Text | None, Field(min_length=1, max_length=TEXT_LENGTH_MAX, description="To be classified.")
     ] = None
     categories: Annotated[
         Sequence[GivenCategory] | None,

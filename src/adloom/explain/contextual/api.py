@@ -40,7 +40,7 @@ class SlotQuestion(Body):
     """A slot, and the page that it is on."""
 
     slot: Annotated[Text, Field(min_length=1, max_length=100)]
-    url: Annotated[str, Field(max_length=8_192)]
+    url: Annotated[Text, Field(max_length=8_192)]
     user_id: UUID | None = None
 
 

@@ -45,7 +45,8 @@ OF_A_CAMPAIGN: Final = """
 # Rows of an advertiser that a publisher decides about.
 DECIDED_NOUNS: Final = ("link", "assignment")
 OF_AN_ACCOUNT: Final = """
-    (it.owner_id = {} AND it.noun = ANY ({}::text[]) OR it.account_id = {} AND it.noun = ANY ({}::text[]))
+    (it.owner_id = {} AND it.noun = ANY ({}::text[])
+     OR it.account_id = {} AND it.role = {} AND it.noun = ANY ({}::text[]))
 """
 
 
@@ -63,7 +64,13 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     filters = Filters()
     if not actor.sees_all:
         filters.add(
-            OF_AN_ACCOUNT, actor.account_id, OWNED_NOUNS[actor.role], actor.account_id, list(DECIDED_NOUNS)
+            OF_AN_ACCOUNT,
+            actor.account_id,
+            OWNED_NOUNS[actor.role],
+            # One id may be an advertiser's and a publisher's: what it did as the other is not shown.
+            actor.account_id,
+            actor.role.value,
+            list(DECIDED_NOUNS),
         )
     filters.add_given("it.noun = {}", noun)
     filters.add_given("it.noun_id = {}", noun_id)

@@ -18,13 +18,13 @@ from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PAISA_MAX, PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Text255
+from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
 from adloom.stats.budget.model import NOUN
 from adloom.stats.refunds import store
 from adloom.stats.refunds.give_back import give_back
 from adloom.stats.refunds.store import PARTS_MAX, RefundRequest
 
-CorrelationId = Annotated[str, Field(min_length=1, max_length=128)]
+CorrelationId = Annotated[Text, Field(min_length=1, max_length=128)]
 
 
 def _given(reason: str) -> str:
