@@ -1,7 +1,7 @@
 """How much more, or less, often pages are about a root than the phrases alone would say.
 
 Added to a root's logit, in which a similarity of 0.1 counts 1.5. The roots that most news is about gain, those that
-few pages are about as their main subject lose. An operator may set others: `ADLOOM_CLASSIFIER_PRIOR`.
+few pages are about as their main subject lose.
 """
 
 # pure
