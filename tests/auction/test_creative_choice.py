@@ -76,12 +76,17 @@ def test_the_price_is_between_the_floor_and_the_bid(
     assert floor <= price <= bid
 
 
-@given(contenders, st.floats(0.1, 1), st.integers(0, 1000), st.integers(1, 10**10))
+# Bids under a thousandth count as one.
+LEAST = 1_000
+
+
+@given(contenders, st.floats(0.1, 1), st.integers(0, 1000), st.integers(LEAST, 10**10))
 def test_no_other_bid_gains_more_than_the_truth(
     rivals: list[Contender], bid_weight: float, seed: int, other_bid: int
 ) -> None:
     """With the same draws: whoever bids more than its value pays the same or loses money, less wins the same or nothing."""
     policy = ChoicePolicy(bid_weight=bid_weight)
+    rivals = [one._replace(bid=Micros(max(one.bid, LEAST))) for one in rivals]
     value = rivals[0].bid
 
     def gain(bid: int) -> int:

@@ -50,6 +50,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/publishers/{publisher_id}": {"name": "Stolen"},
     "/admin/sites/{site_id}": {"name": "Stolen"},
     "/admin/sites/{site_id}/pages": {"url": "https://{domain}/stolen", "text": "Stolen."},
+    "/admin/sites/{site_id}/approvals": {"decision": "approve", "bannerIds": [str(SystemIds().new())]},
     "/admin/references/{kind}": {"id": 8, "label": "Made up"},
     "/admin/targeting-rules/{rule_id}": {"value": ["AT"]},
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
