@@ -14,13 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 from adloom.core.clock import SystemClock
-from adloom.core.ids import SiteId, SystemIds
+from adloom.core.ids import PageId, SiteId, SystemIds
 from adloom.pages.classify.protocol import Classification, Classifier, PageContent
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.classify.worker import DELIVERIES_MAX, ClassifyWorker, PageOutcome
-from adloom.pages.model import Evidence, PageCategory, PageSource
+from adloom.pages.model import Evidence, PageCategory, PageSource, expiry
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, read_page_notice
+from adloom.pages.store import PageClassification, write_classification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from tests.support.eventually import eventually
@@ -167,6 +168,30 @@ async def test_a_kept_text_is_classified_by_a_new_version_only_and_renews_nothin
         assert is_fresh == (outcome is PageOutcome.CLASSIFIED)
 
     assert (len(first.asked), len(second.asked)) == (1, 1)
+
+
+async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_them_fresh(
+    pool: Pool, valkey: Valkey, site: SiteId
+) -> None:
+    given_at = datetime.now(UTC) - timedelta(hours=40)
+    given = PageClassification(
+        categories=(PageCategory("424", 0.9),),
+        source=PageSource.GIVEN,
+        classified_at=given_at,
+        expires_at=expiry(given_at),
+    )
+    async with pool.acquire() as connection:
+        await write_classification(connection, site, "a.test/x", given, page_id=PageId(SystemIds().new()))
+    worker = a_worker(pool, valkey, FakeClassifier())
+
+    async with running(worker):
+        await ClassifyQueue(valkey).put(a_request())
+        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+
+    row = await pool.fetchrow("SELECT source, categories::text, expires_at FROM site_pages")
+    assert row is not None
+    assert (row["source"], "424" in row["categories"]) == ("given", True)
+    assert row["expires_at"] > expiry(given_at)
 
 
 @pytest.mark.usefixtures("site")

@@ -7,10 +7,11 @@ import msgspec
 
 from adloom.core.ids import SiteId
 from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.model import PageSource
 from adloom.runtime.postgres import Connection
 
 FIND: Final = """
-    SELECT it.content_hash, it.classifier, it.classifier_version, it.classified_at
+    SELECT it.content_hash, it.classifier, it.classifier_version, it.classified_at, it.source, it.expires_at
       FROM site_pages AS it JOIN sites AS site ON site.id = it.site_id
      WHERE site.public_id = $1 AND it.url = $2
 """
@@ -24,6 +25,15 @@ RENEW: Final = """
 """
 
 
+RENEW_GIVEN: Final = """
+    UPDATE site_pages AS it
+       SET expires_at = $3, failure = NULL, updated_at = greatest($4, it.updated_at + interval '1 microsecond')
+      FROM sites AS site
+     WHERE site.id = it.site_id AND site.public_id = $1 AND it.url = $2 AND it.source = 'given'
+    RETURNING it.version
+"""
+
+
 class ClassifiedText(msgspec.Struct, frozen=True):
     """Which text of a page was classified last, when and by what."""
 
@@ -31,6 +41,12 @@ class ClassifiedText(msgspec.Struct, frozen=True):
     classifier: str | None
     classifier_version: str | None
     classified_at: datetime | None
+    source: str
+    expires_at: datetime | None
+
+    def is_given(self, now: datetime) -> bool:
+        """Whether somebody said what the page is about, and that still holds."""
+        return self.source == PageSource.GIVEN and self.expires_at is not None and now < self.expires_at
 
 
 async def find_classified(connection: Connection, site_id: SiteId, url: str) -> ClassifiedText | None:
@@ -59,3 +75,10 @@ async def renew_classification(
         request.last_modified,
         fetched_at,
     )
+
+
+async def renew_given(
+    connection: Connection, request: ClassifyRequest, *, now: datetime, expires_at: datetime
+) -> int | None:
+    """Make a page fresh again whose categories were given; returns its version, None if it is gone."""
+    return await connection.fetchval(RENEW_GIVEN, request.site_id, request.url, expires_at, now)

@@ -21,7 +21,7 @@ from adloom.core.ids import IdSource, PageId
 from adloom.pages.classify.protocol import Classifier, PageContent
 from adloom.pages.classify.queue import CLAIM_SECONDS, ClassifyQueue, QueuedRequest
 from adloom.pages.classify.request import ClassifyRequest
-from adloom.pages.classify.store import find_classified, renew_classification
+from adloom.pages.classify.store import find_classified, renew_classification, renew_given
 from adloom.pages.model import FRESH_HOURS, PageSource, expiry
 from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.pages.store import PageClassification, write_classification, write_failure
@@ -151,6 +151,9 @@ class ClassifyWorker:
         if known is not None and known.classified_at is not None:
             if known.classified_at >= request.requested_at:
                 return PageOutcome.SKIPPED
+            if known.is_given(self._clock.now()) and request.source is not PageSource.API:
+                # A person's word counts more than ours; a crawl only says that the page is still there.
+                return await self._renew_given(request)
             is_same = (known.classifier, known.classifier_version) == (classifier.name, classifier.version)
             if is_same and known.content_hash == request.content_hash:
                 # A text that was only kept says nothing about how fresh its page is.
@@ -200,6 +203,17 @@ class ClassifyWorker:
             )
         await self._tell(request, written and written.version)
         return PageOutcome.CLASSIFIED if written else PageOutcome.SKIPPED
+
+    async def _renew_given(self, request: ClassifyRequest) -> PageOutcome:
+        if request.source is not PageSource.CRAWL or request.is_kept:
+            return PageOutcome.SKIPPED
+        now = self._clock.now()
+        async with self._pool.acquire() as connection:
+            version = await renew_given(
+                connection, request, now=now, expires_at=expiry(now, fresh_hours=self._fresh_hours)
+            )
+        await self._tell(request, version)
+        return PageOutcome.RENEWED if version else PageOutcome.SKIPPED
 
     async def _renew(self, request: ClassifyRequest) -> PageOutcome:
         now = self._clock.now()

@@ -18,7 +18,7 @@ from adloom.pages.model import PageCategory
 
 PROMPT_VERSION: Final = 1
 TEXT_CHARACTERS_ASKED: Final = 4_000
-# Language models say 0.95 of what is right in four cases of five.
+# An assumption, not measured: language models are surer than they are right.
 RELIABILITY: Final = 0.85
 CHOSEN_ROOTS_MAX: Final = 3
 
