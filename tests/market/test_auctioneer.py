@@ -10,7 +10,14 @@ from adloom.auction.site_modes import ApprovalMode
 from adloom.budgets.campaign.demand import WantedCreative
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalState
-from adloom.market.auctioneer.state import AuctionSlot, LoadShortlists, PagesClassified
+from adloom.market.auctioneer.state import (
+    AuctionSlot,
+    LoadShortlists,
+    PagesClassified,
+    WrittenShortlists,
+)
+from adloom.market.bids import CategoryBids
+from adloom.market.messages import BidAnswer
 from adloom.market.routing import auctioneer_address
 from adloom.market.shortlist.model import ShortlistCandidate
 from tests.market.builders import SITE, a_demand, a_page, a_site, banner_id, campaign_id
@@ -147,7 +154,9 @@ def test_a_restart_writes_only_what_has_changed() -> None:
 
     market.restart(HOUSE)
     market.configure(approvals={banner_id(1): ApprovalState.APPROVED})
-    market.step(HOUSE, LoadShortlists({URL: before.slots}, before.version))
+    market.step(
+        HOUSE, LoadShortlists({URL: WrittenShortlists(before.slots, before.expires_at)}, before.version)
+    )
     market.classify("483")
     market.run(5)
 
@@ -339,3 +348,68 @@ def test_a_banner_of_another_size_is_not_on_the_shortlist() -> None:
     market.run(2)
 
     assert market.banners() == [2, 3]
+
+
+def test_a_page_that_is_checked_again_is_sold_for_longer_although_nothing_else_has_changed() -> None:
+    market = Market()
+    market.campaigns.put(a_demand(1, "483"))
+    market.classify("483", hours=48)
+    market.run(2)
+    before = market.shortlists[URL]
+
+    market.classify("483", hours=72, version=2)
+    market.run(2)
+
+    after = market.shortlists[URL]
+    assert after.slots == before.slots
+    assert after.expires_at == before.expires_at + timedelta(hours=24)
+    assert after.version > before.version
+
+
+def test_bidders_that_are_silent_after_a_restart_take_no_ad_off_a_page() -> None:
+    market = Market()
+    market.campaigns.put(a_demand(1, "483"))
+    market.classify("483")
+    market.run(5)
+    before = market.shortlists[URL]
+
+    market.restart(HOUSE)
+    market.loss = 1.0
+    market.step(
+        HOUSE, LoadShortlists({URL: WrittenShortlists(before.slots, before.expires_at)}, before.version)
+    )
+    market.configure()
+    market.classify("483")
+    market.run(5)
+    assert market.shortlists[URL] is before
+
+    market.loss = 0.0
+    market.campaigns.put(a_demand(2, "483"))
+    market.run(5)
+    assert market.banners() == [1, 2]
+
+
+def test_an_answer_to_a_question_of_before_a_restart_is_not_taken() -> None:
+    market = Market()
+    market.loss = 1.0
+    market.classify("483")
+    late = market.states[HOUSE].round.number
+
+    market.run(1)
+    market.restart(HOUSE)
+    market.configure("top", "side")
+    market.classify("483")
+    market.step(HOUSE, BidAnswer("483", late, 9, (CategoryBids(category="483", bids=()),)))
+
+    assert market.states[HOUSE].bids == {}
+
+
+def test_a_setting_says_how_many_campaigns_a_shortlist_has() -> None:
+    market = Market()
+    market.states[HOUSE] = msgspec.structs.replace(market.states[HOUSE], campaigns_max=5)
+    for number in range(8):
+        market.campaigns.put(a_demand(number, "483", cpm=number + 3))
+    market.classify("483")
+    market.run(2)
+
+    assert market.banners() == [7, 6, 5, 4, 3]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from adloom.budgets.campaign.demand import DIRECTORY
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
 from adloom.budgets.messages import CheckClock
-from adloom.market.messages import CategoryDemand
+from adloom.market.messages import AllDemand, CategoryDemand
 from adloom.market.routing import STRIPES, bidder_address, distributor_address
 from tests.market.builders import a_demand, campaign_id
 from tests.market.network import Campaigns, Network
@@ -43,6 +43,36 @@ def live_through(network: Network, campaigns: Campaigns, *, steps: int) -> None:
         if chance.random() < 0.3:
             campaigns.repeat()
         network.run(chance.random() * 10)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_with_half_of_all_messages_lost_a_new_campaign_is_known_everywhere_within_a_minute(seed: int) -> None:
+    network = Network(seed)
+    campaigns = Campaigns(network)
+    network.send(DIRECTORY, CheckClock(), is_certain=True)
+    network.run(1)
+    network.loss, network.repetition = 0.5, 0.5
+
+    demand = a_demand(1, *CATEGORIES)
+    campaigns.active[demand.campaign_id] = demand
+    network.send(DIRECTORY, CampaignReady(demand), is_certain=True)
+    network.run(59)
+
+    assert_all_know(network, campaigns)
+
+
+def test_what_thousands_of_campaigns_bring_at_once_is_pushed_once_a_category() -> None:
+    network = Network(1)
+    demands = tuple(a_demand(number, CATEGORIES[number % 4]) for number in range(2_000))
+    network.loss = 1.0
+
+    network.step(DIRECTORY, AllDemand(1, demands))
+
+    state = network.states[DIRECTORY]
+    assert {category: len(state.by_category[category]) for category in CATEGORIES} == dict.fromkeys(
+        CATEGORIES, 500
+    )
+    assert network.versions == dict.fromkeys(CATEGORIES, 1)
 
 
 @pytest.mark.parametrize("seed", range(30))

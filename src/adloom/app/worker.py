@@ -126,7 +126,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     budget_actors = make_budget_actors(
         ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
     )
-    market = make_market(pool, valkey, clock, worker=worker)
+    market = make_market(pool, valkey, clock, worker=worker, campaigns_max=settings.campaigns_per_slot)
     listed = list_projections(
         ledger_pool,
         valkey,

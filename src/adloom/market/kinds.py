@@ -1,8 +1,11 @@
 """The kinds of the market's actors: none is stored, all are rebuilt from the market's tables."""
 
+from functools import partial
+
 from adloom.budgets.campaign.demand import DIRECTORY
 from adloom.budgets.messages import CheckClock
 from adloom.market.auctioneer import auctioneer
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.auctioneer.state import AuctioneerState
 from adloom.market.bidder import bidder
 from adloom.market.directory import directory, distributor
@@ -12,7 +15,8 @@ from adloom.runtime.actors.actor import ActorKind, AnyKind
 from adloom.taxonomy.iab import content
 
 
-def make_kinds() -> list[AnyKind]:
+def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
+    """Return all kinds; `campaigns_max` are listed for a slot."""
     wake = CheckClock()
     return [
         ActorKind(
@@ -41,7 +45,7 @@ def make_kinds() -> list[AnyKind]:
             AUCTIONEER,
             AuctioneerState,
             auctioneer.make_step(content().ancestors),
-            auctioneer.new_auctioneer,
+            partial(auctioneer.new_auctioneer, campaigns_max=campaigns_max),
             on_waking=wake,
             is_transient=True,
         ),

@@ -36,13 +36,14 @@ DirectoryMessage: TypeAlias = CampaignReady | CampaignGone | AllDemand | LoadDem
 
 
 class CategoryDemand(msgspec.Struct, frozen=True):
-    """All campaigns of a category; an older version than the known one is dropped."""
+    """All campaigns of a category; an older version than the known one is dropped.
+
+    Only a change of a campaign makes a new version: what is said again, for example after a start, is no edit.
+    """
 
     category: str
     version: int
     campaigns: tuple[CampaignDemand, ...]
-    # Whether a campaign's own change is the reason: auctions run again. Repeating what was said is no edit.
-    is_edit: bool = False
 
 
 class DemandTaken(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from adloom.market.auctioneer.state import (
     PageForSale,
     PagesClassified,
     SiteTerms,
+    WrittenShortlists,
 )
 from adloom.market.shortlist.model import Shortlist
 from adloom.pages.follow.page_table import PageEntry
@@ -44,7 +45,7 @@ PAGES: Final = """
      WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND expires_at > now()
 """
 SHORTLISTS: Final = """
-    SELECT url, version, slots::text FROM shortlists
+    SELECT url, slots::text, expires_at FROM shortlists
      WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND slots <> '[]'
 """
 SHORTLISTS_VERSION: Final = """
@@ -84,7 +85,10 @@ async def load_sites(connection: Connection, site_ids: Sequence[SiteId]) -> dict
 
 async def load_auctioneer(connection: Connection, site_id: SiteId) -> list[msgspec.Struct]:
     """Return what an auctioneer is told when it wakes: what it wrote, its site, and its pages."""
-    shortlists = {row[0]: _decode_slots(row[2]) for row in await connection.fetch(SHORTLISTS, site_id)}
+    shortlists = {
+        url: WrittenShortlists(_decode_slots(slots), expires_at)
+        for url, slots, expires_at in await connection.fetch(SHORTLISTS, site_id)
+    }
     version = await connection.fetchval(SHORTLISTS_VERSION, site_id)
     configured = (await load_sites(connection, [site_id])).get(site_id)
     if configured is None:

@@ -48,9 +48,11 @@ class NoticeBroadcaster:
             await at_once.execute()
 
 
-def make_market(pool: Pool, valkey: Valkey, clock: Clock, *, worker: WorkerIdentity) -> MarketActors:
+def make_market(
+    pool: Pool, valkey: Valkey, clock: Clock, *, worker: WorkerIdentity, campaigns_max: int
+) -> MarketActors:
     host = ActorHost(
-        make_kinds(),
+        make_kinds(campaigns_max=campaigns_max),
         PostgresStateStore(pool, MarketWriter(), clock),
         introduction=MarketTables(pool),
         audience=NoticeBroadcaster(valkey),

@@ -286,6 +286,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     sync_cron: Annotated[Cron, Variable("ADLOOM_SYNC_CRON", _parse_cron)] = Cron("*/5 * * * *")
     sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", whole_number(0, 90))] = 3
+    campaigns_per_slot: Annotated[
+        int, Variable("ADLOOM_CONTEXTUAL_CAMPAIGNS_PER_SLOT", whole_number(1, 20))
+    ] = 3
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
 

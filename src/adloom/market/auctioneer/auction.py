@@ -16,6 +16,7 @@ from adloom.market.auctioneer.state import (
     AuctioneerState,
     HeldQuote,
     PageForSale,
+    WrittenShortlists,
     group_slots,
 )
 from adloom.market.bids import SlotBid
@@ -66,14 +67,18 @@ def auction_pages(
         page = state.pages.get(url)
         if page is None:
             continue
-        slots = auction.fill(score_categories(state, page, ancestors))
+        scores = score_categories(state, page, ancestors)
+        if url in shortlists and not auction.has_all_bids(scores):
+            continue  # What is written stands until the bidders answer, and they are asked again.
+        slots = auction.fill(scores)
         if any(slot.candidates for slot in slots):
             empty.pop(url, None)
         else:
             empty[url] = empty.get(url, 0) + 1
-        if slots == shortlists.get(url):
+        written = WrittenShortlists(slots, page.expires_at)
+        if written == shortlists.get(url):
             continue
-        shortlists[url] = slots
+        shortlists[url] = written
         row = PageShortlists(
             site_id=state.site_id,
             url=url,
@@ -102,11 +107,19 @@ class _Auction:
         self._now = now
         self._effects = effects
         self._groups = group_slots(state.terms)
+        version = state.terms.version
+        # Bids for other terms are for other slots, and perhaps under another floor.
+        self._bids = {
+            category: held.slots for category, held in state.bids.items() if held.terms_version == version
+        }
         self._selected: dict[tuple[int, tuple[str, ...]], Selected] = {}
         self.decided = dict(state.approvals.decided)
 
+    def has_all_bids(self, categories: Iterable[str]) -> bool:
+        return all(category in self._bids for category in categories)
+
     def fill(self, scores: dict[str, float]) -> tuple[Shortlist, ...]:
-        wanted = tuple(category for category in scores if category in self._state.bids)
+        wanted = tuple(category for category in scores if category in self._bids)
         candidates = [
             (
                 *(_candidate(bid, scores[bid.category], is_pending=False) for bid in shown),
@@ -123,9 +136,12 @@ class _Auction:
         """Select for a group of slots: the best that may be shown, and the best that wait for a decision."""
         known = self._selected.get((group, wanted))
         if known is None:
-            held = [self._state.bids[category].slots for category in wanted]
-            bids = [slots[group] for slots in held if group < len(slots)]
-            known = select_fairly([one.bids for one in bids]), select_fairly([one.pending for one in bids])
+            bids = [self._bids[category][group] for category in wanted]
+            count_max = self._state.campaigns_max
+            known = (
+                select_fairly([one.bids for one in bids], count_max=count_max),
+                select_fairly([one.pending for one in bids], count_max=count_max),
+            )
             for approval, selected in zip(BOTH, known, strict=True):
                 for bid in selected:
                     self._see(bid, approval)

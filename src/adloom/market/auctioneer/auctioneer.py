@@ -20,6 +20,7 @@ from adloom.core.ids import SiteId
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.auction import Ancestors, auction_pages, redraw, score_categories
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.auctioneer.state import (
     ANSWERS_WITHIN,
     CLEAN_EVERY,
@@ -53,9 +54,9 @@ APPROVALS: Final = "approvals"
 _changed = msgspec.structs.replace
 
 
-def new_auctioneer(key: str, now: datetime) -> AuctioneerState:
+def new_auctioneer(key: str, now: datetime, *, campaigns_max: int = CAMPAIGNS_A_SLOT) -> AuctioneerState:
     del now
-    return AuctioneerState(site_id=SiteId(UUID(key)))
+    return AuctioneerState(site_id=SiteId(UUID(key)), campaigns_max=campaigns_max)
 
 
 def make_step(ancestors: Ancestors) -> Step[AuctioneerState, AuctioneerMessage]:
@@ -310,7 +311,9 @@ def _ask(
         for category in own
         if (asked_at := state.quotes.get(category, HeldQuote()).asked_at) is None or asked_at <= oldest
     }
-    number, stripe, site = state.rounds + 1, stripe_of(state.site_id), str(state.site_id)
+    stripe, site = stripe_of(state.site_id), str(state.site_id)
+    # No answer to a question of before a restart is taken for one to this.
+    number = int(now.timestamp() * 1_000_000) + state.rounds
     effects += (
         Tell(
             bidder_address(category, stripe),
@@ -322,7 +325,7 @@ def _ask(
     effects += (Tell(ranker_address(*one), Quote(state.site_id)) for one in sorted(asked))
     return _changed(
         state,
-        rounds=number,
+        rounds=state.rounds + 1,
         due=NOTHING,
         changed=state.changed - bids,
         round=Round(number, now + ANSWERS_WITHIN, tuple(sorted(state.due)), frozenset(bids), asked),

@@ -11,6 +11,7 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.bids import CategoryBids, SlotTerms
 from adloom.market.messages import BidAnswer, DemandChanged, Quoted
 from adloom.market.shortlist.model import Shortlist
@@ -77,10 +78,17 @@ class PagesClassified(msgspec.Struct, frozen=True):
     is_all: bool = False
 
 
+class WrittenShortlists(msgspec.Struct, frozen=True, gc=False):
+    """What was written last for a page, and until when it may be served."""
+
+    slots: tuple[Shortlist, ...]
+    expires_at: datetime
+
+
 class LoadShortlists(msgspec.Struct, frozen=True):
     """What was written last, with versions, so that a restart writes only what changed."""
 
-    by_url: dict[str, tuple[Shortlist, ...]]
+    by_url: dict[str, WrittenShortlists]
     version: int
 
 
@@ -123,6 +131,7 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     """One site's auctions. All of it can be rebuilt from the tables."""
 
     site_id: SiteId
+    campaigns_max: int = CAMPAIGNS_A_SLOT
     terms: SiteTerms | None = None
     approvals: ApprovalRules = ApprovalRules()
     pages: dict[str, PageForSale] = {}
@@ -139,7 +148,7 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     ran_at: datetime | None = None
     repeat_at: datetime | None = None
     clean_at: datetime | None = None
-    shortlists: dict[str, tuple[Shortlist, ...]] = {}
+    shortlists: dict[str, WrittenShortlists] = {}
     version: int = 0
     empty: dict[str, int] = {}  # Tries of pages whose auctions brought nothing.
     empty_at: datetime | None = None

@@ -52,7 +52,7 @@ def step(
             if message.version >= state.version:
                 is_new = message.version > state.version
                 state = _changed(state, version=message.version, campaigns=message.campaigns)
-                if is_new and message.is_edit:
+                if is_new:
                     changed = DemandChanged(state.category, state.version)
                     effects += (Tell(auctioneer_address(site), changed) for site in sorted(state.sites))
             taken = DemandTaken(state.category, state.version, state.stripe)

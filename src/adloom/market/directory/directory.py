@@ -1,14 +1,14 @@
 """The directory: category → campaigns, kept in step with the catalog. One actor for all.
 
-Every change of a campaign gives its categories a new version and goes to their distributors; every minute all
-categories are said again.
+Every change of a campaign gives its categories a new version and goes to their distributors. Every minute all
+categories are said again, and until then those that have changed every few seconds: messages may get lost.
 """
 
 # pure
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
@@ -28,6 +28,7 @@ from adloom.market.routing import distributor_address
 from adloom.runtime.actors.actor import Effect, RecordRow, StepResult, Tell, Wake
 
 RECONCILE_EVERY: Final = timedelta(seconds=60)
+REPEAT_CHANGED_EVERY: Final = timedelta(seconds=5)
 
 _changed = msgspec.structs.replace
 
@@ -40,6 +41,8 @@ class DirectoryState(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, int] = {}
     gone: dict[CampaignId, int] = {}
     repeat_at: datetime | None = None
+    changed: frozenset[str] = frozenset()  # Categories that have changed since all were said.
+    repeat_changed_at: datetime | None = None
 
 
 def step(
@@ -51,20 +54,31 @@ def step(
         case LoadDemand():
             state = _load(message)
         case CampaignReady(demand=demand):
-            state = _apply(state, demand.campaign_id, demand, demand.version, effects)
+            state = _apply(state, [_Said(demand.campaign_id, demand, demand.version)], effects)
         case CampaignGone(campaign_id=campaign_id, version=version):
-            state = _apply(state, campaign_id, None, version, effects)
+            state = _apply(state, [_Said(campaign_id, None, version)], effects)
         case AllDemand():
             state = _reconcile(state, message, effects)
         case CheckClock():
             pass
         case _:
             assert_never(message)
-    if state.repeat_at is None or now >= state.repeat_at:
-        effects += (_push(state, category, is_edit=False) for category in sorted(state.by_category))
-        state = _changed(state, repeat_at=now + RECONCILE_EVERY)
-    effects.append(Wake(state.repeat_at))
+    state = _repeat(state, now, effects)
+    effects.append(Wake(min(filter(None, (state.repeat_at, state.repeat_changed_at)))))
     return StepResult(state, tuple(effects))
+
+
+def _repeat(state: DirectoryState, now: datetime, effects: list[Effect]) -> DirectoryState:
+    """Say all again when it is time, or what has changed since then."""
+    if state.repeat_at is None or now >= state.repeat_at:
+        effects += (_push(state, category) for category in sorted(state.by_category))
+        return _changed(state, repeat_at=now + RECONCILE_EVERY, changed=frozenset(), repeat_changed_at=None)
+    if state.repeat_changed_at is not None and now >= state.repeat_changed_at:
+        effects += (_push(state, category) for category in sorted(state.changed))
+        state = _changed(state, repeat_changed_at=None)
+    if state.changed and state.repeat_changed_at is None:
+        state = _changed(state, repeat_changed_at=now + REPEAT_CHANGED_EVERY)
+    return state
 
 
 def _load(loaded: LoadDemand) -> DirectoryState:
@@ -80,69 +94,68 @@ def _load(loaded: LoadDemand) -> DirectoryState:
     )
 
 
-def _apply(
-    state: DirectoryState,
-    campaign_id: CampaignId,
-    demand: CampaignDemand | None,
-    version: int,
-    effects: list[Effect],
-) -> DirectoryState:
-    """Take what is said of a campaign, unless something newer is known."""
-    known = state.demands.get(campaign_id)
-    newest = state.gone.get(campaign_id, -1) if known is None else known.version
-    if version < newest or (known is None and demand is None):
-        return state
-    demands, gone = dict(state.demands), dict(state.gone)
-    if demand is None:
-        del demands[campaign_id]
-        gone[campaign_id] = version
-    else:
-        demands[campaign_id] = demand
-        gone.pop(campaign_id, None)
-    state = _changed(state, demands=demands, gone=gone)
-    if known is not None and demand is not None and _changed(known, version=version) == demand:
-        return state  # Said again, for example after a restart: nobody's auction changes.
-    effects.append(RecordRow(DemandRow(campaign_id, version, demand)))
-    before = frozenset[str]() if known is None else known.wanted
-    after = frozenset[str]() if demand is None else demand.wanted
-    return _replace(state, campaign_id, demand, sorted(before | after), effects)
+class _Said(NamedTuple):
+    """What is said of a campaign; without demand it bids no more."""
+
+    campaign_id: CampaignId
+    demand: CampaignDemand | None
+    version: int
+
+
+def _apply(state: DirectoryState, said: Iterable[_Said], effects: list[Effect]) -> DirectoryState:
+    """Take what is said of campaigns, unless something newer is known; each touched category is pushed once."""
+    demands, gone, by_category = dict(state.demands), dict(state.gone), dict(state.by_category)
+    touched: set[str] = set()
+    for campaign_id, demand, version in said:
+        known = demands.get(campaign_id)
+        newest = gone.get(campaign_id, -1) if known is None else known.version
+        if version < newest or (known is None and demand is None):
+            continue
+        if demand is None:
+            del demands[campaign_id]
+            gone[campaign_id] = version
+        else:
+            demands[campaign_id] = demand
+            gone.pop(campaign_id, None)
+        if known is not None and demand is not None and _changed(known, version=version) == demand:
+            continue  # Said again, for example after a restart: nobody's auction changes.
+        effects.append(RecordRow(DemandRow(campaign_id, version, demand)))
+        before = frozenset[str]() if known is None else known.wanted
+        after = frozenset[str]() if demand is None else demand.wanted
+        for category in before | after:
+            if category not in touched:
+                touched.add(category)
+                by_category[category] = dict(by_category.get(category, {}))
+            by_category[category].pop(campaign_id, None)
+            if demand is not None and category in after:
+                by_category[category][campaign_id] = demand
+    versions = dict(state.versions) if touched else state.versions
+    for category in sorted(touched):
+        versions[category] = versions.get(category, 0) + 1
+        effects.append(RecordRow(CategoryVersionRow(category, versions[category])))
+    state = _changed(
+        state,
+        demands=demands,
+        gone=gone,
+        by_category=by_category,
+        versions=versions,
+        changed=state.changed | touched,
+    )
+    effects += (_push(state, category) for category in sorted(touched))
+    return state
 
 
 def _reconcile(state: DirectoryState, catalog: AllDemand, effects: list[Effect]) -> DirectoryState:
     """Take all that differs from what is known and is not older; what was ended long ago need not be remembered."""
     listed = {demand.campaign_id for demand in catalog.demands}
-    for campaign_id in [one for one in state.demands if one not in listed]:
-        state = _apply(state, campaign_id, None, catalog.version, effects)
-    for demand in catalog.demands:
-        known = state.demands.get(demand.campaign_id)
-        if known is None or _changed(known, version=demand.version) != demand:
-            state = _apply(state, demand.campaign_id, demand, demand.version, effects)
+    ended = [_Said(one, None, catalog.version) for one in state.demands if one not in listed]
+    bidding = (_Said(demand.campaign_id, demand, demand.version) for demand in catalog.demands)
+    state = _apply(state, [*ended, *bidding], effects)
     gone = {campaign_id: version for campaign_id, version in state.gone.items() if version >= catalog.version}
     return _changed(state, gone=gone)
 
 
-def _replace(
-    state: DirectoryState,
-    campaign_id: CampaignId,
-    demand: CampaignDemand | None,
-    touched: Iterable[str],
-    effects: list[Effect],
-) -> DirectoryState:
-    by_category, versions = dict(state.by_category), dict(state.versions)
-    for category in touched:
-        campaigns = dict(by_category.get(category, {}))
-        campaigns.pop(campaign_id, None)
-        if demand is not None and category in demand.wanted:
-            campaigns[campaign_id] = demand
-        by_category[category] = campaigns
-        versions[category] = versions.get(category, 0) + 1
-        effects.append(RecordRow(CategoryVersionRow(category, versions[category])))
-    state = _changed(state, by_category=by_category, versions=versions)
-    effects += (_push(state, category, is_edit=True) for category in touched)
-    return state
-
-
-def _push(state: DirectoryState, category: str, *, is_edit: bool) -> Tell:
+def _push(state: DirectoryState, category: str) -> Tell:
     campaigns = tuple(state.by_category[category].values())
-    demand = CategoryDemand(category, state.versions[category], campaigns, is_edit)
+    demand = CategoryDemand(category, state.versions[category], campaigns)
     return Tell(distributor_address(category), demand)

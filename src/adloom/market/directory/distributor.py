@@ -1,6 +1,6 @@
 """A distributor: takes the campaigns of its categories to all stripes of their bidders, a few categories at once.
 
-Of one category only the newest is said. A bidder that does not answer in time gets it with the next repetition.
+Of one category only the newest is said. Stripes that do not answer in time are told again, after what waits by then.
 """
 
 # pure
@@ -17,7 +17,9 @@ from adloom.market.routing import STRIPES, bidder_address
 from adloom.runtime.actors.actor import Effect, StepResult, Tell, Wake
 
 AT_ONCE: Final = 5
+REPEATED_AT_ONCE: Final = AT_ONCE - 1  # Bidders that never answer hold nothing up.
 ANSWER_WITHIN: Final = timedelta(seconds=5)
+ALL_STRIPES: Final = frozenset(range(STRIPES))
 
 _changed = msgspec.structs.replace
 
@@ -25,15 +27,20 @@ _changed = msgspec.structs.replace
 class Push(msgspec.Struct, frozen=True):
     """A category that is being told: which stripes have not answered yet."""
 
-    version: int
+    demand: CategoryDemand
     unanswered: frozenset[int]
     until: datetime
+    is_repeated: bool = False
 
 
 class DistributorState(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits, the newest of each category, and what is under way."""
+    """What waits, the newest of each category, and what is under way.
+
+    Where only some stripes wait, `stripes` has them: the others have answered.
+    """
 
     waiting: dict[str, CategoryDemand] = {}
+    stripes: dict[str, frozenset[int]] = {}
     pushes: dict[str, Push] = {}
     unanswered: int = 0  # Pushes that a stripe did not answer in time.
 
@@ -44,37 +51,48 @@ def step(
     del chance
     match message:
         case CategoryDemand():
-            state = _changed(state, waiting={**state.waiting, message.category: _merge(state, message)})
+            state = _changed(
+                state,
+                waiting={**state.waiting, message.category: _merge(state, message)},
+                stripes={one: some for one, some in state.stripes.items() if one != message.category},
+            )
         case DemandTaken():
             state = _mark_answered(state, message)
         case CheckClock():
             pass
         case _:
             assert_never(message)
-    late = [category for category, push in state.pushes.items() if now >= push.until]
-    state = _changed(
-        state,
-        pushes={category: push for category, push in state.pushes.items() if now < push.until},
-        unanswered=state.unanswered + len(late),
-    )
+    state = _repeat_late(state, now)
     effects: list[Effect] = []
     state = _begin(state, now, effects)
     effects.append(Wake(min((push.until for push in state.pushes.values()), default=None)))
     return StepResult(state, tuple(effects))
 
 
+def _repeat_late(state: DistributorState, now: datetime) -> DistributorState:
+    """Let pushes wait again for the stripes that have not answered, unless something newer waits for all."""
+    late = {category: push for category, push in state.pushes.items() if now >= push.until}
+    if not late:
+        return state
+    again = {category: push for category, push in late.items() if category not in state.waiting}
+    return _changed(
+        state,
+        pushes={category: push for category, push in state.pushes.items() if category not in late},
+        waiting=state.waiting | {category: push.demand for category, push in again.items()},
+        stripes=state.stripes | {category: push.unanswered for category, push in again.items()},
+        unanswered=state.unanswered + len(late),
+    )
+
+
 def _merge(state: DistributorState, demand: CategoryDemand) -> CategoryDemand:
-    """Keep the newest of what waits; an edit that waits stays one."""
+    """Keep the newest of what waits."""
     waiting = state.waiting.get(demand.category)
-    if waiting is None:
-        return demand
-    newest = demand if demand.version >= waiting.version else waiting
-    return _changed(newest, is_edit=demand.is_edit or waiting.is_edit)
+    return demand if waiting is None or demand.version >= waiting.version else waiting
 
 
 def _mark_answered(state: DistributorState, taken: DemandTaken) -> DistributorState:
     push = state.pushes.get(taken.category)
-    if push is None or taken.version < push.version:
+    if push is None or taken.version < push.demand.version:
         return state
     unanswered = push.unanswered - {taken.stripe}
     pushes = dict(state.pushes)
@@ -86,13 +104,17 @@ def _mark_answered(state: DistributorState, taken: DemandTaken) -> DistributorSt
 
 
 def _begin(state: DistributorState, now: datetime, effects: list[Effect]) -> DistributorState:
-    waiting, pushes = dict(state.waiting), dict(state.pushes)
-    for category in list(waiting):
-        if len(pushes) >= AT_ONCE:
+    waiting, stripes, pushes = dict(state.waiting), dict(state.stripes), dict(state.pushes)
+    repeated = sum(push.is_repeated for push in pushes.values())
+    for category in sorted(waiting, key=lambda one: one in stripes):
+        is_repeated = category in stripes
+        if len(pushes) >= AT_ONCE or (is_repeated and repeated >= REPEATED_AT_ONCE):
             break
         if category in pushes:
             continue  # Its next version is said when this one is done.
+        repeated += is_repeated
         demand = waiting.pop(category)
-        pushes[category] = Push(demand.version, frozenset(range(STRIPES)), now + ANSWER_WITHIN)
-        effects += (Tell(bidder_address(category, stripe), demand) for stripe in range(STRIPES))
-    return _changed(state, waiting=waiting, pushes=pushes)
+        told = stripes.pop(category, ALL_STRIPES)
+        pushes[category] = Push(demand, told, now + ANSWER_WITHIN, is_repeated)
+        effects += (Tell(bidder_address(category, stripe), demand) for stripe in sorted(told))
+    return _changed(state, waiting=waiting, stripes=stripes, pushes=pushes)
