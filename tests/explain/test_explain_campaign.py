@@ -264,3 +264,37 @@ async def test_a_decision_can_be_explained_for_another_moment(admin: Client) -> 
     assert later["candidates"][0]["removedBy"] == "campaign_dates"
     assert later["context"]["hour"] == 8
     problem(await admin.get(path, params={"at": "tomorrow"}), 400, "VALIDATION_FAILED")
+
+
+async def test_a_contextual_campaign_is_told_which_pages_it_reaches(admin: Client) -> None:
+    site = await admin.make_site(floorCpm=2.4, approvalMode="manual", cronSchedule=None)
+    await admin.make_placement(delivery="contextual", siteId=site["id"])
+    page = {"url": f"https://{site['domain']}/a", "categories": [{"id": "539", "confidence": 0.9}]}
+    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    campaign = await admin.make_campaign(bidAmount=2, categories=["483", "424"])
+    banner = await admin.make_banner()
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+
+    found = await delivery(admin, campaign)
+
+    sentence = f"Its bid is 0.40 under the floor of 1 page of {site['domain']}."
+    assert found["verdict"] == sentence
+    assert check(found, "contextual_floor")["change"] == "Raise bidAmount of the campaign by 0.40 or more."
+    assert check(found, "categories")["sentence"] == "No page is about Cats."
+    assert found["contextual"]["sites"] == [
+        {
+            "siteId": site["id"],
+            "domain": site["domain"],
+            "pages": 1,
+            "reached": 0,
+            "removed": {"below_floor": 1},
+            "bidMissing": 0.4,
+        }
+    ]
+
+    await admin.patch(f"/admin/campaigns/{campaign['id']}", json={"bidAmount": 2.4})
+
+    assert (await delivery(admin, campaign))["verdict"] == (
+        f"1 site waits for approval, with 1 page: {site['domain']}."
+    )

@@ -22,8 +22,9 @@ from adloom.explain.traffic import (
     CampaignTraffic,
     SeenImpressions,
 )
+from adloom.market.report.reach_store import read_reach
 from adloom.runtime.postgres import Connection
-from adloom.serving.index import store
+from adloom.serving.index import contextual_store, store
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows, build_lease_terms
 
 AUCTIONS_MAX: Final = 5_000  # The last ones say enough, and each has to be opened.
@@ -55,6 +56,13 @@ SEEN = """
       FROM events.event_counts AS it, (SELECT id FROM campaigns WHERE public_id = $1) AS own
      WHERE it.hour >= $2 AND it.placement_id = ANY ($3::integer[])
      GROUP BY 1, 2, 3, 4
+"""
+CAMPAIGN_KEY = "SELECT id FROM campaigns WHERE public_id = $1"
+CONTEXTUAL_SEEN = """
+    SELECT coalesce(sum(it.impressions), 0)::bigint, coalesce(sum(it.clicks), 0)::bigint
+      FROM events.event_counts AS it
+      JOIN placements AS placement ON placement.id = it.placement_id AND placement.delivery = 'contextual'
+     WHERE it.hour >= $2 AND it.campaign_id = $1
 """
 # A campaign may bid with several banners: the one that came furthest counts.
 TALLY = """
@@ -110,23 +118,33 @@ async def read_campaign(
             PlacementRows(one.placement, [row for row in one.assignments if row.campaign_id == campaign.id])
             async for one in store.iter_placements(connection, keys)
         ]
-        rows = [row for one in found for row in one.assignments]
-        own = rows[0].campaign_key if rows else 0
+        own = await connection.fetchval(CAMPAIGN_KEY, campaign.id)
+        creatives = [
+            row.assignment
+            async for rows in contextual_store.iter_creatives(connection, [own])
+            for row in rows
+        ]
+        rows = [*(row for one in found for row in one.assignments), *creatives]
         counts = await read_counts(connection, [own])
         budgets = await find_missing_budgets(connection, rows, now)
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
         tally = await _tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
+        [contextual] = await connection.fetch(CONTEXTUAL_SEEN, own, since)
         return CampaignFacts(
             campaign=campaign,
             now=now,
             placements=found,
+            creatives=creatives,
+            reach=await read_reach(connection, campaign, now=now),
             counts=counts.get(own, NO_COUNTS),
             missing_budget=budgets.get(own),
             traffic=CampaignTraffic(
                 since=since,
                 seen=[msgspec.convert(dict(row), SeenImpressions) for row in seen],
                 auctions=tally,
+                contextual_impressions=contextual[0],
+                contextual_clicks=contextual[1],
             ),
         )
 

@@ -10,8 +10,9 @@ import msgspec
 
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.catalog.campaign.model import Campaign
+from adloom.market.report.reach import CampaignReach
 from adloom.schedule.schedule import find_zone
-from adloom.serving.index.rows import AssignmentRow, PlacementRow, PlacementRows
+from adloom.serving.index.rows import AssignmentRow, Caps, PlacementRow, PlacementRows
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import matches_all
 from adloom.targeting.rules import Rule, RuleType
@@ -61,6 +62,9 @@ class CampaignTraffic(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     seen: Sequence[SeenImpressions] = ()
     auctions: AuctionTally = AuctionTally()
+    # Of the campaign itself in contextual slots, which it is not assigned to.
+    contextual_impressions: int = 0
+    contextual_clicks: int = 0
 
     @property
     def requests(self) -> int:
@@ -69,11 +73,11 @@ class CampaignTraffic(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def own_impressions(self) -> int:
-        return sum(one.own_impressions for one in self.seen)
+        return sum(one.own_impressions for one in self.seen) + self.contextual_impressions
 
     @property
     def own_clicks(self) -> int:
-        return sum(one.own_clicks for one in self.seen)
+        return sum(one.own_clicks for one in self.seen) + self.contextual_clicks
 
 
 class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +89,13 @@ class CampaignFacts(msgspec.Struct, frozen=True, kw_only=True):
     missing_budget: str | None
     traffic: CampaignTraffic
     now: datetime
+    creatives: Sequence[AssignmentRow] = ()  # Of contextual slots.
+    reach: CampaignReach | None = None  # None if it wants no contextual slots.
+
+    @property
+    def caps(self) -> Caps | None:
+        rows = [row for row, _ in self.assigned] or self.creatives
+        return rows[0].caps if rows else None
 
     @property
     def assigned(self) -> list[tuple[AssignmentRow, PlacementRow]]:

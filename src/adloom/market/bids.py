@@ -71,7 +71,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
     pending: list[SlotBid] = []
     judge = slot.approvals.judge
     for one in campaigns:
-        reason, creatives = _check(one, slot)
+        reason, creatives = check_demand(one, slot)
         if reason is not None:
             removed[reason] = removed.get(reason, 0) + 1
             if reason == BELOW_FLOOR:
@@ -101,7 +101,7 @@ def _bid(category: str, one: CampaignDemand, creative: WantedCreative) -> SlotBi
     )
 
 
-def _check(one: CampaignDemand, slot: SlotTerms) -> tuple[str | None, list[WantedCreative]]:
+def check_demand(one: CampaignDemand, slot: SlotTerms) -> tuple[str | None, list[WantedCreative]]:
     """Return the reason that removes a campaign, or its creatives that may fill the slot."""
     if one.blocked_domains and is_below(slot.domain, one.blocked_domains):
         return "site_blocked", []

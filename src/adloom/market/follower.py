@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-import structlog
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignGone, CampaignReady
 from adloom.budgets.messages import CheckClock
@@ -25,15 +24,14 @@ from adloom.pages.follow.store import read_changes, read_table, read_versions
 from adloom.pages.notice import PAGE_NOTICES
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 LOOK_SECONDS: Final = 0.5
 ALL_SECONDS: Final = 60.0
 PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class MarketFollower:
@@ -42,16 +40,16 @@ class MarketFollower:
     def __init__(self, pool: Pool, valkey: Valkey, host: Host) -> None:
         self._pool = pool
         self._host = host
-        self._noticed = asyncio.Event()
+        self._loop = LookLoop(self._try_to_look, every_seconds=LOOK_SECONDS, away=AWAY, name="market")
+        noticed = self._loop.noticed.set
         self._subscriptions = [
-            Subscription(valkey, channel, heard=lambda _: self._noticed.set(), began=self._noticed.set)
+            Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
             for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
         ]
         self._version: int | None = None
         self._all_at = 0.0
         self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
         self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
-        self._is_cut_off = False
         # A plain counter, read by a collector.
         self.told = 0
 
@@ -59,30 +57,11 @@ class MarketFollower:
         self._version = None
         self._pages.clear()
         self._awake.clear()
-        async with asyncio.TaskGroup() as group:
-            for subscription in self._subscriptions:
-                group.create_task(subscription.run(stop))
-            group.create_task(pass_on(stop, self._noticed))
-            while not stop.is_set():
-                self._noticed.clear()
-                await self._try_to_look()
-                if not stop.is_set():
-                    await pause(LOOK_SECONDS, self._noticed)
+        await self._loop.run(stop, *self._subscriptions)
 
     async def _try_to_look(self) -> None:
-        try:
-            with unavailable_when_away("The catalog cannot be read"):
-                await self.look()
-        except (UnavailableError, *VALKEY_AWAY) as error:
-            # What was not told is told at the next look.
-            if not self._is_cut_off:
-                log.warning("market_cut_off", error=repr(error))
-            self._is_cut_off = True
-        except Exception:
-            # The outermost loop: one row that cannot be read must not keep all others from their auctions.
-            log.exception("market_look_failed", version=self._version)
-        else:
-            self._is_cut_off = False
+        with unavailable_when_away("The catalog cannot be read"):
+            await self.look()
 
     async def look(self) -> None:
         """Tell what has changed since the last look."""

@@ -9,23 +9,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, cast
 
-import structlog
-
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import LookLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
 LOOK_SECONDS: Final = 0.5
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 
 class CatalogFollower:
@@ -38,25 +35,16 @@ class CatalogFollower:
         self._catalog = catalog
         self._introductions = introductions
         self._host = host
-        self._noticed = asyncio.Event()
-        self._subscription = Subscription(
-            valkey, NOTICE_CHANNEL, heard=lambda _: self._noticed.set(), began=self._noticed.set
-        )
+        self._loop = LookLoop(self.look, every_seconds=LOOK_SECONDS, away=AWAY, name="brains_catalog")
+        noticed = self._loop.noticed.set
+        self._subscription = Subscription(valkey, NOTICE_CHANNEL, heard=lambda _: noticed(), began=noticed)
         self._version: int | None = None
-        self._is_cut_off = False
         # A plain counter, read by a collector.
         self.told = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._version = None
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._subscription.run(stop))
-            group.create_task(pass_on(stop, self._noticed))
-            while not stop.is_set():
-                self._noticed.clear()
-                await self._try_to_look()
-                if not stop.is_set():
-                    await pause(LOOK_SECONDS, self._noticed)
+        await self._loop.run(stop, self._subscription)
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""
@@ -69,20 +57,6 @@ class CatalogFollower:
         if version != since or self._version is None:
             await self._valkey.set(VERSION_KEY, version)
         self._version = version
-
-    async def _try_to_look(self) -> None:
-        try:
-            await self.look()
-        except (UnavailableError, *VALKEY_AWAY) as error:
-            # What was not told is told at the next look.
-            if not self._is_cut_off:
-                log.warning("brains_cut_off_from_catalog", error=repr(error))
-            self._is_cut_off = True
-        except Exception:
-            # The outermost loop: one row that cannot be read must not keep all others from their budgets.
-            log.exception("brains_catalog_look_failed", version=self._version)
-        else:
-            self._is_cut_off = False
 
     async def _remembered(self) -> int:
         known = cast("bytes | None", await self._valkey.get(VERSION_KEY))

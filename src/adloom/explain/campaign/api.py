@@ -1,6 +1,6 @@
 """Why a campaign does or does not deliver, over HTTP on the control plane."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
@@ -10,17 +10,16 @@ from pydantic import Field
 
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.campaign.resource import campaigns
-from adloom.explain.campaign.verdict import (
-    CampaignCheck,
-    CheckState,
-    check_campaign,
-    summarize,
-)
+from adloom.core.money import decimal_from_micros
+from adloom.explain.campaign.check import CampaignCheck, CheckState
+from adloom.explain.campaign.verdict import check_campaign, summarize
 from adloom.explain.store import read_campaign
 from adloom.explain.traffic import AuctionTally
+from adloom.market.report.reach import CampaignReach
 from adloom.resource.api import AdvertiserReads
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
+from adloom.taxonomy.iab import content
 
 LOOKED_BACK: Final = timedelta(hours=1)
 # What others have had on a placement is not for an account to know.
@@ -52,6 +51,36 @@ class TakenPart(Answer):
     winning_ecpm: Annotated[float | None, Field(description="Of the winners there; null for accounts.")]
 
 
+class ReachedSite(Answer):
+    """A site with pages that the campaign wants."""
+
+    site_id: UUID
+    domain: str
+    pages: int
+    reached: int
+    removed: Annotated[Mapping[str, int], Field(description="Pages by what keeps the campaign from them.")]
+    bid_missing: Annotated[
+        float | None, Field(description="The least that its bid is under a floor, per thousand impressions.")
+    ]
+
+
+class ReachedCategory(Answer):
+    """One of the campaign's categories, and how many pages there are."""
+
+    id: str
+    name: str
+    pages: int
+
+
+class ContextualReach(Answer):
+    """Pages that the campaign wants in contextual slots; on those that it reaches it is a candidate."""
+
+    pages: int
+    reached: int
+    sites: Sequence[ReachedSite]
+    categories: Sequence[ReachedCategory]
+
+
 class CampaignDelivery(Answer):
     """What keeps a campaign from being shown now, and what happened in the last hour."""
 
@@ -64,6 +93,9 @@ class CampaignDelivery(Answer):
     clicks: int
     checks: list[CheckAnswer]
     auctions: TakenPart
+    contextual: Annotated[
+        ContextualReach | None, Field(description="Null if the campaign wants no contextual slots.")
+    ]
 
 
 router = APIRouter(
@@ -95,6 +127,7 @@ async def explain_campaign(
         clicks=found.traffic.own_clicks,
         checks=[_show(one, is_account=is_account) for one in checks],
         auctions=_show_auctions(found.traffic.auctions, is_account=is_account),
+        contextual=None if found.reach is None else _show_reach(found.reach),
     )
 
 
@@ -107,3 +140,27 @@ def _show(check: CampaignCheck, *, is_account: bool) -> CheckAnswer:
 def _show_auctions(auctions: AuctionTally, *, is_account: bool) -> TakenPart:
     shown = TakenPart.model_validate(auctions)
     return shown.model_copy(update={"winning_ecpm": None}) if is_account else shown
+
+
+def _show_reach(reach: CampaignReach) -> ContextualReach:
+    return ContextualReach(
+        pages=reach.pages,
+        reached=reach.reached,
+        sites=[
+            ReachedSite(
+                site_id=one.site_id,
+                domain=one.domain,
+                pages=one.pages,
+                reached=one.reached,
+                removed=one.removed,
+                bid_missing=None if one.bid_missing is None else float(decimal_from_micros(one.bid_missing)),
+            )
+            for one in reach.sites
+        ],
+        categories=[
+            ReachedCategory(
+                id=one.id, name=node.name if (node := content().find(one.id)) else one.id, pages=one.pages
+            )
+            for one in reach.categories
+        ],
+    )

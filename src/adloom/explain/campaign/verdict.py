@@ -3,12 +3,13 @@
 # pure
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from adloom.catalog.campaign.model import CampaignStatus
+from adloom.explain.campaign.check import CampaignCheck, CheckState, count_passing, judge
+from adloom.explain.campaign.contextual import check_contextual
 from adloom.explain.reasons import (
     OUTCOMES,
     REASONS,
@@ -32,22 +33,6 @@ OWN_STATUSES: Final = frozenset(one for one in AssignmentStatus if one.startswit
 
 DELIVERS: Final = "It delivers."
 NOTHING_IN_THE_WAY: Final = "Nothing stands in its way: it is shown when the next reader comes."
-# What a step says of a campaign that passes.
-PASSES: Final = {
-    "status": "The campaign is active.",
-    "dates": "It is within its dates.",
-    "placements": "Its banners are assigned to placements that are switched on.",
-    "schedule": "It is the time of its banners.",
-    "targeting": "Readers that its rules want were there.",
-    "caps": "It has had less than its caps allow.",
-    "budget": "Its budgets pay for more offers.",
-    "pacing": "Its pacing does not hold it back.",
-    "requests": "Its placements were asked for.",
-    "frequency": "Frequency caps have not kept it back.",
-    "floor": "Its bids reach the floors.",
-    "auctions": "No other campaign has outbid it.",
-    "rivals": "It has its share of the slots of its direct placements.",
-}
 NO_RULES: Final = "It has no targeting rules: it is for every reader."
 NO_CAPS: Final = "It has no caps."
 UNASSIGNED: Final = Reason(
@@ -82,27 +67,11 @@ OTHERS_FIRST: Final = Reason(
 )
 
 
-class CheckState(StrEnum):
-    """How a step treats the campaign."""
-
-    OK = "ok"
-    LIMITS = "limits"
-    STOPS = "stops"
-
-
-class CampaignCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One step: whether the campaign passes, and where it is counted, how often of how many."""
-
-    name: str
-    state: CheckState
-    sentence: str
-    change: str | None = None
-    passed: int | None = None
-    of: int | None = None
-
-
 def check_campaign(facts: CampaignFacts) -> list[CampaignCheck]:
-    checks = [step(facts) for step in STEPS]
+    steps = STEPS if facts.assigned or facts.reach is None else OWN_STEPS
+    checks = [step(facts) for step in steps]
+    if facts.reach is not None:
+        checks += check_contextual(facts.campaign, facts.reach, is_only=not facts.assigned)
     if any(_is_auctioned(placement) for _, placement in facts.assigned):
         checks += [step(facts) for step in AUCTION_STEPS]
     # A campaign that is stopped loses no slot to others.
@@ -126,22 +95,22 @@ def summarize(checks: Sequence[CampaignCheck], traffic: CampaignTraffic) -> str:
 def _check_status(facts: CampaignFacts) -> CampaignCheck:
     campaign = facts.campaign
     if campaign.deleted_at is not None:
-        return _judge("status", REASONS[AssignmentStatus.CAMPAIGN_DELETED])
+        return judge("status", REASONS[AssignmentStatus.CAMPAIGN_DELETED])
     if campaign.status is CampaignStatus.SCHEDULED and campaign.starts_at is None:
-        return _judge("status", REASONS[AssignmentStatus.CAMPAIGN_UNDATED])
-    return _judge("status", REASONS.get(f"campaign_{campaign.status}"))
+        return judge("status", REASONS[AssignmentStatus.CAMPAIGN_UNDATED])
+    return judge("status", REASONS.get(f"campaign_{campaign.status}"))
 
 
 def _check_dates(facts: CampaignFacts) -> CampaignCheck:
-    return _judge("dates", explain_dates(facts.campaign.starts_at, facts.campaign.ends_at, facts.now))
+    return judge("dates", explain_dates(facts.campaign.starts_at, facts.campaign.ends_at, facts.now))
 
 
 def _check_placements(facts: CampaignFacts) -> CampaignCheck:
     assigned = facts.assigned
     if not assigned:
-        return _judge("placements", UNASSIGNED)
+        return judge("placements", UNASSIGNED)
     reasons = [reason for pair in assigned if (reason := _find_unusable(*pair)) is not None]
-    return _count("placements", next(iter(reasons), None), len(assigned) - len(reasons), len(assigned))
+    return count_passing("placements", next(iter(reasons), None), len(assigned) - len(reasons), len(assigned))
 
 
 def _list_usable(facts: CampaignFacts) -> list[tuple[AssignmentRow, PlacementRow]]:
@@ -165,32 +134,32 @@ def _check_schedule(facts: CampaignFacts) -> CampaignCheck:
         if (why := find_closed_reason(one, now=facts.now)) is not None
     ]
     reason = explain_schedule(*closed[0]) if closed else None
-    return _count("schedule", reason, len(schedules) - len(closed), len(schedules) or None)
+    return count_passing("schedule", reason, len(schedules) - len(closed), len(schedules) or None)
 
 
 def _check_targeting(facts: CampaignFacts) -> CampaignCheck:
     assigned, traffic = facts.assigned, facts.traffic
     rules = assigned[0][0].rules if assigned else ()
     if not rules:
-        return _judge("targeting", None, NO_RULES)
+        return judge("targeting", None, NO_RULES)
     held = traffic.auctions.held - traffic.auctions.count_removed(bid_record.TARGETING)
     passed = count_targeted(rules, traffic.seen, facts.zones) + held
     reason = None if passed == traffic.requests else OTHER_READERS
-    return _count("targeting", reason, passed, traffic.requests)
+    return count_passing("targeting", reason, passed, traffic.requests)
 
 
 def _check_caps(facts: CampaignFacts) -> CampaignCheck:
-    caps = facts.assigned[0][0].caps if facts.assigned else None
+    caps = facts.caps
     if caps is None:
-        return _judge("caps", None, NO_CAPS)
+        return judge("caps", None, NO_CAPS)
     name = find_reached_cap(caps, facts.counts)
-    return _judge("caps", None if name is None else explain_cap(name, caps))
+    return judge("caps", None if name is None else explain_cap(name, caps))
 
 
 def _check_budget(facts: CampaignFacts) -> CampaignCheck:
     missing = facts.missing_budget
     if missing is not None and missing != PACING:
-        return _judge("budget", REASONS[missing])
+        return judge("budget", REASONS[missing])
     lacked = facts.traffic.auctions.count_removed(*BUDGETS)
     reason = LACKED_BUDGET if lacked else WAITED_FOR_BUDGET
     return _count_auctions("budget", reason, facts.traffic, *BUDGETS, BUDGET_PENDING)
@@ -209,8 +178,8 @@ def _check_pacing(facts: CampaignFacts) -> CampaignCheck:
 def _check_requests(facts: CampaignFacts) -> CampaignCheck:
     requests = facts.traffic.requests
     if requests or not facts.assigned:
-        return _count("requests", None, requests, requests)
-    return _judge("requests", NO_REQUESTS)
+        return count_passing("requests", None, requests, requests)
+    return judge("requests", NO_REQUESTS)
 
 
 def _check_frequency(facts: CampaignFacts) -> CampaignCheck:
@@ -224,7 +193,7 @@ def _check_floor(facts: CampaignFacts) -> CampaignCheck:
 def _check_auctions(facts: CampaignFacts) -> CampaignCheck:
     auctions = facts.traffic.auctions
     reason = OUTCOMES["outbid"] if auctions.lost else None
-    return _count("auctions", reason, auctions.won, auctions.won + auctions.lost)
+    return count_passing("auctions", reason, auctions.won, auctions.won + auctions.lost)
 
 
 def _check_rivals(facts: CampaignFacts) -> CampaignCheck:
@@ -233,7 +202,7 @@ def _check_rivals(facts: CampaignFacts) -> CampaignCheck:
     there = [one for one in facts.traffic.seen if one.placement_key in keys]
     shown = sum(one.own_impressions for one in there)
     wanted = count_targeted(usable[0][0].rules, there, facts.zones)
-    check = _count("rivals", OTHERS_FIRST if wanted and not shown else None, shown, wanted)
+    check = count_passing("rivals", OTHERS_FIRST if wanted and not shown else None, shown, wanted)
     return msgspec.structs.replace(check, state=CheckState.LIMITS) if check.change else check
 
 
@@ -249,6 +218,8 @@ STEPS: Final[tuple[Step, ...]] = (
     _check_pacing,
     _check_requests,
 )
+# Of a campaign that is for contextual slots only.
+OWN_STEPS: Final[tuple[Step, ...]] = (_check_status, _check_dates, _check_caps, _check_budget, _check_pacing)
 AUCTION_STEPS: Final[tuple[Step, ...]] = (_check_frequency, _check_floor, _check_auctions)
 
 
@@ -259,16 +230,6 @@ def _is_auctioned(placement: PlacementRow) -> bool:
 def _count_auctions(name: str, reason: Reason, traffic: CampaignTraffic, *steps: str) -> CampaignCheck:
     """Judge a step by how often it took the campaign out of auctions."""
     held, removed = traffic.auctions.held, traffic.auctions.count_removed(*steps)
-    return _count(name, reason if removed else None, held - removed, held) if held else _judge(name, None)
-
-
-def _count(name: str, reason: Reason | None, passed: int, of: int | None) -> CampaignCheck:
-    """Judge a step by how many pass it: with none the campaign is stopped, with some it is limited."""
-    check = msgspec.structs.replace(_judge(name, reason), passed=passed, of=of)
-    return msgspec.structs.replace(check, state=CheckState.LIMITS) if reason and passed else check
-
-
-def _judge(name: str, reason: Reason | None, passes: str | None = None) -> CampaignCheck:
-    if reason is None:
-        return CampaignCheck(name=name, state=CheckState.OK, sentence=passes or PASSES[name])
-    return CampaignCheck(name=name, state=CheckState.STOPS, sentence=reason.sentence, change=reason.change)
+    return (
+        count_passing(name, reason if removed else None, held - removed, held) if held else judge(name, None)
+    )

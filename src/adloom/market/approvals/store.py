@@ -16,6 +16,7 @@ from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
+from adloom.targeting.values import find_landing_domain
 
 NOUN: Final = "approval"
 OWNED_NOUNS[Role.PUBLISHER].append(NOUN)
@@ -102,29 +103,34 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     first_seen_at: datetime
     decided_at: datetime | None
     decided_by: str | None
-
-
-class Places(msgspec.Struct, frozen=True):
-    """On how many pages and in how many slots of a site a banner is a candidate now."""
-
+    # Where it is a candidate now.
     pages: int = 0
     slots: int = 0
 
+    @property
+    def landing_domain(self) -> str | None:
+        """Where a click leads; the answer reads it by name."""
+        return find_landing_domain(self.cta_url)
+
 
 async def list_approvals(
-    connection: Connection, site_id: SiteId, state: ApprovalState | None, request: PageRequest
+    connection: Connection,
+    site_id: SiteId,
+    state: ApprovalState | None,
+    request: PageRequest,
+    *,
+    now: datetime,
 ) -> Listed[Approval]:
     filters = Filters()
     filters.add("site.public_id = {}", site_id)
     filters.add_given("it.state = {}", state)
-    return await fetch_structs(connection, SOURCE, filters, request, Approval)
-
-
-async def count_places(
-    connection: Connection, site_id: SiteId, banner_ids: Sequence[UUID], *, now: datetime
-) -> dict[UUID, Places]:
-    rows = await connection.fetch(PLACES, site_id, banner_ids, now)
-    return {banner_id: Places(pages, slots) for banner_id, pages, slots in rows}
+    listed = await fetch_structs(connection, SOURCE, filters, request, Approval)
+    rows = await connection.fetch(PLACES, site_id, [one.banner_id for one in listed.items], now)
+    places = {banner_id: {"pages": pages, "slots": slots} for banner_id, pages, slots in rows}
+    return Listed(
+        items=[msgspec.structs.replace(one, **places.get(one.banner_id, {})) for one in listed.items],
+        total_count=listed.total_count,
+    )
 
 
 async def decide(

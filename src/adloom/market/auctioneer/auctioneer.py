@@ -317,7 +317,7 @@ def _ask(
     effects += (
         Tell(
             bidder_address(category, stripe),
-            BidRequest(state.site_id, number, build_slot_terms(state, category)),
+            BidRequest(state.site_id, number, build_slot_terms(terms, state.approvals, category)),
         )
         for category in sorted(bids)
     )

@@ -162,10 +162,8 @@ def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:
     return groups
 
 
-def build_slot_terms(state: AuctioneerState, category: str) -> tuple[SlotTerms, ...]:
+def build_slot_terms(terms: SiteTerms, approvals: ApprovalRules, category: str) -> tuple[SlotTerms, ...]:
     """Return what is asked of bids of a category for each group of slots."""
-    terms = state.terms
-    assert terms is not None, "asked for after the site is configured"
     site_floor = terms.category_floors.get(category, terms.floor)
     return tuple(
         SlotTerms(
@@ -175,7 +173,7 @@ def build_slot_terms(state: AuctioneerState, category: str) -> tuple[SlotTerms, 
             domain=terms.domain,
             blocked_products=terms.blocked_products,
             blocked_domains=terms.blocked_domains,
-            approvals=state.approvals,
+            approvals=approvals,
         )
         for slot in group_slots(terms)
     )

@@ -11,7 +11,6 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
@@ -29,7 +28,7 @@ from adloom.pages.site.messages import (
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.host import ActorHost
-from adloom.runtime.loops import pass_on, pause
+from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
@@ -38,8 +37,8 @@ NEWS_CHANNEL: Final = "adloom:sites:news:{site_id}"
 LOOK_SECONDS: Final = 1.0
 NEWS_AT_ONCE: Final = 500
 ANSWER_SECONDS_MAX: Final = 10.0
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger()
 _encode_news: Final = msgspec.msgpack.Encoder().encode
 _decode_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
 
@@ -93,29 +92,21 @@ class SiteFollower:
         self._valkey = valkey
         self._reader = reader
         self._host = host
-        self._noticed = asyncio.Event()
+        self._loop = LookLoop(self.look, every_seconds=LOOK_SECONDS, away=AWAY, name="sites")
+        noticed = self._loop.noticed.set
         self._subscriptions = [
-            Subscription(valkey, channel, heard=lambda _: self._noticed.set(), began=self._noticed.set)
+            Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
             for channel in (PAGE_NOTICES, NOTICE_CHANNEL)
         ]
         self._told: dict[SiteId, int] | None = None
         self._catalog_version = -1
-        self._is_cut_off = False
         # A plain counter, read by a collector.
         self.changes = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         self._told = None
         self._reader.configured.clear()
-        async with asyncio.TaskGroup() as group:
-            for subscription in self._subscriptions:
-                group.create_task(subscription.run(stop))
-            group.create_task(pass_on(stop, self._noticed))
-            while not stop.is_set():
-                self._noticed.clear()
-                await self._try_to_look()
-                if not stop.is_set():
-                    await pause(LOOK_SECONDS, self._noticed)
+        await self._loop.run(stop, *self._subscriptions)
 
     async def look(self) -> None:
         """Tell the actors concerned what has changed since the last look."""
@@ -170,17 +161,3 @@ class SiteFollower:
     async def _remembered(self) -> dict[SiteId, int]:
         known = cast("dict[bytes, bytes]", await cast("Any", self._valkey).hgetall(TOLD_KEY))
         return {SiteId(UUID(site_id.decode())): int(version) for site_id, version in known.items()}
-
-    async def _try_to_look(self) -> None:
-        try:
-            await self.look()
-        except (UnavailableError, *VALKEY_AWAY) as error:
-            # What was not told is told at the next look.
-            if not self._is_cut_off:
-                log.warning("sites_cut_off", error=repr(error))
-            self._is_cut_off = True
-        except Exception:
-            # The outermost loop: one site that cannot be read must not keep all others waiting.
-            log.exception("sites_look_failed")
-        else:
-            self._is_cut_off = False

@@ -1,0 +1,166 @@
+"""Where a campaign's contextual bids reach: pages by site, and what keeps it from the others."""
+
+# pure
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.campaign.demand import CampaignDemand
+from adloom.core.ids import SiteId
+from adloom.core.money import Micros
+from adloom.market.approval import ApprovalRules, ApprovalState
+from adloom.market.auctioneer.state import SiteTerms, build_slot_terms
+from adloom.market.bids import BELOW_FLOOR, SlotTerms, check_demand
+
+REACHED: Final = "reached"
+NOT_APPROVED: Final = "not_approved"
+SITE_SUSPENDED: Final = "site_suspended"
+NO_SLOTS: Final = "no_slots"
+# A page is told by the best of what becomes of the campaign in its slots.
+BEST_FIRST: Final = (
+    REACHED,
+    NOT_APPROVED,
+    BELOW_FLOOR,
+    "rejected",
+    "domain_blocked",
+    "size_mismatch",
+    "no_creatives",
+    "ad_product_blocked",
+    "site_blocked",
+)
+
+
+class PageGroup(msgspec.Struct, frozen=True):
+    """Pages of a site that fit the same categories of the campaign; filler is a category, too."""
+
+    categories: tuple[str, ...]
+    pages: int
+
+
+class OfferedSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site with pages that the campaign wants."""
+
+    site_id: SiteId
+    terms: SiteTerms
+    approvals: ApprovalRules
+    groups: tuple[PageGroup, ...]
+
+
+class SiteReach(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a campaign on the pages of a site that it wants.
+
+    `removed` counts pages by what keeps the campaign from them, as explanations name it.
+    """
+
+    site_id: SiteId
+    domain: str
+    pages: int
+    reached: int
+    removed: Mapping[str, int]
+    bid_missing: Micros | None = None  # The least that its bid is under a floor.
+
+
+class CategoryReach(msgspec.Struct, frozen=True):
+    """One of the campaign's categories, and how many pages there are about it or what is below it."""
+
+    id: str
+    pages: int
+
+
+class CampaignReach(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a campaign's contextual bids reach; sites with most pages first."""
+
+    creatives: int
+    sites: tuple[SiteReach, ...]
+    categories: tuple[CategoryReach, ...]
+
+    @property
+    def pages(self) -> int:
+        """All pages that fit its categories."""
+        return sum(one.pages for one in self.sites)
+
+    @property
+    def reached(self) -> int:
+        """The pages where it is a candidate that may be shown."""
+        return sum(one.reached for one in self.sites)
+
+    def count_removed(self, *names: str) -> int:
+        return sum(one.removed.get(name, 0) for one in self.sites for name in names)
+
+    def list_sites(self, *names: str) -> list[SiteReach]:
+        """Return the sites where one of these keeps the campaign from a page."""
+        return [one for one in self.sites if any(name in one.removed for name in names)]
+
+
+def find_reach(demand: CampaignDemand, sites: Iterable[OfferedSite]) -> CampaignReach:
+    """Judge all pages that a campaign wants, as their auctions would."""
+    offered = list(sites)
+    judged = sorted((_judge_site(demand, site) for site in offered), key=lambda one: (-one.pages, one.domain))
+    pages = dict.fromkeys(demand.categories, 0)
+    for group in (group for site in offered for group in site.groups):
+        for category in group.categories:
+            if category in pages:
+                pages[category] += group.pages
+    return CampaignReach(
+        creatives=len(demand.creatives),
+        sites=tuple(judged),
+        categories=tuple(CategoryReach(category, count) for category, count in pages.items()),
+    )
+
+
+def _judge_site(demand: CampaignDemand, site: OfferedSite) -> SiteReach:
+    removed: dict[str, int] = {}
+    missing: list[Micros] = []
+    for group in site.groups:
+        name, lacking = _judge_group(demand, site, group)
+        removed[name] = removed.get(name, 0) + group.pages
+        missing += lacking if name == BELOW_FLOOR else ()
+    reached = removed.pop(REACHED, 0)
+    return SiteReach(
+        site_id=site.site_id,
+        domain=site.terms.domain,
+        pages=reached + sum(removed.values()),
+        reached=reached,
+        removed=removed,
+        bid_missing=min(missing, default=None),
+    )
+
+
+def _judge_group(demand: CampaignDemand, site: OfferedSite, group: PageGroup) -> tuple[str, list[Micros]]:
+    """Return the best of what becomes of the campaign, and how much its bid is under each floor above it."""
+    if site.terms.is_suspended:
+        return SITE_SUSPENDED, []
+    slots = [
+        slot
+        for category in group.categories
+        for slot in build_slot_terms(site.terms, site.approvals, category)
+    ]
+    if not slots:
+        return NO_SLOTS, []
+    name = min((_judge_slot(demand, slot) for slot in slots), key=BEST_FIRST.index)
+    return name, [Micros(slot.floor - demand.max_cpm) for slot in slots if slot.floor > demand.max_cpm]
+
+
+def _judge_slot(demand: CampaignDemand, slot: SlotTerms) -> str:
+    reason, creatives = check_demand(demand, slot)
+    if reason is not None:
+        return reason
+    states = {slot.approvals.judge(one.banner_id, demand.advertiser_id) for one in creatives}
+    return REACHED if ApprovalState.APPROVED in states else NOT_APPROVED
+
+
+def group_pages(
+    found: Iterable[tuple[Sequence[str], int]], wanted: Mapping[str, Sequence[str]]
+) -> tuple[PageGroup, ...]:
+    """Group pages by the campaign's categories that they fit.
+
+    `found` counts pages by their own categories; `wanted` has, by a page's category, the campaign's that it is below.
+    """
+    counts: dict[tuple[str, ...], int] = {}
+    for own, pages in found:
+        fitting = tuple(sorted({category for one in own for category in wanted.get(one, ())}))
+        if fitting:
+            counts[fitting] = counts.get(fitting, 0) + pages
+    return tuple(PageGroup(categories, pages) for categories, pages in counts.items())
