@@ -9,6 +9,8 @@ p(node) = p(root) · p(node | root), so that no node is surer than its root.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -68,12 +70,13 @@ class _PhraseTable:
     def compare(self, encoded: Vectors) -> Vectors:
         """Return the similarity of each chunk with each phrase, and -1 in a last column."""
         similarities = np.full((len(encoded), len(self.phrases) + 1), -1, np.float32)
-        np.matmul(encoded, self.vectors.T, out=similarities[:, :-1])
+        # In this order the product of a large and a small matrix takes half the time.
+        similarities[:, :-1] = (self.vectors @ encoded.T).T
         return similarities
 
     def score(self, similarities: Vectors, compared: int) -> Vectors:
         """Score each category: the mean, over its best chunks, of the mean of its most similar phrases."""
-        of_phrases = similarities[:, self._columns]
+        of_phrases = similarities.take(self._columns, axis=1)
         of_phrases.partition(of_phrases.shape[2] - compared, axis=2)
         of_chunks = of_phrases[:, :, -compared:].mean(axis=2)
         chunks = (2 * len(of_chunks) + 2) // 3
@@ -117,7 +120,7 @@ class _ComparedPage(msgspec.Struct, frozen=True):
 
 
 class EmbeddedClassifier:
-    """Needs about 170 MB, and 16 ms a page."""
+    """Needs about 120 MB beside its process, and 15 ms for a page of 600 characters."""
 
     name = NAME
 
@@ -138,10 +141,13 @@ class EmbeddedClassifier:
         self._nodes = {root: _PhraseTable(nodes, places, vectors) for root, nodes in by_root.items()}
         self._prior = np.array([prior.get(root, 0.0) for root in self._roots.ids], np.float32)
         self.version = _describe_version(phrases, encoder, prior)
+        # One: the encoder remembers tokens, and each thread would have memory of its own.
+        self._thread = ThreadPoolExecutor(1, "classify")
 
     async def classify(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         """Classify in a thread, so that the process goes on answering."""
-        return await asyncio.to_thread(self.classify_now, page, ids_max=ids_max)
+        work = partial(self.classify_now, page, ids_max=ids_max)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def classify_now(self, page: PageContent, *, ids_max: int = CATEGORIES_MAX) -> Classification:
         seen = self._compare(page)
