@@ -45,13 +45,13 @@ def test_no_request_before_consent_and_no_data_left_after_it_is_withdrawn(
         page.evaluate("adloom.consent(true)")
         expect(page.locator(".banner")).to_be_visible()
         assert page.evaluate(STORED) is not None
-        assert len(visit.requests_to("/banners/serve")) == 1
+        assert len(visit.requests_to("/v1/serve/page")) == 1
 
         page.evaluate("adloom.consent(false)")
         expect(page.locator(".banner")).to_have_count(0)
         assert page.evaluate(STORED) is None
         page.evaluate("adloom.refresh()")
-        assert len(visit.requests_to("/banners/serve")) == 1
+        assert len(visit.requests_to("/v1/serve/page")) == 1
         assert visit.errors == []
 
 
@@ -88,7 +88,7 @@ def test_a_visitor_has_an_id_only_if_the_page_allows_it_and_the_visitor_does_not
         page.reload()
         expect(page.locator(".banner")).to_be_visible()
 
-        first, second = visit.sent_json("/banners/serve")
+        first, second = visit.sent_json("/v1/serve/page")
         assert (kept is not None) == is_known
         assert first.get("userId") == second.get("userId") == kept
         assert first["context"].get("newVisitor") is (True if is_known else None)
@@ -106,7 +106,7 @@ def test_only_the_host_of_the_referrer_is_sent(chromium: Browser, product: Produ
         visit.page.get_by_role("link", name="on").click()
         expect(visit.page.locator(".banner")).to_be_visible()
 
-        [body] = visit.sent_json("/banners/serve")
+        [body] = visit.sent_json("/v1/serve/page")
         assert body["context"] == {"referrer": "localhost"}
 
 
@@ -218,7 +218,7 @@ def test_placements_added_later_are_filled_and_removed_ones_are_forgotten(
         page.evaluate("app.append(kept)")
         expect(page.locator("#late .banner")).to_have_count(3)
 
-        asked = [body["placements"] for body in visit.sent_json("/banners/serve")]
+        asked = [body["slots"] for body in visit.sent_json("/v1/serve/page")]
         assert asked == [["hero"], ["slides"], ["slides"]]
         assert visit.errors == []
 
@@ -229,7 +229,7 @@ def test_a_tag_included_twice_requests_once(chromium: Browser, product: Product,
         page.goto(site.page("/twice", place("hero", SPACE) + place("slides", SPACE), head=tag(product) * 2))
         expect(page.locator(".banner").first).to_be_visible()
 
-        assert [body["placements"] for body in visit.sent_json("/banners/serve")] == [["hero", "slides"]]
+        assert [body["slots"] for body in visit.sent_json("/v1/serve/page")] == [["hero", "slides"]]
 
 
 def test_an_error_is_reported_and_the_old_content_stays(
@@ -244,7 +244,7 @@ def test_an_error_is_reported_and_the_old_content_stays(
         )
         expect(page.locator(".banner")).to_be_visible()
         page.wait_for_function("errors.length === 1")
-        page.route("**/banners/serve", lambda route: route.abort())
+        page.route("**/v1/serve/page", lambda route: route.abort())
         page.evaluate("adloom.refresh('hero')")
 
         page.wait_for_function("errors.length === 2")
@@ -283,7 +283,7 @@ def test_a_hundred_refreshes_leak_nothing(chromium: Browser, product: Product, s
 
         after = counts(session)
         expect(page.locator(".banner")).to_have_count(5)
-        assert len(visit.requests_to("/banners/serve")) == 1 + 10 + REFRESHES
+        assert len(visit.requests_to("/v1/serve/page")) == 1 + 10 + REFRESHES
         # What is being shown at the moment differs by a few; a leak would be hundreds.
         assert after["Nodes"] - before["Nodes"] < 50
         assert after["JSEventListeners"] - before["JSEventListeners"] < 20

@@ -69,7 +69,7 @@ def test_every_layout_is_shown_without_layout_shift_even_with_a_late_script(
         page = visit.page
         page.add_init_script(SHIFTS)
         late(visit, "**/tag.js")
-        late(visit, "**/banners/serve")
+        late(visit, "**/v1/serve/page")
         page.goto(address)
 
         for slug, count in zip(slugs, INLINE.values(), strict=True):
@@ -85,7 +85,7 @@ def test_every_layout_is_shown_without_layout_shift_even_with_a_late_script(
         expect(banners(page, "interstitial")).to_have_count(0)
         banners(page, "inline-card").scroll_into_view_if_needed()
         assert is_still(page)
-        assert len(visit.requests_to("/banners/serve")) == 1
+        assert len(visit.requests_to("/v1/serve/page")) == 1
         assert visit.errors == []
 
 
@@ -97,7 +97,7 @@ def test_a_placement_without_attributes_gets_its_space_before_the_first_paint(
 
     with a_visit(chromium) as visit:
         visit.page.add_init_script(SHIFTS)
-        late(visit, "**/banners/serve")
+        late(visit, "**/v1/serve/page")
         visit.page.goto(address)
 
         expect(banners(visit.page, "full-static")).to_be_visible()
@@ -132,7 +132,7 @@ def test_an_empty_placement_keeps_its_space_if_visible_and_collapses_if_not(
 
     with a_visit(chromium) as visit:
         visit.page.add_init_script(SHIFTS)
-        with visit.page.expect_response("**/banners/serve"):
+        with visit.page.expect_response("**/v1/serve/page"):
             visit.page.goto(address)
 
         expect(visit.page.locator("#far")).to_have_css("height", "0px")
@@ -178,7 +178,7 @@ def test_banner_texts_stay_text_and_only_web_addresses_are_used(
     with a_visit(chromium) as visit:
         page = visit.page
         page.route(
-            "**/banners/serve", lambda route: route.fulfill(body=json.dumps({"results": {"bad": answer}}))
+            "**/v1/serve/page", lambda route: route.fulfill(body=json.dumps({"slots": {"bad": answer}}))
         )
         page.goto(address)
 

@@ -12,7 +12,7 @@ from tests.support.publisher import Site, place, tag
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
-SLOT = place("article-top", "data-contextual")
+SLOT = place("article-top")
 ARTICLE = "<main><h1>Sourdough bread</h1><p>Bake the loaf\n in a hot   oven.</p></main>"
 TYPED = """
 <main>
@@ -48,10 +48,21 @@ class Answers:
 
     def slots(self, route: Route) -> None:
         asked = json.loads(route.request.post_data or "")
-        body = {
-            "page": "unknown",
-            "reclassifyInMs": self.reclassify_in_ms,
-            "slots": dict.fromkeys(asked["slots"]),
+        canonical = asked.get("canonicalUrl") or ""
+        is_own = canonical.startswith(asked["url"].split("/", 3)[0] + "//localhost:")
+        empty: dict[str, Any] = {
+            "delivery": "contextual",
+            "reason": "page_unknown",
+            "placement": {},
+            "banners": [],
+        }
+        body: dict[str, Any] = {
+            "page": {
+                "url": canonical.partition("#")[0] if is_own else asked["url"],
+                "state": "unknown",
+                "reclassifyInMs": self.reclassify_in_ms,
+            },
+            "slots": dict.fromkeys(asked["slots"], empty),
             "requestId": "01a1e733-0d41-76da-85d4-e7775f875ff8",
             "servedAt": "2026-11-15T12:00:00.000Z",
         }
@@ -60,7 +71,7 @@ class Answers:
 
 def open_page(visit: Visit, address: str, answers: Answers | None = None) -> None:
     page = visit.page
-    page.route("**/v1/serve/batch", (answers or Answers()).slots)
+    page.route("**/v1/serve/page", (answers or Answers()).slots)
     page.route(
         "**/v1/classify-page",
         lambda route: route.fulfill(
@@ -92,13 +103,12 @@ def test_the_main_text_of_an_unknown_page_is_sent_with_its_title_and_language(
                 "language": "en",
             }
         ]
-        [asked] = visit.sent_json("/v1/serve/batch")
+        [asked] = visit.sent_json("/v1/serve/page")
         assert (asked["url"], asked["slots"]) == (f"{site.url}/bread?a=1", ["article-top"])
         [sent] = visit.requests_to("/v1/classify-page")
         headers = sent.all_headers()
         assert headers["origin"] == site.url
         assert "cookie" not in headers
-        assert visit.requests_to("/banners/serve") == []
         assert visit.errors == []
 
 
@@ -145,7 +155,7 @@ def test_a_text_is_sent_once_per_address(chromium: Browser, product: Product, si
         for _ in range(3):
             page.evaluate("adloom.refresh()")
         assert len(texts(visit)) == 1
-        assert len(visit.requests_to("/v1/serve/batch")) == 4
+        assert len(visit.requests_to("/v1/serve/page")) == 4
 
         page.evaluate("history.pushState({}, '', '/twice')")
         page.evaluate("document.querySelector('h1').textContent = 'Rye bread'")
@@ -173,7 +183,7 @@ def test_an_attribute_of_the_script_turns_texts_off(chromium: Browser, product: 
         open_page(visit, site.page("/off", ARTICLE + SLOT, head=head))
 
         assert texts(visit) == []
-        assert len(visit.requests_to("/v1/serve/batch")) == 1
+        assert len(visit.requests_to("/v1/serve/page")) == 1
 
 
 def test_without_consent_nothing_is_sent(chromium: Browser, product: Product, site: Site) -> None:
@@ -229,16 +239,3 @@ def test_long_pages_are_cut(chromium: Browser, product: Product, site: Site) -> 
         [sent] = texts(visit)
         assert len(sent["text"]) <= 8_000
         assert sent["text"].startswith("Word 0. Word 1. ")
-
-
-def test_direct_and_contextual_slots_are_asked_for_apart(
-    chromium: Browser, product: Product, site: Site
-) -> None:
-    listening = "<script>events = []; window.adloom = [(tag) => ['empty', 'error'].forEach((name) => tag.on(name, (event) => events.push([name, event.slug])))]</script>"
-
-    with a_visit(chromium) as visit:
-        open_page(visit, site.page("/both", SLOT + place("nowhere"), head=listening + tag(product)))
-        visit.page.wait_for_function("events.length === 2")
-
-        assert sorted(visit.page.evaluate("events")) == [["empty", "article-top"], ["error", "nowhere"]]
-        assert [one["placements"] for one in visit.sent_json("/banners/serve")] == [["nowhere"]]

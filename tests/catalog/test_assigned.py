@@ -2,6 +2,8 @@
 
 import uuid
 
+import pytest
+
 from adloom.core.actor import Role
 from tests.support.control import Client, ControlPlane, problem
 
@@ -134,6 +136,28 @@ async def test_the_tag_of_a_placement_is_two_lines(admin: Client) -> None:
     ]
     assert tag["pageUrl"] == "http://127.0.0.1:8080/serve/home-hero.html"
     assert tag["pageUrl"] in tag["frameHtml"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "style"),
+    [
+        ({"recommendedWidth": 300, "recommendedHeight": 250}, "aspect-ratio: 300 / 250; max-width: 300px"),
+        ({"recommendedAspectRatio": "16:9"}, "aspect-ratio: 16 / 9"),
+        ({"recommendedAspectRatio": '1"><b>'}, None),
+        ({"recommendedAspectRatio": "4/0"}, None),
+        ({"recommendedHeight": 90}, "height: 90px"),
+        ({"recommendedWidth": 300, "recommendedHeight": 250, "layoutType": "popup"}, None),
+    ],
+)
+async def test_the_tag_reserves_the_space_that_a_placement_recommends(
+    admin: Client, fields: dict[str, object], style: str | None
+) -> None:
+    placement = await admin.make_placement(slug="home-hero", **fields)
+
+    tag = (await admin.get(f"/admin/placements/{placement['id']}/tag")).json()
+
+    space = "" if style is None else f' style="{style}"'
+    assert tag["html"].splitlines()[1] == f'<div data-adloom="home-hero"{space}></div>'
 
 
 async def test_the_trail_of_a_campaign_includes_its_rules_and_links(admin: Client) -> None:

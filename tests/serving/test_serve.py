@@ -188,7 +188,7 @@ def test_an_invalid_parameter_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delivery", "word"), [("auction", "/api/v1/ads/serve"), ("contextual", "contextual")]
+    ("delivery", "word"), [("auction", "/api/v1/ads/serve"), ("contextual", "/v1/serve/batch")]
 )
 def test_a_placement_of_another_route_is_not_found_and_the_error_names_the_route(
     delivery: str, word: str

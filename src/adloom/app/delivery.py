@@ -16,7 +16,7 @@ from adloom.app.delivery_auctions import (
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_contextual import SharedParts, build_contextual
+from adloom.app.delivery_contextual import ContextualParts, SharedParts, build_contextual
 from adloom.app.delivery_traffic import (
     TrafficParts,
     build_offer_bounds,
@@ -79,6 +79,7 @@ from adloom.serving.health import DeliveryHealth
 from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.context import ContextParser
+from adloom.serving.tag.page_slots import PageSlotRoutes
 from adloom.serving.tag.pages import ScriptlessRoutes
 from adloom.serving.tag.script import ScriptRoutes
 
@@ -241,12 +242,15 @@ def _build_public_routes(
     register_events(metrics, events, (detector, traffic.offers), appender)
     register_senders(metrics, traffic.limiter, senders)
     _register_running(metrics, running, auctions)
+    shared = SharedParts(keys.signer, contexts, senders, frequency, detector, traffic.pages)
+    contextual = _build_contextual(settings, metrics, running, shared)
+    page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [
         *_trace(figures.measure(offers.routes()), "banners.serve"),
         *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
-        *_build_contextual_routes(
-            settings, metrics, running, SharedParts(keys.signer, contexts, senders, frequency, detector)
-        ),
+        *_trace(figures.measure(page_slots.routes()), "page.serve"),
+        *_trace(contextual.slots.routes(), "slots.serve"),
+        *contextual.texts.routes(),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events, traffic.pages).routes(),
@@ -275,9 +279,24 @@ def _build_events(
     )
 
 
-def _build_contextual_routes(
+def _build_page_slots(
+    running: Running, offers: ServeRoutes, auctions: AuctionParts, contextual: ContextualParts
+) -> PageSlotRoutes:
+    return PageSlotRoutes(
+        lambda: running.refresher.current,
+        running.clock,
+        SystemIds(),
+        direct=offers,
+        auctions=auctions.routes,
+        contextual=contextual.slots,
+        states=running.refresher.states,
+        frequency=DirectFrequency(auctions.frequency),
+    )
+
+
+def _build_contextual(
     settings: DeliverySettings, metrics: Metrics, running: Running, shared: SharedParts
-) -> list[FastRoute]:
+) -> ContextualParts:
     contextual = build_contextual(
         settings,
         running.refresher,
@@ -289,7 +308,7 @@ def _build_contextual_routes(
         shared=shared,
     )
     register_contextual(metrics, contextual, running.pages)
-    return [*_trace(contextual.slots.routes(), "slots.serve"), *contextual.texts.routes()]
+    return contextual
 
 
 def _follow_index(index: Index, leases: LeaseClient, *loaders: PageLoader | ShortlistLoader) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import TokenSigner
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.runtime.random import fast_chance
@@ -39,6 +40,7 @@ class SharedParts(NamedTuple):
     senders: SenderCheck
     frequency: FrequencyLookup
     detector: TrafficDetector
+    pages: PageCheck
 
 
 def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them all
@@ -74,6 +76,7 @@ def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them 
             contexts=shared.contexts,
             senders=shared.senders,
             frequency=DirectFrequency(shared.frequency),
+            page_check=shared.pages,
         ),
         ClassifyPageRoutes(
             lambda: refresher.current,

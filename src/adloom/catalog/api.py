@@ -18,6 +18,7 @@ from adloom.catalog.frequency_cap import frequency_caps
 from adloom.catalog.placement import placements
 from adloom.catalog.publisher import publishers
 from adloom.catalog.site.resource import sites
+from adloom.catalog.tag_html import write_tag
 from adloom.catalog.targeting_rule import targeting_rules
 from adloom.resource.api import (
     AdvertiserReads,
@@ -195,12 +196,11 @@ async def read_tag(
     async with catalog.read() as connection:
         placement = await placements.table.find(connection, scope, placement_id)
     origin: str = request.app.state.delivery_url
-    # A slug has small letters, digits and hyphens only: it needs no escaping.
     slug, page_url = placement.slug, f"{origin}/serve/{placement.slug}.html"
     return TagAnswer(
         slug=slug,
         script_url=f"{origin}/tag.js",
-        html=f'<script async src="{origin}/tag.js"></script>\n<div data-adloom="{slug}"></div>',
+        html=write_tag(origin, placement),
         frame_html=f'<iframe src="{page_url}" title="Advertisement" style="border: 0; width: 100%"></iframe>',
         page_url=page_url,
     )

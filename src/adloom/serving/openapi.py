@@ -12,7 +12,8 @@ from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
 from adloom.serving.contextual.api import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
-from adloom.serving.direct.api import ServePageRequest
+from adloom.serving.direct.model import ServePageRequest
+from adloom.serving.tag.page_slots import PageSlotsRequest
 
 Json: TypeAlias = dict[str, Any]
 Uri: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
@@ -160,6 +161,35 @@ class ServedSlots(msgspec.Struct, rename="camel"):
     served_at: Moment
 
 
+class KnownPage(msgspec.Struct, rename="camel"):
+    """What is known of a page, by the address that it is known by."""
+
+    url: Uri
+    state: Annotated[Literal["known", "stale", "unknown"], WORD]
+    reclassify_in_ms: Annotated[
+        int,
+        Meta(
+            description="When the page's text is wanted from its visitor's browser; now, if it is 0 or less."
+        ),
+    ]
+
+
+class FilledPageSlot(ServedAnswer, rename="camel", kw_only=True):
+    """What fills a slot of a page, in the form of direct delivery."""
+
+    delivery: Annotated[Literal["direct", "auction", "contextual"], WORD]
+    reason: Annotated[str | None, Meta(description="Why it is empty, such as `no_demand` or `targeting`.")]
+
+
+class ServedPageSlots(msgspec.Struct, rename="camel"):
+    """What is known of a page where a slot depends on it, and what fills each slot."""
+
+    page: KnownPage | None
+    slots: dict[str, None]
+    request_id: UUID
+    served_at: Moment
+
+
 class TextAnswer(msgspec.Struct):
     """Whether a text was taken, and why not: `fresh` or already `queued`."""
 
@@ -197,6 +227,7 @@ class BatchAnswer(msgspec.Struct):
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
     ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, SlotAd, ServedSlots, SentText, TextAnswer,
+    PageSlotsRequest, FilledPageSlot, ServedPageSlots,
 )  # fmt: skip
 
 
@@ -214,10 +245,13 @@ def _build_schemas() -> dict[str, Json]:
     _, schemas = msgspec.json.schema_components(STRUCTS, ref_template=REF)
     problem, answer = ({"$ref": REF.format(name=name)} for name in ("Problem", "ServedAnswer"))
     schemas["ServedPage"]["properties"]["results"]["additionalProperties"] = {"anyOf": [answer, problem]}
-    for body in ("ServePageRequest", "SlotsRequest"):
+    for body in ("ServePageRequest", "SlotsRequest", "PageSlotsRequest"):
         schemas[body]["properties"]["context"] = {"$ref": REF.format(name="VisitorContext")}
     schemas["ServedSlots"]["properties"]["slots"]["additionalProperties"] = {
         "anyOf": [{"$ref": REF.format(name="SlotAd")}, problem, {"type": "null"}]
+    }
+    schemas["ServedPageSlots"]["properties"]["slots"]["additionalProperties"] = {
+        "anyOf": [{"$ref": REF.format(name="FilledPageSlot")}, problem]
     }
     auction = schemas["ServeRequest"]["properties"]
     auction["userId"]["description"] = "All zeros where nobody knows; then ads with caps are withheld."
@@ -298,6 +332,8 @@ def _build_contextual_paths(query: list[Json]) -> Json:
             ]),
         "/v1/serve/batch": _post("What is known of this page, and which ads fill its contextual slots?",
             "SlotsRequest", _json(200, "ServedSlots"), 400, 403, 413, 429, 503),
+        "/v1/serve/page": _post("Which ads fill the slots of this page, whatever each is filled by? For the tag.",
+            "PageSlotsRequest", _json(200, "ServedPageSlots"), 400, 413, 429, 503),
         "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
             "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
             400, 403, 413, 429, 503),
@@ -340,6 +376,7 @@ ANSWERS: Final = {
     "ReportAccepted": "It is in the event log.",
     "ServedSlots": "The state of the page, and an ad, null or a problem for each slug.",
     "SlotAd": "The ad.",
+    "ServedPageSlots": "What is known of the page where a slot depends on it, and an answer or a problem for each slug.",
     "TextAnswer": "The text waits to be classified.",
     "BatchAnswer": "All that were accepted are in the event log.",
 }

@@ -4,12 +4,22 @@ import gzip
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.serving.tag.script import BROWSER_PARTS, PARTS, ScriptRoutes, assemble
+from adloom.serving.contextual import api, decide, fill
+from adloom.serving.tag.script import (
+    BROWSER_PARTS,
+    DEBUG_PART,
+    PARTS,
+    Script,
+    ScriptRoutes,
+    assemble,
+    assemble_debug,
+)
 
 # rjsmin does not shorten names: 7.4 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
 GZIPPED_BYTES_MAX = 7_500
@@ -77,7 +87,7 @@ def test_another_script_has_another_name(tmp_path: Path) -> None:
     assert assemble(tmp_path).name != assemble().name
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [*PARTS, DEBUG_PART])
 def test_the_source_uses_no_syntax_after_2020_and_creates_no_markup_from_text(part: str) -> None:
     source = (BROWSER_PARTS / f"{part}.js").read_text(encoding="utf-8")
 
@@ -87,10 +97,11 @@ def test_the_source_uses_no_syntax_after_2020_and_creates_no_markup_from_text(pa
 
 
 @pytest.mark.skipif(NODE is None, reason="Node is not installed")
-def test_the_minified_script_parses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [assemble, assemble_debug])
+def test_the_minified_script_parses(tmp_path: Path, make: Callable[[], Script]) -> None:
     assert NODE is not None
     script = tmp_path / "tag.js"
-    script.write_bytes(assemble().body)
+    script.write_bytes(make().body)
 
     checked = subprocess.run([NODE, "--check", script], capture_output=True, text=True, check=False)
 
@@ -98,4 +109,34 @@ def test_the_minified_script_parses(tmp_path: Path) -> None:
 
 
 def test_every_part_is_in_the_script() -> None:
-    assert {path.stem for path in BROWSER_PARTS.glob("*.js")} == set(PARTS)
+    assert {path.stem for path in BROWSER_PARTS.glob("*.js")} == {*PARTS, DEBUG_PART}
+
+
+def test_what_explains_a_page_is_a_script_of_its_own() -> None:
+    [debug] = [one for one in ScriptRoutes().routes() if one.path == b"/tag-debug.js"]
+
+    answer = debug.handler(FastRequest(b"GET", b"/tag-debug.js"))
+
+    assert isinstance(answer, FastAnswer)
+    assert b"Adloom on this page" in answer.body
+    assert b"Adloom on this page" not in ask("/tag.js").body
+    assert b"max-age=300" in answer.head
+
+
+def test_every_reason_of_an_empty_slot_has_a_sentence() -> None:
+    source = (BROWSER_PARTS / "debug.js").read_text(encoding="utf-8")
+
+    explained = set(re.findall(r"^  ([a-z_]+): \"", source, re.MULTILINE))
+
+    named = {
+        value
+        for module in (decide, api, fill)
+        for name, value in vars(module).items()
+        if _is_reason(name, value)
+    }
+    assert named <= explained
+    assert {"page_unknown", "no_demand", "budget", "below_floor"} <= named
+
+
+def _is_reason(name: str, value: object) -> bool:
+    return name.isupper() and isinstance(value, str) and re.fullmatch(r"[a-z_]+", value) is not None

@@ -9,7 +9,7 @@
   let scene = said();
 
   // Nothing leaves this page: the tag gets its answer from here, and its reports go nowhere.
-  window.fetch = async () => ({ json: async () => ({ results: { [SLUG]: answer() } }) });
+  window.fetch = async () => ({ json: async () => ({ slots: { [SLUG]: answer() } }) });
   navigator.sendBeacon = () => true;
 
   function answer() {

@@ -3,10 +3,12 @@
 An answer waits only if it depends on what the visitor has seen; concurrent requests share that look-up.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
+
+import msgspec
 
 from adloom.auction.score import Scoring
 from adloom.core.clock import Clock
@@ -34,12 +36,16 @@ from adloom.serving.auction.encode import AdEncoder
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.auction.request import DEFAULT_TYPE, ServeQuery, parse_request
-from adloom.serving.eligibility.frequency_lookup import FrequencyLookup, SeenBanners
+from adloom.serving.eligibility.frequency_lookup import BannerKeys, FrequencyLookup, SeenBanners
+from adloom.serving.index.bid_block import Bidder
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 
 SERVE_PATH: Final = b"/api/v1/ads/serve"
+# Why nobody won, beside the names of frequency caps.
+NOBODY: Final = "nobody"
+NOT_HELD: Final = "not_held"
 
 _NO_STORE: Final = (b"cache-control", b"no-store")
 SERVED_HEAD: Final = encode_head(
@@ -59,6 +65,14 @@ FILLED_ELSEWHERE: Final = {
         PlacementNotFoundError("This placement is filled by contextual delivery, not by this route.")
     ),
 }
+
+
+class WonAd(msgspec.Struct, frozen=True, gc=False):
+    """The winner of a slot of a page, and the answer of its auction."""
+
+    body: bytes
+    bidder: Bidder
+    placement: IndexedPlacement
 
 
 class AuctionRoutes:
@@ -90,7 +104,7 @@ class AuctionRoutes:
         self._senders = senders or TrustingCheck()
         # Plain counters, read by a collector.
         self.won = 0
-        self.unfilled = {"nobody": 0, FREQUENCY_CAP: 0, FREQUENCY_UNKNOWN: 0, "not_held": 0}
+        self.unfilled = {NOBODY: 0, FREQUENCY_CAP: 0, FREQUENCY_UNKNOWN: 0, NOT_HELD: 0}
         self._price_sum = 0
 
     @property
@@ -115,6 +129,44 @@ class AuctionRoutes:
         if auction.win is not None:
             request.is_free = not self._senders.may_hold(http, 1, second)
         return self._look_up(request) if auction.capped_banner_ids else self._answer(request)
+
+    def fill(
+        self, http: FastRequest, query: ServeQuery, seen: BannerKeys | None, on_page: Collection[int]
+    ) -> WonAd | str | FastAnswer:
+        """Run the auction of a slot of a page; it never waits. Without a winner, return the name of why.
+
+        `seen` is None for a visitor without an id. A banner that is on the page already wins only if no other can.
+        """
+        index, now = self._index(), self._now()
+        market = self._find_market(index, query, now)
+        if market is None:
+            return _refuse(index, query)
+        known = None if seen is None else SeenBanners(seen, is_all=True)
+        auction = self._auctioneer.decide(http, query.visitor, index, market, now, known)
+        is_recorded = self._recorder.wants_next(now.timestamp())
+        if auction.win is not None and auction.win.bidder.banner_key in on_page:
+            capped = self._auctioneer.find_capped_banners(market, index)
+            others = known or self._frequency.decide_anonymous(capped)
+            others = others._replace(enough=others.enough.union(on_page))
+            again = self._auctioneer.decide(http, query.visitor, index, market, now, others)
+            if again.win is not None:
+                # A record would say that a frequency cap has removed what is on the page.
+                auction, known, is_recorded = again, others, False
+        second = int(now.timestamp())
+        request = AuctionRequest(http, query, index, now, second, auction, is_recorded)
+        if auction.win is not None:
+            request.is_free = not self._senders.may_hold(http, 1, second)
+        if known is not None:
+            request.seen = known
+        is_open = known is None and auction.capped_banner_ids
+        answer = self._look_up(request) if is_open else self._answer(request)
+        assert isinstance(answer, FastAnswer), "what the visitor has seen is known, or nobody can know it"
+        win = request.auction.win
+        if win is None:
+            return _name_unfilled(request.auction.input)
+        return WonAd(
+            answer.body, win.bidder, request.auction.market.placements_by_key[win.bidder.placement_key]
+        )
 
     def _look_up(self, request: AuctionRequest) -> FastAnswer | DeferredAnswer:
         """Answer as soon as it is known what the visitor has seen; a record needs to know it of all banners."""
@@ -173,7 +225,7 @@ class AuctionRoutes:
         auction, auction_id = request.auction, self._new_id()
         win = auction.win
         if win is None:
-            self._count_unfilled(auction.input)
+            self.unfilled[_name_unfilled(auction.input)] += 1
             if is_recorded:
                 self._record(request, auction_id, None, None)
             return NO_AD
@@ -209,15 +261,6 @@ class AuctionRoutes:
         version = self._policies[scored_on.scoring].version
         self._recorder.record(request, auction_id, won_on, served, scoring_version=version)
 
-    def _count_unfilled(self, auction_input: AuctionInput) -> None:
-        if auction_input.unreserved:
-            self.unfilled["not_held"] += 1
-        elif auction_input.seen_enough:
-            # It is looked up only if there was a winner.
-            self.unfilled[name_frequency_step(is_unknown=auction_input.is_unknown)] += 1
-        else:
-            self.unfilled["nobody"] += 1
-
 
 class PendingAuction(DeferredAnswer):
     """The answer of a request that waits to know what its visitor has seen."""
@@ -239,6 +282,15 @@ class PendingAuction(DeferredAnswer):
 
     def send(self) -> None:
         self.resolve(self._result)
+
+
+def _name_unfilled(auction_input: AuctionInput) -> str:
+    if auction_input.unreserved:
+        return NOT_HELD
+    if auction_input.seen_enough:
+        # It is looked up only if there was a winner.
+        return name_frequency_step(is_unknown=auction_input.is_unknown)
+    return NOBODY
 
 
 def _refuse(index: Index, query: ServeQuery) -> FastAnswer:

@@ -13,7 +13,14 @@ from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.ids import NO_USER
 from adloom.runtime.http.body import BodyDecoder
-from adloom.serving.request.overrides import BOOLEANS, PARAMETERS, Overrides, Parameter, parse_overrides
+from adloom.serving.request.overrides import (
+    BOOLEANS,
+    PARAMETERS,
+    Overrides,
+    OverrideValue,
+    Parameter,
+    parse_overrides,
+)
 from adloom.targeting.context import Context
 
 DEFAULT_TYPE: Final = "feed"
@@ -102,6 +109,16 @@ def parse_visitor(user_context: Mapping[str, Any] | None) -> VisitorInfo:
         if not isinstance(value, str):
             raise _type_error(user_context)
     return _parse_values(tuple([user_context.get(name) for name in _NAMES]))
+
+
+def share_visitor(overrides: Overrides) -> VisitorInfo:
+    """Return the object that requests with the same overrides share."""
+    return _share_visitor(tuple(overrides.fields.items())) if overrides.fields else UNKNOWN_VISITOR
+
+
+@lru_cache(CONTEXTS_CACHED_MAX)
+def _share_visitor(fields: tuple[tuple[str, OverrideValue], ...]) -> VisitorInfo:
+    return VisitorInfo(Overrides(dict(fields)))
 
 
 @lru_cache(CONTEXTS_CACHED_MAX)

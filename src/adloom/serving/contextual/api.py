@@ -4,7 +4,7 @@ What is known of the page decides which ads may be shown; the answer of a page t
 text. An answer waits only where it depends on what the visitor has seen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Protocol
@@ -16,6 +16,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError, wrong_field
 from adloom.core.ids import NO_USER, IdSource, OpaqueId, SiteId
+from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
 from adloom.pages.follow.page_table import PageState, PageTable
 from adloom.pages.url import NormalizedUrl
@@ -26,6 +27,7 @@ from adloom.runtime.http.fast.fast_routes import (
     FastRequest,
     FastRoute,
     encode_head,
+    index_headers,
     problem_answer,
 )
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller, SlotRequest, add_ancestors
@@ -34,7 +36,7 @@ from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
-from adloom.serving.index.index import Index, IndexedPlacement
+from adloom.serving.index.index import Index, IndexedPlacement, MarketPlacements
 from adloom.serving.index.site import IndexedSite
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.overrides import Overrides, parse_overrides
@@ -51,7 +53,7 @@ SERVED_HEAD: Final = encode_head(HTTPStatus.OK, b"application/json", *_HEADERS)
 NO_SUCH_PLACEMENT: Final = problem_answer(
     PlacementNotFoundError("No active contextual placement has this slug.")
 )
-OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page.")).body
+OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
 WRONG_HOST: Final = "The host of `url` is not one of the site's."
 NO_AD: Final = b"null"
 
@@ -115,6 +117,14 @@ class AskedPage(msgspec.Struct, frozen=True, gc=False):
     request_id: OpaqueId
 
 
+class FilledPage(msgspec.Struct, frozen=True, gc=False):
+    """The slots of a page: each has an ad, the name of what keeps it empty, or a problem."""
+
+    asked: AskedPage
+    wanted_in: timedelta  # The page's text; now, if that is not after zero.
+    slots: Mapping[bytes, FilledSlot | str | FastAnswer]
+
+
 _bodies: Final = BodyDecoder(SlotsRequest)
 
 
@@ -135,9 +145,11 @@ class SlotRoutes:
         contexts: ContextParser | None = None,
         senders: SenderCheck | None = None,
         frequency: DirectFrequency | None = None,
+        page_check: PageCheck | None = None,
     ) -> None:
         self._index = index
         self._pages = pages
+        self._page_check = page_check
         self._shortlists = shortlists
         self._now = clock.now
         self._new_id = ids.new_opaque
@@ -218,31 +230,45 @@ class SlotRoutes:
     def _serve_batch(
         self, visitor: SlotVisitor, slugs: tuple[bytes, ...], url: NormalizedUrl, seen: BannerKeys
     ) -> FastAnswer:
+        page = self.fill_page(visitor, slugs, url, seen, set())
+        answers = [
+            b"%b:%b" % (msgspec.json.encode(slug.decode()), NO_AD if isinstance(filled, str) else filled.body)
+            for slug, filled in page.slots.items()
+        ]
+        now = page.asked.now
+        body = b'{"page":"%b","reclassifyInMs":%d,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
+            page.asked.look.state.value.encode(),
+            page.wanted_in // _MILLISECOND,
+            b",".join(answers),
+            str(page.asked.request_id).encode(),
+            self._stamp.format(now, int(now.timestamp())),
+        )
+        return FastAnswer(SERVED_HEAD, body)
+
+    def fill_page(
+        self,
+        visitor: SlotVisitor,
+        slugs: Iterable[bytes],
+        url: NormalizedUrl,
+        seen: BannerKeys,
+        on_page: set[int],
+    ) -> FilledPage:
+        """Fill the slots of a page, without what is on it already: banners by key, campaigns by negative key."""
         index, now = self._index(), self._now()
         found = {slug: index.find_slot(slug) for slug in slugs}
         site = next((slot[1] for slot in found.values() if slot and slot[1].has_host(url.host)), None)
         look = self._look_at(site, url, now)
         self.asked[look.state.value] += 1
         asked = AskedPage(visitor, index, look, now, seen, self._new_id())
-        on_page: set[int] = set()
-        answers: list[bytes] = []
+        filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
         for number, (slug, slot) in enumerate(found.items()):
             if slot is None:
-                answer = NO_SUCH_PLACEMENT.body
+                filled[slug] = NO_SUCH_PLACEMENT
             elif slot[1] is not site:
-                answer = OTHER_SITE
+                filled[slug] = OTHER_SITE
             else:
-                filled = self._fill(asked, slot, number, on_page)
-                answer = filled.body if isinstance(filled, FilledSlot) else NO_AD
-            answers.append(b"%b:%b" % (msgspec.json.encode(slug.decode()), answer))
-        body = b'{"page":"%b","reclassifyInMs":%d,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
-            look.state.value.encode(),
-            self._find_wait(site, url, now) // _MILLISECOND,
-            b",".join(answers),
-            str(asked.request_id).encode(),
-            self._stamp.format(now, int(now.timestamp())),
-        )
-        return FastAnswer(SERVED_HEAD, body)
+                filled[slug] = self._fill(asked, slot, number, on_page)
+        return FilledPage(asked, self._find_wait(site, url, now), filled)
 
     # Both.
 
@@ -257,14 +283,20 @@ class SlotRoutes:
         user_id = visitor.user_id
         if user_id is None or user_id == NO_USER or self._frequency is None:
             return answer(NO_BANNERS)
-        index, now = self._index(), self._now()
+        index = self._index()
+        capped = self.find_capped(index, slots, url)
+        if not capped:
+            return answer(NO_BANNERS)
+        return self._frequency.answer_knowing(user_id, capped, index, answer)
+
+    def find_capped(self, index: Index, slots: Iterable[Slot], url: NormalizedUrl) -> MarketPlacements:
+        """Return the creatives with a frequency cap that could fill slots of a page."""
+        now = self._now()
         capped: dict[int, IndexedPlacement] = {}
         for slot, site in slots:
             candidates = self._find_shortlists(site).find(url.text, slot.slug.decode(), now)
             capped |= {own.key: own for own in self._filler.find_capped(index, candidates)}
-        if not capped:
-            return answer(NO_BANNERS)
-        return self._frequency.answer_knowing(user_id, tuple(capped.values()), index, answer)
+        return tuple(capped.values())
 
     def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: set[int]) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty."""
@@ -296,9 +328,20 @@ class SlotRoutes:
             second=second,
             seen=asked.seen,
             user=user,
-            is_free=not (is_counted and self._senders.may_hold(visitor.http, 1, second)),
+            is_free=not (
+                is_counted
+                and self._is_on_site(visitor.http, site)
+                and self._senders.may_hold(visitor.http, 1, second)
+            ),
         )
         return self._filler.fill(request, asked.request_id, number, on_page)
+
+    def _is_on_site(self, http: FastRequest, site: IndexedSite) -> bool:
+        """Whether the request may come from a page of the site: elsewhere nothing is billed, so nothing is held."""
+        if self._page_check is None:
+            return True
+        values = http.first_values or index_headers(http.headers)
+        return self._page_check.judge(site.domain, values) is not PageOrigin.OTHER
 
     def _look_at(self, site: IndexedSite | None, url: NormalizedUrl, now: datetime) -> PageLook:
         table = None if site is None else self._pages.find(site.id)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -24,6 +24,7 @@ from adloom.runtime.http.fast.fast_routes import (
 )
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
 from adloom.serving.direct.frequency import DirectFrequency
+from adloom.serving.direct.model import ChosenOffer, FilledPlacement, ServePageRequest
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
 from adloom.serving.eligibility.decide import iter_eligible
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
@@ -44,7 +45,6 @@ from adloom.targeting.context import Context
 
 SERVE_PREFIX: Final = b"/banners/serve/"
 PAGE_PATH: Final = b"/banners/serve"
-PLACEMENTS_A_PAGE_MAX: Final = 20
 REFILL_CANDIDATES_MAX: Final = 64  # Tried for the slots of offers that could not be reserved.
 
 SERVED_HEAD: Final = encode_head(
@@ -62,8 +62,7 @@ FILLED_ELSEWHERE: Final = {
     ),
     Delivery.CONTEXTUAL: problem_answer(
         PlacementNotFoundError(
-            "This placement is filled by what its page says: ask POST /v1/serve/batch for it, or add "
-            "data-contextual to its element."
+            "This placement is filled by what its page says: ask POST /v1/serve/batch for it."
         )
     ),
 }
@@ -71,26 +70,6 @@ FILLED_ELSEWHERE: Final = {
 
 Found = tuple[PlacementState, Context]
 BillingCheck = Callable[[FastRequest, IndexedPlacement], bool]
-
-
-class ChosenOffer(msgspec.Struct, frozen=True):
-    """The offer in the first slot of a placement, with its token, if there is one."""
-
-    placement: IndexedPlacement
-    device: str | None
-    offer: RenderedOffer | None = None
-    token: bytes = b""
-
-
-class ServePageRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The placements of a page, and what is known about its visitor."""
-
-    placements: Annotated[
-        list[Annotated[str, msgspec.Meta(max_length=100)]],
-        msgspec.Meta(min_length=1, max_length=PLACEMENTS_A_PAGE_MAX),
-    ]
-    context: dict[str, Any] = {}
-    user_id: UUID | None = None
 
 
 _pages: Final = BodyDecoder(ServePageRequest)
@@ -247,14 +226,28 @@ class ServeRoutes:
         seen: BannerKeys = NO_BANNERS,
     ) -> FastAnswer:
         now = self._now()
-        second = int(now.timestamp())
         slugs = list(dict.fromkeys(slug.encode() for slug in page.placements))
+        filled = self.fill_page(request, slugs, overrides, user_id, seen, now)
+        results = [(msgspec.json.encode(slug.decode()), filled[slug].body) for slug in slugs]
+        return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, int(now.timestamp())))
+
+    def fill_page(  # noqa: PLR0913, PLR0917 - all that a page is asked with
+        self,
+        request: FastRequest,
+        slugs: Sequence[bytes],
+        overrides: Overrides,
+        user_id: UUID | None,
+        seen: BannerKeys,
+        now: datetime,
+    ) -> dict[bytes, FilledPlacement | FastAnswer]:
+        """Fill placements of a page; what is not filled here has an answer that says so."""
+        second = int(now.timestamp())
         asked: list[Found] = []
-        answers: dict[bytes, bytes] = {}
+        filled: dict[bytes, FilledPlacement | FastAnswer] = {}
         for slug in slugs:
             found = self._find(request, slug, now)
             if isinstance(found, FastAnswer):
-                answers[slug] = found.body
+                filled[slug] = found
             else:
                 asked.append((found[0], overrides.apply_to(found[1])))
         decided = self._decide_page(asked, second, seen)
@@ -268,11 +261,9 @@ class ServeRoutes:
             reserved = (
                 _make_free(offers) if is_free else self._reserve(state, context, offers, second, on_page)
             )
-            answers[state.placement.slug] = self._answer(
-                request, state.placement, reserved, now, second, user_id
-            )
-        results = [(msgspec.json.encode(slug.decode()), answers[slug]) for slug in slugs]
-        return FastAnswer(SERVED_HEAD, self._encoder.encode_page(results, now, second))
+            body = self._answer(request, state.placement, reserved, now, second, user_id)
+            filled[state.placement.slug] = FilledPlacement(body, state, context, reserved[0])
+        return filled
 
     def _hold(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
         self,

@@ -203,7 +203,7 @@ class FrequencyLookup:
     ) -> SeenBanners | None:
         """Return the banners that take no part; None if they have to be looked up: then `waiter` is called later."""
         if asked[0] == _NO_USER:
-            return self._resolve_unknown(self._without_user, banners)
+            return self.decide_anonymous(banners)
         if self._is_away():
             return self._resolve_unknown(self._when_away, banners)
         self.asked += 1
@@ -215,6 +215,10 @@ class FrequencyLookup:
     def decide_unknown(self, banners: CappedBanners, unseen: Sequence[str]) -> SeenBanners:
         """Decide about capped banners that were not looked up: a request waits only once."""
         return self._resolve_unknown(self._when_away, banners, unseen)
+
+    def decide_anonymous(self, banners: CappedBanners) -> SeenBanners:
+        """Decide about capped banners for a visitor without an id."""
+        return self._resolve_unknown(self._without_user, banners)
 
     def _is_away(self) -> bool:
         return self._away_until > 0.0 and asyncio.get_running_loop().time() < self._away_until

@@ -146,7 +146,8 @@ def _compile_auctioned(rows: PlacementRows, shared: Interner) -> Steps[IndexedPl
         creative = shared.intern(render_ad(one))
         pair = known.add_creative(one, creative)
         if is_candidate(one) and has_bid(one):
-            candidate = _build_candidate(one, rows.placement, pair, creative, b"", shared)
+            as_banner = shared.intern(encode_creative(one))
+            candidate = _build_candidate(one, rows.placement, pair, creative, as_banner, shared)
             bidders.append(build_bidder(candidate, one, rows.placement))
             known.add_limits(one, candidate)
     blocks = yield from build_bid_blocks(bidders)
@@ -183,7 +184,8 @@ def compile_creatives(
         pair = known.add_creative(assignment, shared.intern(render_creative(one)))
         if not is_candidate(assignment):
             continue
-        candidate = _build_candidate(assignment, row, pair, b"", b"", shared)
+        as_banner = shared.intern(encode_creative(assignment))
+        candidate = _build_candidate(assignment, row, pair, b"", as_banner, shared)
         known.add_limits(assignment, candidate)
         creatives[assignment.banner_id] = build_creative(
             one, position=len(candidates), landing_domain=find_landing_domain(assignment.cta_url)

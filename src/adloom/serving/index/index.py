@@ -48,7 +48,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     campaign_key: int
     banner_key: int
     creative: bytes
-    placing: bytes
+    placing: (
+        bytes  # Where it is not of direct delivery: its banner, as direct delivery shows it, for the tag.
+    )
     timing: Timing | None  # None: always.
     rules: tuple[Rule, ...]
     price: OfferPrice = FREE

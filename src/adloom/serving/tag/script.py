@@ -1,4 +1,4 @@
-"""The script of the tag: assembled and minified once, then served from memory."""
+"""The script of the tag: assembled and minified once, then served from memory. So is the one that explains a page."""
 
 import gzip
 import re
@@ -14,14 +14,17 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRo
 
 SCRIPT_PATH: Final = b"/tag.js"
 NAMED_PREFIX: Final = b"/tag-"
+DEBUG_PATH: Final = b"/tag-debug.js"
 BROWSER_PARTS: Final = Path(__file__).parent / "browser"
 # In order: each may use what the parts before it define.
 PARTS: Final = ("settings", "reports", "viewing", "creative", "layouts", "space", "text", "tag")
+DEBUG_PART: Final = "debug"
 HASH_CHARACTERS: Final = 16
 # Long enough to spare a visitor's second page the request, short enough to fix a mistake within the hour.
 SHORT_CACHE: Final = b"public, max-age=300, stale-while-revalidate=86400"
 LONG_CACHE: Final = b"public, max-age=31536000, immutable"
 
+_NUMBER: Final = re.compile(r"^const ([A-Z_]+) = (\d+);.*$", re.MULTILINE)
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _AROUND_SIGNS: Final = re.compile(r"\s*([{};:,])\s*")
 
@@ -48,10 +51,24 @@ def assemble(folder: Path = BROWSER_PARTS) -> Script:
     code = "\n".join((folder / f"{part}.js").read_text(encoding="utf-8") for part in PARTS)
     text = (
         '"use strict";\n!document.adoptedStyleSheets || (window.adloom || 0).refresh || (() => {\n'
-        f"const STYLE = {msgspec.json.encode(sheet).decode()};\n{code}\n}})();\n"
+        f"const STYLE = {msgspec.json.encode(sheet).decode()};\n{_inline_numbers(code)}\n}})();\n"
     )
     body = cast("str", jsmin(text)).encode()
     return Script(body, gzip.compress(body, mtime=0), sha256(body).hexdigest()[:HASH_CHARACTERS])
+
+
+def assemble_debug(folder: Path = BROWSER_PARTS) -> Script:
+    """Put what explains a page into a scope of its own; the tag loads it where it is asked for."""
+    code = (folder / f"{DEBUG_PART}.js").read_text(encoding="utf-8")
+    body = cast("str", jsmin(f'"use strict";\n(() => {{\n{code}\n}})();\n')).encode()
+    return Script(body, gzip.compress(body, mtime=0), sha256(body).hexdigest()[:HASH_CHARACTERS])
+
+
+def _inline_numbers(code: str) -> str:
+    """Write constants where they are used: the minifier does not, and their names are 100 bytes of the script."""
+    numbers = dict(_NUMBER.findall(code))
+    names = re.compile(rf"\b({'|'.join(numbers)})\b")
+    return names.sub(lambda found: numbers[found[1]], _NUMBER.sub("", code))
 
 
 def _minify_css(source: str) -> str:
@@ -64,29 +81,32 @@ class ScriptRoutes:
     def __init__(self, script: Script | None = None) -> None:
         self.script = script or assemble()
         self._named = self.script.path.encode()
-        self._etag = b'W/"%b"' % self.script.name.encode()
-        self._short = self._build_answers(SHORT_CACHE)
-        self._long = self._build_answers(LONG_CACHE)
+        self._short = ScriptAnswers(self.script, SHORT_CACHE)
+        self._long = ScriptAnswers(self.script, LONG_CACHE)
+        self._debug = ScriptAnswers(assemble_debug(), SHORT_CACHE, located_at=DEBUG_PATH)
 
     def routes(self) -> list[FastRoute]:
         return [
             FastRoute(b"GET", SCRIPT_PATH, is_prefix=False, handler=self.answer),
             FastRoute(b"GET", NAMED_PREFIX, is_prefix=True, handler=self.answer),
+            FastRoute(b"GET", DEBUG_PATH, is_prefix=False, handler=self._debug.answer),
         ]
 
     def answer(self, request: FastRequest) -> FastAnswer:
         """Return the script; the name of an older one gets the newest, cached briefly."""
-        plain, zipped, unchanged = self._long if request.path == self._named else self._short
-        if self._etag in (request.header(b"if-none-match") or b""):
-            return unchanged
-        return zipped if b"gzip" in (request.header(b"accept-encoding") or b"") else plain
+        return (self._long if request.path == self._named else self._short).answer(request)
 
-    def _build_answers(self, caching: bytes) -> tuple[FastAnswer, FastAnswer, FastAnswer]:
+
+class ScriptAnswers:
+    """The answers for a script that is cached in one way."""
+
+    def __init__(self, script: Script, caching: bytes, *, located_at: bytes | None = None) -> None:
+        self._etag = b'W/"%b"' % script.name.encode()
         kept = (
             (b"cache-control", caching),
             (b"etag", self._etag),
             (b"vary", b"accept-encoding"),
-            (b"content-location", self._named),
+            (b"content-location", located_at or script.path.encode()),
         )
         # Also for pages with a cross-origin embedder policy.
         everywhere = (
@@ -95,8 +115,11 @@ class ScriptRoutes:
         )
         kind = (b"text/javascript; charset=utf-8", *kept, *everywhere)
         zipped = (b"content-encoding", b"gzip")
-        return (
-            FastAnswer(encode_head(HTTPStatus.OK, *kind), self.script.body),
-            FastAnswer(encode_head(HTTPStatus.OK, *kind, zipped), self.script.zipped),
-            FastAnswer(encode_head(HTTPStatus.NOT_MODIFIED, None, *kept)),
-        )
+        self._plain = FastAnswer(encode_head(HTTPStatus.OK, *kind), script.body)
+        self._zipped = FastAnswer(encode_head(HTTPStatus.OK, *kind, zipped), script.zipped)
+        self._unchanged = FastAnswer(encode_head(HTTPStatus.NOT_MODIFIED, None, *kept))
+
+    def answer(self, request: FastRequest) -> FastAnswer:
+        if self._etag in (request.header(b"if-none-match") or b""):
+            return self._unchanged
+        return self._zipped if b"gzip" in (request.header(b"accept-encoding") or b"") else self._plain

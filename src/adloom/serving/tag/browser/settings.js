@@ -1,6 +1,9 @@
 // Where the script came from, what its page allows, and what is told of the reader.
 
-const script = document.currentScript;
+// A module has no current script. Its element is looked for; one that another module imports has none.
+const script =
+  document.currentScript ||
+  document.querySelector("script[type=module][src*='/tag']");
 const options = script.dataset;
 const base = new URL(".", script.src).href;
 const isFramed = window !== window.parent;

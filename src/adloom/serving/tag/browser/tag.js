@@ -2,8 +2,8 @@
 //
 // The parts of this folder share one scope; `script.py` puts them together in their order.
 
-const PLACEMENTS_A_REQUEST_MAX = 20;
-const NOTHING = { placement: {}, banners: [] }; // The answer of a slot for which a page has no ad.
+const SLOTS_MAX = 20;
+const said = new Set();
 const slots = new Map(); // By element.
 const handlers = []; // With the name of what they wait for.
 const sheet = new CSSStyleSheet(); // Which is allowed by whatever policy a page has for styles.
@@ -57,53 +57,58 @@ async function ask() {
   asking = 0;
   if (!isAllowed) return;
   const turn = ++turns;
-  const lists = [new Set(), new Set()]; // Of slots filled by who pays for them, and by what the page says.
+  const slugs = new Set();
   slots.forEach((slot) => {
     if (!slot.isWanted) return;
     slot.isWanted = false;
     slot.asked = turn;
-    slot.byPage = "contextual" in slot.place.dataset;
-    lists[+slot.byPage].add(slot.slug);
+    slugs.add(slot.slug);
   });
+  const list = [...slugs];
   const requests = [];
-  lists.forEach((list, byPage) => {
-    const slugs = [...list];
-    while (slugs[0]) requests.push(askFor(slugs.splice(0, PLACEMENTS_A_REQUEST_MAX), turn, !!byPage));
-  });
+  while (list[0]) requests.push(askFor(list.splice(0, SLOTS_MAX), turn));
   await Promise.all(requests);
 }
 
-async function askFor(slugs, turn, byPage) {
-  const url = byPage && pageUrl();
+async function askFor(slugs, turn) {
+  const url = pageUrl();
   let body;
   try {
     const userId = readerId();
-    const context = contextOf(userId);
-    const asked = byPage
-      ? post("v1/serve/batch", { url, slots: slugs, context, userId })
-      : post("banners/serve", { placements: slugs, context, userId });
-    body = await (await asked).json();
+    const canonicalUrl = (document.querySelector("link[rel=canonical]") || {}).href;
+    const asked = { url, canonicalUrl, slots: slugs, context: contextOf(userId), userId };
+    body = await (await post("v1/serve/page", asked)).json();
   } catch (error) {
     body = { message: `${error}` };
   }
-  if (body.reclassifyInMs <= 0) tellText(url);
+  const page = body.page || {};
+  if (page.reclassifyInMs <= 0) tellText(page.url, url);
   slots.forEach((slot) => {
-    if (!isAllowed || slot.asked !== turn || slot.byPage !== byPage || !slugs.includes(slot.slug)) return;
-    const answers = body.results || body.slots || {};
-    const answer = slot.slug in answers ? answers[slot.slug] : body;
-    if (!answer || answer.banners) fill(slot, answer || NOTHING);
-    else emit("error", slot, { message: answer.message });
+    if (!isAllowed || slot.asked !== turn || !slugs.includes(slot.slug)) return;
+    const answer = (body.slots || {})[slot.slug] || body;
+    slot.answer = { ...answer, page };
+    if (answer.banners) return fill(slot, answer);
+    say(slot, answer.message);
+    emit("error", slot, { message: answer.message });
   });
 }
 
-function fill(slot, { placement, banners, requestId }) {
+// To who makes the page, once. ?adloom-debug shows more.
+function say({ slug }, text) {
+  const line = `Adloom: ${slug}: ${text}`;
+  if (!said.has(line)) console.info(line);
+  said.add(line);
+}
+
+function fill(slot, { placement, banners, requestId, reason }) {
   const { layout = placement.layoutType, format } = slot.place.dataset;
   const instead = !banners[0] && web(placement.fallbackPlaceholderUrl);
   clear(slot);
   settle(slot, (banners[0] || instead) && layout);
   if (!banners[0]) {
     if (instead) slot.root.append(make("img", { className: "media", alt: "", src: instead }));
-    emit("empty", slot);
+    say(slot, `empty: ${reason}`);
+    emit("empty", slot, { reason });
     return;
   }
   const close = () => {
@@ -157,6 +162,7 @@ const adloom = {
     }
   },
   push: (call) => call(adloom),
+  inspect: () => [...slots.values()],
 };
 
 // Whoever came before us has left in a list what to call.
@@ -165,3 +171,5 @@ window.adloom = adloom;
 new MutationObserver(scan).observe(document, { attributeFilter: ["data-adloom"], childList: true, subtree: true });
 gently(scan);
 early.forEach(adloom.push);
+if (/[?&]adloom-debug/.test(location.search)) 
+  document.head.append(make("script", { src: `${base}tag-debug.js`, nonce: script.nonce }));

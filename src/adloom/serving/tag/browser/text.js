@@ -7,11 +7,8 @@ const UNREAD =
   `[role=textbox],[role=searchbox],[role=combobox],[aria-hidden=true],[${NO_TEXT}]`;
 const told = new Set(); // Addresses: a page may become another without being loaded.
 
-// The address that the page itself names, if it is of its own origin. What is after # is its reader's.
-function pageUrl() {
-  const { href } = document.querySelector("link[rel=canonical]") || location;
-  return (href.startsWith(`${location.origin}/`) ? href : location.href).split("#")[0];
-}
+// What is after # is its reader's.
+const pageUrl = () => location.href.split("#")[0];
 
 function isUnread(element) {
   const { display, visibility } = getComputedStyle(element);
@@ -29,12 +26,12 @@ function readText() {
   return text.replace(/\s+/g, " ").slice(0, TEXT_MAX).trim();
 }
 
-// When the browser has nothing else to do, and once for each address.
-function tellText(url) {
+// When the browser has nothing else to do, and once for each address. Meanwhile the page may have become another.
+function tellText(url, at) {
   if (told.has(url) || script.hasAttribute(NO_TEXT)) return;
   told.add(url);
   (window.requestIdleCallback || setTimeout)(() => {
-    const text = isAllowed && url === pageUrl() && readText();
+    const text = isAllowed && at === pageUrl() && readText();
     const [language] = /^[a-z]{2,3}\b/i.exec(document.documentElement.lang) || [];
     if (text) post("v1/classify-page", { url, title: document.title, text, language }).catch(() => {});
   });
