@@ -27,11 +27,12 @@ from tests.events.builders import an_impression
 from tests.events.catalog import insert_catalog
 from tests.support.services import running_valkey
 
-MEMORY_BYTES = 64 * 2**20
+MEMORY_BYTES = 32 * 2**20
 FLOOD_BYTES = 2 * MEMORY_BYTES
 # At least so long; ten minutes with the recipe `flood`.
 FLOOD_SECONDS = float(os.environ.get("ADLOOM_TEST_FLOOD_SECONDS", "0"))
 SECONDS_MAX = 120.0 + 2 * FLOOD_SECONDS
+RETENTION_SECONDS = 0.2  # A small memory is full sooner.
 LONG = "https://pub.example/" + "x" * 2_000
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(SECONDS_MAX)]
@@ -123,7 +124,11 @@ async def test_a_flood_of_the_largest_events_leaves_room_for_all_other_work(
         listed = list_projections(pool, valkey)
         projections = build_projections(listed, valkey, consumer="test", incarnation="1")
         retention = LogRetention(
-            log, lambda: read_cursors(listed, pool), clock=SystemClock(), spare=TopicTrimmer(valkey).trim
+            log,
+            lambda: read_cursors(listed, pool),
+            clock=SystemClock(),
+            spare=TopicTrimmer(valkey).trim,
+            look_seconds=RETENTION_SECONDS,
         )
         flood, other = Flood(appender), OtherWork(valkey, small_valkey.url)
         async with asyncio.TaskGroup() as group:
@@ -148,9 +153,9 @@ async def test_a_flood_of_the_largest_events_leaves_room_for_all_other_work(
     assert other.used_bytes_max < MEMORY_BYTES
     assert other.jobs > 10
     assert served > 10
-    # One look-up that is late withholds capped banners for a second, which is fifty visitors here. On a machine with
-    # other work that happened to 0 of 330 visitors in 17 s, and to 6,774 of 15,246 in ten minutes.
-    assert withheld < served
+    # One look-up that is late withholds capped banners for a second, which is fifty visitors here: on a machine that is
+    # busy otherwise, some may be.
+    assert withheld < max(150, served // 5)
     assert await pool.fetchval("SELECT count(*) FROM events.banner_impressions") == flood.accepted + 1
 
 

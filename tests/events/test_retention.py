@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
 from adloom.events.log.event import BEGINNING, parse_entry_id
-from adloom.events.log.stream import STREAM, EventLogSize, MemoryUse, ValkeyEventLog
+from adloom.events.log.stream import BEHIND_READ_BYTES_MAX, STREAM, EventLogSize, MemoryUse, ValkeyEventLog
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup
 from adloom.events.projections.retention import LogRetention, count_in_excess, trim_before
@@ -74,6 +74,24 @@ async def test_the_lag_of_a_cursor_ahead_of_its_group_is_its_own(
     await (await an_owner(valkey)).read(BEGINNING, until=None, count_max=3)
 
     assert (await ledger.measure_lag("test", ids[6])).entries == 3
+
+
+async def test_the_lag_of_a_follower_is_counted_from_the_group_before_it(
+    ledger: ValkeyEventLog, valkey: Valkey
+) -> None:
+    ids = await appended(ledger, 12_000)
+    await (await an_owner(valkey)).read(BEGINNING, until=None, count_max=500)
+
+    assert (await ledger.measure_lag("follower", ids[99])).entries == 11_900
+
+
+async def test_a_lag_that_no_group_knows_is_counted_within_a_bound_of_bytes(ledger: ValkeyEventLog) -> None:
+    await ledger.append([b"x" * 4_096] * 500)
+
+    counted = (await ledger.measure_lag("test", BEGINNING)).entries
+
+    # The server does nothing else while it reads them: it must not read all.
+    assert BEHIND_READ_BYTES_MAX // 4_096 <= counted < 500
 
 
 # --- trimming
@@ -165,12 +183,13 @@ def test_the_log_gives_way_when_memory_is_short(entries: int, each: int, other: 
 async def test_only_applied_entries_are_trimmed_for_memory(ledger: ValkeyEventLog) -> None:
     ids = await appended(ledger, 450)
 
-    assert await ledger.trim_oldest(ids[99], 40) == 40
-    assert await ledger.trim_oldest(ids[99], 200) == 60
-    assert await ledger.trim_oldest(ids[99], 200) == 0
+    assert await ledger.trim_oldest(ids[99], 200) == 0, "blocks go whole"
+    assert await ledger.trim_oldest(ids[250], 150) == 100
+    assert await ledger.trim_oldest(ids[250], 10) == 100
+    assert await ledger.trim_oldest(ids[250], 200) == 0
 
     left = await ledger.read(BEGINNING, count_max=1_000, wait_seconds=1)
-    assert [entry.id for entry in left] == ids[100:]
+    assert [entry.id for entry in left] == ids[200:]
 
 
 # --- status

@@ -40,33 +40,48 @@ MEMORY_PERCENT_MAX: Final = 85
 MEMORY_CHECKED_BYTES: Final = 2**18
 NO_MEMORY: Final = -1
 
-# Removes the oldest entries, at most so many, up to one that all projections have applied.
-TRIM_OLDEST_SCRIPT: Final = """
-local rows = redis.call('XRANGE', KEYS[1], '-', ARGV[1], 'COUNT', ARGV[2])
-if #rows == 0 then return 0 end
-local millis, sequence = string.match(rows[#rows][1], '^(%d+)-(%d+)$')
-return redis.call('XTRIM', KEYS[1], 'MINID', millis .. '-' .. string.format('%.0f', sequence + 1))
-"""
+# The server keeps entries in blocks of at most so many, and trims fastest by whole blocks.
+BLOCK_ENTRIES: Final = 100
 
-# Entries after a cursor are counted one by one only where the group does not know their number.
+# Entries after a cursor are counted by groups that know their number: the projection's own, or another that is a
+# little ahead. What is between has to be read to be counted, and the server does nothing else meanwhile, so that is
+# done for so many entries and bytes at most: beyond, the number is the least that it can be.
 BEHIND_COUNTED_MAX: Final = 10_000
-LAG_SCRIPT: Final = """
-local stream, group, cursor, counted_max = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+BEHIND_READ_BYTES_MAX: Final = 2**20
+LAG_SCRIPT: Final = f"""
+local stream, group, cursor, counted_max, bytes_max = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local first = redis.call('XRANGE', stream, '(' .. cursor, '+', 'COUNT', 1)
-if #first == 0 then return {0, 0} end
+if #first == 0 then return {{0, 0}} end
 local now = redis.call('TIME')
 local age = now[1] * 1000 + math.floor(now[2] / 1000) - string.match(first[1][1], '^%d+')
+
+local function count_up_to(last)
+    local after, count, bytes = cursor, 0, 0
+    while count < counted_max and bytes < bytes_max do
+        local rows = redis.call('XRANGE', stream, '(' .. after, last, 'COUNT', {BLOCK_ENTRIES})
+        for _, row in ipairs(rows) do bytes = bytes + #row[2][2] end
+        count = count + #rows
+        if #rows < {BLOCK_ENTRIES} then break end
+        after = rows[#rows][1]
+    end
+    return count
+end
+
+local known = {{}}
 for _, facts in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
-    local one = {}
+    local one = {{}}
     for i = 1, #facts, 2 do one[facts[i]] = facts[i + 1] end
-    if one.name == group and one.lag then
-        if one['last-delivered-id'] == cursor then return {one.lag, age} end
-        -- Handed out, and not applied yet; where the group is behind the cursor, this is empty.
-        local taken = redis.call('XRANGE', stream, '(' .. cursor, one['last-delivered-id'], 'COUNT', counted_max)
-        if #taken > 0 then return {one.lag + #taken, age} end
+    if one.lag then
+        if one['last-delivered-id'] == cursor then return {{one.lag, age}} end
+        table.insert(known, one.name == group and 1 or #known + 1, one)
     end
 end
-return {#redis.call('XRANGE', stream, '(' .. cursor, '+', 'COUNT', counted_max), age}
+for _, one in ipairs(known) do
+    -- Of a group that is behind the cursor, this is zero.
+    local between = count_up_to(one['last-delivered-id'])
+    if between > 0 then return {{one.lag + between, age}} end
+end
+return {{count_up_to('+'), age}}
 """
 
 _length: Final = struct.Struct(">I").pack
@@ -145,7 +160,7 @@ class ValkeyEventLog:
     async def measure_lag(self, projection: str, cursor: str) -> Lag:
         with unavailable_when_away():
             entries, age_millis = await self._valkey.eval(
-                LAG_SCRIPT, 1, STREAM, projection, cursor, BEHIND_COUNTED_MAX
+                LAG_SCRIPT, 1, STREAM, projection, cursor, BEHIND_COUNTED_MAX, BEHIND_READ_BYTES_MAX
             )
         return Lag(entries=entries, seconds=max(0, age_millis) / 1000)
 
@@ -162,9 +177,10 @@ class ValkeyEventLog:
             return await self._valkey.xtrim(STREAM, minid=before, approximate=True)
 
     async def trim_oldest(self, applied: str, count_max: int) -> int:
-        """Remove the oldest entries up to one, at most so many; return how many."""
+        """Remove the oldest entries before one, in whole blocks and about so many; return how many."""
+        limit = max(count_max, BLOCK_ENTRIES)
         with unavailable_when_away():
-            return await self._valkey.eval(TRIM_OLDEST_SCRIPT, 1, STREAM, applied, count_max)
+            return await self._valkey.xtrim(STREAM, minid=applied, approximate=True, limit=limit)
 
     async def measure_memory(self) -> MemoryUse:
         with unavailable_when_away():
