@@ -16,6 +16,7 @@ from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
+from adloom.stats.refunds.give_back import PendingRefunds
 from tests.budgets.test_money_store import a_charge
 from tests.budgets.worker_stage import Stage
 from tests.stats.test_spend_routes import a_busy_state, keep
@@ -129,18 +130,25 @@ async def test_more_than_was_charged_is_a_409_that_says_how_much_is_left(
     assert (await admin.get(f"/admin/campaigns/{campaign['id']}/refunds")).json()["items"] == []
 
 
-async def test_without_a_worker_a_refund_waits_and_is_given_back_when_it_is_repeated(
+async def test_without_a_worker_a_refund_is_pending_and_given_back_once_when_one_comes(
     admin: Client, control: ControlPlane, pool: Pool, valkey: Valkey
 ) -> None:
     campaign = await a_charged(admin, pool, control)
+    pending = PendingRefunds(pool, valkey, control.clock)
 
-    problem(await refund(admin, campaign, correlationId="robot"), 503, "UNAVAILABLE")
+    asked = await refund(admin, campaign, correlationId="robot")
+    problem(await refund(admin, campaign, correlationId="other"), 409, "REFUND_PENDING")
     [waiting] = (await admin.get(f"/admin/campaigns/{campaign['id']}/refunds")).json()["items"]
+    control.clock.advance(timedelta(minutes=1))
     async with Stage(pool, valkey, clock=control.clock).running():
-        answer = await refund(admin, campaign, correlationId="robot")
+        await pending.settle()
+        await pending.settle()
+        again = await refund(admin, campaign, correlationId="robot")
 
-    assert (waiting["state"], waiting["refundedAt"]) == ("pending", None)
-    assert (answer.json()["id"], answer.json()["state"]) == (waiting["id"], "done")
+    assert (asked.status_code, asked.json()["state"], asked.json()["refundedAt"]) == (202, "pending", None)
+    assert waiting == asked.json()
+    assert (again.status_code, again.json()["id"], again.json()["state"]) == (201, waiting["id"], "done")
+    assert await spend(admin, campaign, TODAY) == 3
 
 
 async def test_another_refund_cannot_have_the_name_of_one(

@@ -55,6 +55,7 @@ from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, ValkeyLock, open_valkey
+from adloom.stats.refunds.give_back import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
@@ -174,6 +175,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         _lead_sites(pool, valkey, clock, worker).run,
         market.leader.run,
         trainer.run,
+        PendingRefunds(pool, valkey, clock).run,
     ]
 
 

@@ -308,10 +308,14 @@ def _ask_refund(visit: PageVisit, campaign: Json, refresh: Callable[[], Awaitabl
 
     async def refund(form: Form) -> None:
         values = form.values()
-        await visit.api.post(
+        answer = await visit.api.post(
             f"/admin/campaigns/{campaign['id']}/refunds", {**values, "correlationId": correlation_id}
         )
-        notify_success(f"{fmt.money(values['amountPaisa'])} given back.")
+        amount = fmt.money(values["amountPaisa"])
+        is_done = answer["state"] == "done"
+        notify_success(
+            f"{amount} given back." if is_done else f"{amount} will be given back when a worker runs."
+        )
         await refresh()
 
     with form_dialog("Give money back?", "Give back", refund) as form:

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
-from fastapi import Query
+from fastapi import Query, Response, status
 from pydantic import AfterValidator, Field
 
 from adloom.budgets.messages import RefundPart
@@ -19,6 +19,7 @@ from adloom.resource.shapes import PAISA_MAX, PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
+from adloom.runtime.postgres import Connection
 from adloom.stats.budget.model import NOUN
 from adloom.stats.refunds import store
 from adloom.stats.refunds.give_back import give_back
@@ -82,7 +83,13 @@ async def list_refunds(
     return page_of(RefundAnswer, listed, query)
 
 
-@router.post("/{campaign_id}/refunds", status_code=201)
+@router.post(
+    "/{campaign_id}/refunds",
+    status_code=201,
+    responses={
+        202: {"model": RefundAnswer, "description": "Asked for, and pending until a worker gives it back."}
+    },
+)
 async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
     campaign_id: UUID,
     body: RefundBody,
@@ -92,8 +99,9 @@ async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
     valkey: CurrentValkey,
     ids: Ids,
     now: Now,
+    response: Response,
 ) -> RefundAnswer:
-    """Give back charges of a campaign: its spend goes down, and its budgets allow as much again."""
+    """Give back charges of a campaign: its spend goes down, and its budgets allow as much again. 202: not yet."""
     async with pool.acquire() as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
     refund_id = RequestId(ids.new())
@@ -110,6 +118,7 @@ async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
     async with store.one_at_a_time(pool, campaign.id) as connection:
         found = await store.find_request(connection, campaign.id, wanted.correlation_id)
         if found is None:
+            await _check_others(connection, wanted)
             _check_amount(wanted, *await store.choose_charges(connection, wanted, campaign.advertiser_id))
             # Audited first: whatever happens then, the record says who asked for it, and why.
             async with catalog.write() as write:
@@ -124,7 +133,18 @@ async def refund(  # noqa: PLR0913, PLR0917 - the framework gives them by name
         _check_same(found, wanted)
         if found.refunded_at is None:
             found = await give_back(connection, valkey, found, campaign.advertiser_id)
+    if found.refunded_at is None:
+        response.status_code = status.HTTP_202_ACCEPTED
     return RefundAnswer.model_validate(found)
+
+
+async def _check_others(connection: Connection, wanted: RefundRequest) -> None:
+    # It has chosen no charges yet, so what is left for others is not known.
+    if await store.has_pending(connection, wanted.campaign_id):
+        raise ConflictError(
+            "Another refund of this campaign is pending: it is given back when a worker runs. Then ask again.",
+            code="REFUND_PENDING",
+        )
 
 
 def _check_amount(wanted: RefundRequest, parts: Sequence[RefundPart], missing: Micros) -> None:

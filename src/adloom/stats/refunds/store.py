@@ -15,6 +15,7 @@ from adloom.runtime.postgres import Connection, Pool, Record
 
 LOCK: Final = 0x_AD11  # The first half of the advisory lock's key; the other is of the campaign.
 PARTS_MAX: Final = 1_000
+PENDING_MAX: Final = 100
 
 TAKE_TURN: Final = "SELECT pg_advisory_lock($1, hashtext($2))"
 GIVE_TURN: Final = "SELECT pg_advisory_unlock($1, hashtext($2))"
@@ -27,6 +28,17 @@ _COLUMNS: Final = """it.public_id AS id, it.campaign_id, it.correlation_id, it.a
     it.placement_id, it.created_at,
     (SELECT min(entry.at) FROM money_entries AS entry WHERE entry.request_id = it.public_id) AS refunded_at"""
 FIND: Final = f"SELECT {_COLUMNS} FROM refunds AS it WHERE it.campaign_id = $1 AND it.correlation_id = $2"  # noqa: S608 - our own names
+_IS_PENDING: Final = "NOT EXISTS (SELECT FROM money_entries AS entry WHERE entry.request_id = it.public_id)"
+HAS_PENDING: Final = f"SELECT EXISTS (SELECT FROM refunds AS it WHERE it.campaign_id = $1 AND {_IS_PENDING})"  # noqa: S608 - our own names
+PENDING: Final = f"""
+    SELECT {_COLUMNS}, advertiser.public_id AS advertiser_id
+      FROM refunds AS it
+      JOIN campaigns AS campaign ON campaign.public_id = it.campaign_id
+      LEFT JOIN advertisers AS advertiser ON advertiser.id = campaign.advertiser_id
+     WHERE it.created_at < $1 AND {_IS_PENDING}
+     ORDER BY it.id
+     LIMIT $2
+"""  # noqa: S608 - our own names
 LISTED: Final = RowSource(columns=_COLUMNS, tables="refunds AS it", tiebreak="it.id")
 # Days with charges, the newest first.
 DAYS: Final = """
@@ -86,6 +98,17 @@ async def find_request(
 ) -> RefundRequest | None:
     row = await connection.fetchrow(FIND, campaign_id, correlation_id)
     return None if row is None else _request(row)
+
+
+async def has_pending(connection: Connection, campaign_id: CampaignId) -> bool:
+    """Return whether a refund of the campaign is not in the money ledger yet."""
+    return bool(await connection.fetchval(HAS_PENDING, campaign_id))
+
+
+async def list_pending(pool: Pool, *, before: datetime) -> list[tuple[RefundRequest, AdvertiserId | None]]:
+    """Read the refunds that were asked for before a moment and are not done, with the advertisers of their campaigns."""
+    found = await pool.fetch(PENDING, before, PENDING_MAX)
+    return [(msgspec.convert(dict(row), RefundRequest), row["advertiser_id"]) for row in found]
 
 
 async def list_requests(
