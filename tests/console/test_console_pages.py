@@ -6,8 +6,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
-from adloom.console.page import REGISTERED
+from adloom.console.page import REGISTERED, PageVisit, page
 from adloom.console.shell import ENTRIES
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
@@ -89,6 +90,30 @@ async def test_the_overview_is_shown_for_every_span(span: str, ann: Visitor) -> 
 
     assert answer.status_code == 200
     assert "This could not be loaded" not in answer.text
+
+
+@page("/console/broken", title="Broken")
+async def broken(visit: PageVisit) -> None:
+    raise RuntimeError(visit.query["secret"])
+
+
+REGISTERED.discard("/console/broken")  # It is no page of the product.
+
+
+async def test_a_page_that_fails_is_one_line_in_the_log_without_secrets(ann: Visitor) -> None:
+    with capture_logs() as lines:
+        answer = await ann.get("/console/broken", params={"secret": "s3cret"})
+
+    assert answer.status_code == 500
+    assert "could not be built" in answer.text
+    [line] = [line for line in lines if line["log_level"] in {"error", "warning"}]
+    assert (line["event"], line["path"], line["error"]) == (
+        "console_failed",
+        "/console/broken",
+        "RuntimeError",
+    )
+    assert line["where"].startswith("test_console_pages.py:")
+    assert "s3cret" not in str(lines)
 
 
 async def test_an_address_without_a_page_is_not_found(ann: Visitor) -> None:

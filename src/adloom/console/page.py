@@ -6,9 +6,11 @@ async def campaigns(visit: PageVisit) -> None:
 """
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -31,6 +33,7 @@ BUILD_SECONDS_MAX: Final = 30.0
 REST: Final = 10
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
+FAILED: Final = 500
 NOTHING_HERE: Final = "There is nothing at this address"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -90,7 +93,7 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     visit = PageVisit(
         request, api=guard.make_client(token), clock=guard.clock, email=session.email, role=role
     )
-    ui.context.client.on_exception(_show_failure)
+    ui.context.client.on_exception(lambda error: _show_failure(visit.path, error))
     with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
@@ -107,10 +110,21 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
         except ProblemError as error:
             ui.context.client.status_code = error.status
             problem_notice(error)
+        except Exception as error:  # noqa: BLE001 - a page of ours has a bug: the frame stays, and the log says where
+            ui.context.client.status_code = FAILED
+            _log_failure(visit.path, error)
+            empty_state("error", "This page could not be built", "The log says why.")
     return None
 
 
-def _show_failure(error: Exception) -> None:
+def _log_failure(path: str, error: Exception) -> None:
+    """Log one line: the page without its query, what went wrong, and where. What a text quotes may be secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+    log.error("console_failed", path=path, error=type(error).__name__, where=where)
+
+
+def _show_failure(path: str, error: Exception) -> None:
     """Show an error that happened after the page was sent."""
     match error:
         case SessionEndedError():
@@ -118,7 +132,7 @@ def _show_failure(error: Exception) -> None:
         case ProblemError():
             notify_error(error.message)
         case _:
-            log.error("console_failed", exc_info=error)
+            _log_failure(path, error)
             notify_error("Something went wrong on our side. See the log.")
 
 
