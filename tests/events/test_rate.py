@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.events.ingest.ivt.flags import MINUTE, AddressMinute, FloodCounter, count_event
+from adloom.events.ingest.ivt.flags import MINUTE, AddressMinute, FloodCounter
 from tests.events.builders import NOW
 
 addresses = st.sampled_from([b"one", b"another", b"third"])
@@ -90,18 +90,22 @@ def test_a_limit_of_zero_turns_counting_off() -> None:
 
 
 def test_a_minute_begins_with_the_first_event_and_ends_by_itself() -> None:
-    first = count_event(None, NOW)
-    second = count_event(first, NOW + timedelta(seconds=59))
-    third = count_event(second, NOW + timedelta(seconds=60))
+    minute = AddressMinute(NOW)
 
-    assert (first, second) == (AddressMinute(NOW, 1), AddressMinute(NOW, 2))
-    assert third == AddressMinute(NOW + timedelta(seconds=60), 1)
+    assert [minute.count_event(NOW + timedelta(seconds=after)) for after in (0, 59, 60, 119, 120)] == [
+        1,
+        2,
+        1,
+        2,
+        1,
+    ]
 
 
 def test_a_clock_that_is_set_back_begins_another_minute() -> None:
-    earlier = NOW - timedelta(hours=1)
+    minute = AddressMinute(NOW)
+    minute.count_event(NOW)
 
-    assert count_event(AddressMinute(NOW, 700), earlier) == AddressMinute(earlier, 1)
+    assert minute.count_event(NOW - timedelta(hours=1)) == 1
 
 
 def test_a_network_of_ipv6_may_not_send_more_by_taking_many_addresses() -> None:

@@ -128,13 +128,17 @@ def validate_report(
     report: Report, *, known: CatalogIds, tokens: TokenKeys, now: datetime
 ) -> OfferToken | None:
     """Return the offer of a report that has a token; raise what is wrong with it."""
-    _check_ids(report, known)
     if report.tracking_token is None:
+        _check_ids(report, known)
         return None
-    offer = verify_token(report.tracking_token.encode(), tokens=tokens, now=now)
-    if not _fits(offer, report):
-        raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
-    return offer
+    offer = tokens.verify(report.tracking_token.encode(), now=now)
+    # We have signed the ids of a report that fits its token, so they exist.
+    if not isinstance(offer, TokenRejection) and _fits(offer, report):
+        return offer
+    _check_ids(report, known)
+    if isinstance(offer, TokenRejection):
+        raise TrackingTokenInvalidError("The tracking token was not made by this installation.")
+    raise TrackingTokenInvalidError("The tracking token belongs to another offer than the event.")
 
 
 def build_impression_report(offer: OfferToken, user_id: UUID | None) -> ImpressionRequest:
@@ -177,7 +181,8 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
     if offer is not None and offer.is_expired:
         marks = (*marks, Mark.TOKEN_EXPIRED)
     # All in one call without `**`: that would copy the names and values of every event twice.
-    event = (Impression if isinstance(report, ImpressionRequest) else Click)(
+    is_impression = type(report) is ImpressionRequest
+    event = (Impression if is_impression else Click)(
         correlation_id=_name_event(report, offer, trust, is_flagged=bool(flags.marks)),
         banner_id=report.banner_id,
         placement_id=report.placement_id,

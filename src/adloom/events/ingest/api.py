@@ -31,7 +31,6 @@ from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer
 from adloom.events.ingest.bounds import encode_bounded
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
-from adloom.events.ingest.ivt.offers import OfferReport
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.runtime.http.body import BodyDecoder
@@ -65,20 +64,25 @@ def _ignore_request(request: FastRequest) -> RequestInfo:
 
 
 class OfferFlagger(Protocol):
-    """Flags what is doubtful about a report of an offer."""
+    """Flags what is doubtful about a report of an offer; an immediate one is of the request that asked for the offer."""
 
-    def flag_report(
-        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime, /
+    def flag_report(  # noqa: PLR0913, PLR0917 - on the path of every event, where names would cost
+        self,
+        request: FastRequest,
+        sender: Sender,
+        offer: OfferToken,
+        report: Report,
+        now: datetime,
+        is_immediate: bool,  # noqa: FBT001 - likewise
+        /,
     ) -> TrafficFlags: ...
 
 
 class NoOfferFlagger:
     """Flags nothing."""
 
-    def flag_report(
-        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime
-    ) -> TrafficFlags:
-        del request, sender, offer, report, now
+    def flag_report(self, *about: object) -> TrafficFlags:
+        del about
         return NO_FLAGS
 
 
@@ -153,7 +157,15 @@ class EventRoutes:
         return self.accept_report(_clicks.decode(request.body), request)
 
     def accept_report(self, report: Report, request: FastRequest) -> asyncio.Future[FastAnswer]:
-        return self._append(self._build_acceptor(request)(report), ACCEPTED)
+        entry = self._accept(
+            report,
+            request,
+            self._index(),
+            self._identify_sender(request),
+            self._read_request_info(request),
+            self._now(),
+        )
+        return self._append(entry, ACCEPTED)
 
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store many reports at once; the answer names those that were rejected."""
@@ -176,7 +188,8 @@ class EventRoutes:
         if request.method == b"HEAD":
             return answer  # The client looks at the address; nobody looks at the banner.
         report = build_impression_report(offer, self._find_user(request.query, offer))
-        entry = self._encode_offered(report, offer, request, now, is_immediate=is_immediate)
+        sender, info = self._identify_sender(request), self._read_request_info(request)
+        entry = self._encode_offered(report, offer, request, sender, info, now, is_immediate)
         return self._append(entry, answer)
 
     def redirect(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
@@ -193,7 +206,8 @@ class EventRoutes:
         if request.method == b"HEAD":
             return answer
         report = build_click_report(offer, destination)
-        entry = self._encode_offered(report, offer, request, now, is_immediate=is_immediate)
+        sender, info = self._identify_sender(request), self._read_request_info(request)
+        entry = self._encode_offered(report, offer, request, sender, info, now, is_immediate)
         # The visitor wants the shop, and the advertiser wants the visitor, more than either wants our count. So a log
         # that is away or slow costs the count, which a metric shows.
         try:
@@ -207,56 +221,46 @@ class EventRoutes:
         """Return what turns the reports of one request into entries; what they share is looked up once."""
         known, now = self._index(), self._now()
         sender, info = self._identify_sender(request), self._read_request_info(request)
+        return lambda report: self._accept(report, request, known, sender, info, now)
 
-        def accept(report: Report) -> bytes:
-            offer = validate_report(report, known=known, tokens=self._tokens, now=now)
-            if offer is not None:
-                if isinstance(report, ImpressionRequest):
-                    self._on_seen(sender, offer, now)
-                # Afterwards, because it counts: a report that is not accepted does not count as a flood.
-                flags = self._flag_offered(request, sender, offer, report, now)
-                return encode_bounded(build_event(report, offer, info, flags, now=now))
-            trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
-            if trust is Trust.NONE and self._refuses_unbound:
-                raise require_token()
-            is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
-            flags = self._flag_event(sender, now)
-            return encode_bounded(
-                build_event(report, None, info, flags, now=now, trust=trust, is_assigned=is_assigned)
-            )
+    def _accept(  # noqa: PLR0913, PLR0917 - on the path of every event, where names would cost
+        self,
+        report: Report,
+        request: FastRequest,
+        known: CatalogIds,
+        sender: Sender,
+        info: RequestInfo,
+        now: datetime,
+    ) -> bytes:
+        offer = validate_report(report, known=known, tokens=self._tokens, now=now)
+        if offer is not None:
+            return self._encode_offered(report, offer, request, sender, info, now)
+        trust = Trust.API_KEY if self._is_reporter(request, report.placement_id) else Trust.NONE
+        if trust is Trust.NONE and self._refuses_unbound:
+            raise require_token()
+        is_assigned = known.is_assigned(report.campaign_id, report.placement_id, report.banner_id)
+        flags = self._flag_event(sender, now)
+        return encode_bounded(
+            build_event(report, None, info, flags, now=now, trust=trust, is_assigned=is_assigned)
+        )
 
-        return accept
-
-    def _encode_offered(
+    def _encode_offered(  # noqa: PLR0913, PLR0917 - likewise
         self,
         report: Report,
         offer: OfferToken,
-        request: FastRequest,
-        now: datetime,
-        *,
-        is_immediate: bool,
-    ) -> bytes:
-        sender = self._identify_sender(request)
-        if isinstance(report, ImpressionRequest):
-            self._on_seen(sender, offer, now)
-        flags = self._flag_offered(request, sender, offer, report, now, is_immediate=is_immediate)
-        return encode_bounded(build_event(report, offer, self._read_request_info(request), flags, now=now))
-
-    def _flag_offered(  # noqa: PLR0913 - what a flag may be about
-        self,
         request: FastRequest,
         sender: Sender,
-        offer: OfferToken,
-        report: Report,
+        info: RequestInfo,
         now: datetime,
-        *,
-        is_immediate: bool = False,
-    ) -> TrafficFlags:
+        is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
+    ) -> bytes:
+        if type(report) is ImpressionRequest:
+            self._on_seen(sender, offer, now)
+        # Afterwards, because it counts: a report that is not accepted does not count as a flood.
         flags = self._flag_event(sender, now)
-        if flags.marks:
-            return flags
-        about = OfferReport(isinstance(report, ClickRequest), report.page_url, is_immediate)
-        return self._flag_report(request, sender, offer, about, now)
+        if not flags.marks:
+            flags = self._flag_report(request, sender, offer, report, now, is_immediate)
+        return encode_bounded(build_event(report, offer, info, flags, now=now))
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""

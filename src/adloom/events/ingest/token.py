@@ -76,6 +76,7 @@ _HALF_BYTES: Final = _CHARGE.size // 2
 TERMS_KEPT_MAX: Final = 16_384
 _pack = _FIELDS.pack
 _to_base64 = binascii.b2a_base64
+_from_base64 = binascii.a2b_base64
 _to_number = int.from_bytes
 # Looking up a member of an enum calls Python.
 _CLICK, _IMPRESSION = ChargedBy.CLICK, ChargedBy.IMPRESSION
@@ -236,9 +237,15 @@ class TokenKeys:
         self._lifetime = lifetime
 
     def verify(self, token: bytes, *, now: datetime) -> OfferToken | TokenRejection:
-        raw = _decode(token)
-        versions, body_bytes = _BODY_BYTES.get(len(token), (frozenset[int](), 0))
-        if raw is None or raw[0] not in versions:
+        known = _BODY_BYTES.get(len(token))
+        if known is None:
+            return TokenRejection.MALFORMED
+        try:
+            raw = _from_base64(token.translate(_FROM_URL), strict_mode=True)
+        except binascii.Error:
+            return TokenRejection.MALFORMED
+        versions, body_bytes = known
+        if raw[0] not in versions:
             return TokenRejection.MALFORMED
         body, tag = raw[:body_bytes], raw[body_bytes:]
         signers = self._accepted.get(raw[1])
@@ -252,22 +259,13 @@ class TokenKeys:
     def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
         """Return the user of an offer; None where there is none, or the text is none of ours."""
         try:
-            raw = binascii.a2b_base64(sealed.translate(_FROM_URL), strict_mode=True)
+            raw = _from_base64(sealed.translate(_FROM_URL), strict_mode=True)
         except binascii.Error:
             return None
         if len(sealed) != _SEALED_CHARACTERS or raw[0] != _SEALED_VERSION or raw[1] not in self._accepted:
             return None
         mask = self._accepted[raw[1]][0].hash_user(request_id)
         return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
-
-
-def _decode(token: bytes) -> bytes | None:
-    if len(token) not in _BODY_BYTES:
-        return None
-    try:
-        return binascii.a2b_base64(token.translate(_FROM_URL), strict_mode=True)
-    except binascii.Error:
-        return None
 
 
 def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedelta) -> OfferToken:

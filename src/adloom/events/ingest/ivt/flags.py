@@ -137,18 +137,25 @@ NO_TIME: Final = timedelta()
 ADDRESSES_MAX: Final = 50_000
 
 
-class AddressMinute(msgspec.Struct, frozen=True, gc=False):
-    """The events of an address in a minute that began with the first of them."""
+class AddressMinute:
+    """The events of an address in a minute that begins with the first of them."""
 
-    began_at: datetime
-    events: int
+    __slots__ = ("_began_at", "_ends_at", "events")
 
+    def __init__(self, now: datetime) -> None:
+        self._began_at = now
+        self._ends_at = now + MINUTE
+        self.events = 0
 
-def count_event(minute: AddressMinute | None, now: datetime) -> AddressMinute:
-    # A clock that was set back begins another minute too: else the old one would mark events for hours.
-    if minute is None or not NO_TIME <= now - minute.began_at < MINUTE:
-        return AddressMinute(now, 1)
-    return AddressMinute(minute.began_at, minute.events + 1)
+    def count_event(self, now: datetime) -> int:
+        """Count one more, and return how many there are in the minute."""
+        # A clock that was set back begins another minute too: else the old one would mark events for hours.
+        if not self._began_at <= now < self._ends_at:
+            self._began_at = now
+            self._ends_at = now + MINUTE
+            self.events = 0
+        self.events = events = self.events + 1
+        return events
 
 
 class FloodCounter:
@@ -168,13 +175,19 @@ class FloodCounter:
         """Count an event of an address, and return whether it exceeds the bound of its minute."""
         if not self._events_max:
             return False
-        minutes = self._minutes
-        minutes[address] = minute = count_event(minutes.get(address), now)
-        minutes.move_to_end(address)
-        if len(minutes) > self._addresses_max:
-            minutes.popitem(last=False)
-        is_flood = minute.events > self._events_max
+        minute = self._minutes.get(address)
+        if minute is None:
+            minute = self._begin(address, now)
+        else:
+            self._minutes.move_to_end(address)
+        is_flood = minute.count_event(now) > self._events_max
         return self._count_wider(address, now) or is_flood if len(address) == IPV6_COUNTED_BYTES else is_flood
+
+    def _begin(self, address: bytes, now: datetime) -> AddressMinute:
+        self._minutes[address] = minute = AddressMinute(now)
+        if len(self._minutes) > self._addresses_max:
+            self._minutes.popitem(last=False)
+        return minute
 
     def _count_wider(self, address: bytes, now: datetime) -> bool:
         """Count an event for the networks around an IPv6 network; one minute for all of them, because it is cheaper."""

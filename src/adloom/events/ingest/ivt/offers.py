@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from adloom.core.ids import PlacementId
+from adloom.events.ingest.accept import ClickRequest, Report
 from adloom.events.ingest.ivt.flags import NO_FLAGS, NO_TIME, Sender, TrafficFlags, truncate_address
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.events.ingest.ivt.pair_counts import PairCounts
@@ -19,15 +20,8 @@ from adloom.events.ingest.token import OfferToken
 from adloom.events.log.event import Mark
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
+_OTHER: Final = PageOrigin.OTHER  # Looking up a member of an enum calls Python.
 MARKS: Final = (Mark.DOUBTFUL_OFFER, Mark.OTHER_SITE, Mark.TOO_SOON, Mark.CAMPAIGN_FLOOD)
-
-
-class OfferReport(msgspec.Struct, frozen=True, gc=False):
-    """What a report of an offer says that may be doubtful."""
-
-    is_click: bool
-    page_url: str | None = None
-    is_immediate: bool = False  # The request that asked for the offer shows it.
 
 
 class OfferBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,40 +48,50 @@ class OfferCheck:
         # Plain counters, read by the metrics.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
 
-    def flag_report(
-        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime
+    def flag_report(  # noqa: PLR0913, PLR0917 - on the path of every event, where names would cost
+        self,
+        request: FastRequest,
+        sender: Sender,
+        offer: OfferToken,
+        report: Report,
+        now: datetime,
+        is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> TrafficFlags:
         """Return the flags of a report that has no others; it counts for its address if it has none."""
-        mark = self._find_mark(request, sender, offer, report, now)
+        mark = self._find_mark(request, sender.rate_key, offer, report, now, is_immediate)
         if mark is None:
             return NO_FLAGS
         self.marked[mark] += 1
         is_about_address = mark is Mark.CAMPAIGN_FLOOD and sender.address is not None
         return TrafficFlags((mark,), truncate_address(sender.address) if is_about_address else None)
 
-    def _find_mark(
-        self, request: FastRequest, sender: Sender, offer: OfferToken, report: OfferReport, now: datetime
+    def _find_mark(  # noqa: PLR0913, PLR0917 - likewise
+        self,
+        request: FastRequest,
+        address: bytes | None,
+        offer: OfferToken,
+        report: Report,
+        now: datetime,
+        is_immediate: bool,  # noqa: FBT001 - likewise
     ) -> Mark | None:
         if offer.is_void:
             return Mark.DOUBTFUL_OFFER
         site = self._find_site(offer.placement_id)
-        if site is not None and self._is_of_other_site(request, site, report.page_url):
-            return Mark.OTHER_SITE
-        address = sender.rate_key
+        if site is not None:
+            values = request.first_values
+            if values is None:
+                values = request.first_values = index_headers(request.headers)
+            if self._judge_page(site, values, report.page_url) is _OTHER:
+                return Mark.OTHER_SITE
         if address is None or offer.is_expired:
             return None
-        least = self._click_after if report.is_click else self._impression_after
+        is_click = type(report) is ClickRequest
+        least = self._click_after if is_click else self._impression_after
         # An offer from the future was made by a process whose clock is ahead.
-        if NO_TIME <= now - offer.issued_at < least and not report.is_immediate:
+        if NO_TIME <= now - offer.issued_at < least and not is_immediate:
             return Mark.TOO_SOON
         campaign = offer.campaign_id.int
         is_flood = self._is_beyond(address, campaign, now)
-        if report.is_click:
+        if is_click:
             is_flood |= self._is_beyond_clicks(address, campaign, now)
         return Mark.CAMPAIGN_FLOOD if is_flood else None
-
-    def _is_of_other_site(self, request: FastRequest, site: str, page_url: str | None) -> bool:
-        values = request.first_values
-        if values is None:
-            values = request.first_values = index_headers(request.headers)
-        return self._judge_page(site, values, page_url) is PageOrigin.OTHER

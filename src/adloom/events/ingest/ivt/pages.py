@@ -8,14 +8,14 @@ worth less, and is looked at too: a frame of ours has our own address in its hea
 
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from adloom.targeting.values import extract_host
 
 ORIGINS_CACHED_MAX: Final = 16_384
 CACHED_BYTES_MAX: Final = 256
 _PARTS_OF_ORIGIN: Final = 3  # Scheme, nothing, and host.
-_WEB: Final = ("http://", "https://")
+_WEB: Final = ("https://", "http://")
 
 
 class PageOrigin(Enum):
@@ -26,17 +26,56 @@ class PageOrigin(Enum):
     UNKNOWN = auto()
 
 
+_OF_SITE: Final = PageOrigin.OF_SITE  # Looking up a member of an enum calls Python.
+
+
+class SiteOrigins(NamedTuple):
+    """How addresses of a site's pages usually begin: what a browser writes for its domain, with `www.` or without."""
+
+    of_pages: tuple[str, ...]
+    of_referers: tuple[bytes, ...]
+    of_headers: frozenset[bytes]
+
+
+def list_origins(site: str) -> SiteOrigins:
+    domain = site.removeprefix("www.")
+    origins = [f"{scheme}{host}" for scheme in _WEB for host in (domain, f"www.{domain}")]
+    return SiteOrigins(
+        tuple(f"{origin}/" for origin in origins),
+        tuple(f"{origin}/".encode() for origin in origins),
+        frozenset(origin.encode() for origin in origins),
+    )
+
+
 class PageCheck:
     """Compares pages with the sites of placements. A page of our own host is of every site."""
 
     def __init__(self, own_url: str) -> None:
         self._own_host = extract_host(own_url)
+        self._origins: dict[str, SiteOrigins] = {}
         self._judge_headers_cached = lru_cache(ORIGINS_CACHED_MAX)(self._judge_headers)
         self._judge_page_cached = lru_cache(ORIGINS_CACHED_MAX)(self._judge_page)
 
     def judge(self, site: str, values: dict[bytes, bytes], page_url: str | None = None) -> PageOrigin:
         """Judge a request by its first header values, and by the page that a report names."""
-        referer, origin = values.get(b"referer", b""), values.get(b"origin", b"")
+        known = self._origins.get(site) or self._add_origins(site)
+        referer, origin = values.get(b"referer"), values.get(b"origin")
+        if (
+            (referer is None or referer.startswith(known.of_referers))
+            and (origin is None or origin in known.of_headers)
+            and (page_url is None or page_url.startswith(known.of_pages))
+            and not (referer is origin is page_url is None)
+        ):
+            return _OF_SITE  # As nearly all are.
+        return self._judge_unusual(site, referer or b"", origin or b"", page_url)
+
+    def _add_origins(self, site: str) -> "SiteOrigins":
+        if len(self._origins) >= ORIGINS_CACHED_MAX:
+            self._origins.clear()
+        self._origins[site] = known = list_origins(site)
+        return known
+
+    def _judge_unusual(self, site: str, referer: bytes, origin: bytes, page_url: str | None) -> PageOrigin:
         is_usual = len(referer) + len(origin) <= CACHED_BYTES_MAX
         found = (self._judge_headers_cached if is_usual else self._judge_headers)(site, referer, origin)
         if page_url is None or found is PageOrigin.OTHER:
