@@ -71,7 +71,8 @@ class OfferFlagger(Protocol):
         request: FastRequest,
         sender: Sender,
         offer: OfferToken,
-        report: Report,
+        page_url: str | None,
+        is_click: bool,  # noqa: FBT001 - likewise
         now: datetime,
         is_immediate: bool,  # noqa: FBT001 - likewise
         /,
@@ -254,12 +255,13 @@ class EventRoutes:
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> bytes:
-        if type(report) is ImpressionRequest:
+        is_click = type(report) is ClickRequest
+        if not is_click:
             self._on_seen(sender, offer, now)
         # Afterwards, because it counts: a report that is not accepted does not count as a flood.
         flags = self._flag_event(sender, now)
         if not flags.marks:
-            flags = self._flag_report(request, sender, offer, report, now, is_immediate)
+            flags = self._flag_report(request, sender, offer, report.page_url, is_click, now, is_immediate)
         return encode_bounded(build_event(report, offer, info, flags, now=now))
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:

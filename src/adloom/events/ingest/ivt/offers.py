@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from adloom.core.ids import PlacementId
-from adloom.events.ingest.accept import ClickRequest, Report
 from adloom.events.ingest.ivt.flags import NO_FLAGS, NO_TIME, Sender, TrafficFlags, truncate_address
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.events.ingest.ivt.pair_counts import PairCounts
@@ -53,12 +52,13 @@ class OfferCheck:
         request: FastRequest,
         sender: Sender,
         offer: OfferToken,
-        report: Report,
+        page_url: str | None,
+        is_click: bool,  # noqa: FBT001 - likewise
         now: datetime,
         is_immediate: bool = False,  # noqa: FBT001, FBT002 - likewise
     ) -> TrafficFlags:
         """Return the flags of a report that has no others; it counts for its address if it has none."""
-        mark = self._find_mark(request, sender.rate_key, offer, report, now, is_immediate)
+        mark = self._find_mark(request, sender.rate_key, offer, page_url, is_click, now, is_immediate)
         if mark is None:
             return NO_FLAGS
         self.marked[mark] += 1
@@ -70,7 +70,8 @@ class OfferCheck:
         request: FastRequest,
         address: bytes | None,
         offer: OfferToken,
-        report: Report,
+        page_url: str | None,
+        is_click: bool,  # noqa: FBT001 - likewise
         now: datetime,
         is_immediate: bool,  # noqa: FBT001 - likewise
     ) -> Mark | None:
@@ -81,11 +82,10 @@ class OfferCheck:
             values = request.first_values
             if values is None:
                 values = request.first_values = index_headers(request.headers)
-            if self._judge_page(site, values, report.page_url) is _OTHER:
+            if self._judge_page(site, values, page_url) is _OTHER:
                 return Mark.OTHER_SITE
         if address is None or offer.is_expired:
             return None
-        is_click = type(report) is ClickRequest
         least = self._click_after if is_click else self._impression_after
         # An offer from the future was made by a process whose clock is ahead.
         if NO_TIME <= now - offer.issued_at < least and not is_immediate:
