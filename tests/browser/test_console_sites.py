@@ -1,4 +1,4 @@
-"""A site in the console: created, verified, crawled and understood, as a publisher's admin does it."""
+"""A site in the console: created, verified, crawled and understood, its ads approved, as a publisher's admin does it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,9 +10,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from adloom.core.ids import SiteId
 from adloom.runtime.postgres import Pool
+from tests.support.builders import banner_body, campaign_body, site_body
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import RunningConsole, a_console
-from tests.support.pages import write_page
+from tests.support.pages import insert_approval, write_page
 from tests.support.services import Services
 
 pytestmark = pytest.mark.browser
@@ -115,4 +116,76 @@ def test_a_site_is_created_verified_crawled_and_understood(visit: Visit, console
     page.get_by_role("link", name="At the net").click()
     expect(page.get_by_role("heading", name="At the net")).to_be_visible()
     expect(page.get_by_text("Somebody gave these categories by hand")).to_be_visible()
+    assert visit.errors == []
+
+
+class AdsOfSite:
+    """A site where ads want to be shown."""
+
+    def __init__(self, console: RunningConsole) -> None:
+        self._console = console
+        self.site_id = self._make("/admin/sites", site_body(domain="inbox.test"))
+        self._campaign_id = self._make("/admin/campaigns", campaign_body(name="Autumn"))
+
+    def _make(self, path: str, body: dict[str, Any]) -> str:
+        with self._console.api() as api:
+            return api.post(path, json=body).raise_for_status().json()["id"]
+
+    def add(self, *titles: str) -> None:
+        """Let ads wait for a decision, as the market does."""
+        picture = (
+            f"{self._console.url}/console/preview/tag.js"  # Loaded, but no picture: it needs no other server.
+        )
+        banners = [
+            self._make("/admin/banners", banner_body(title=title, headline=title, primaryImageUrl=picture))
+            for title in titles
+        ]
+
+        async def insert(pool: Pool) -> None:
+            for banner_id in banners:
+                now = datetime.now(UTC)
+                await insert_approval(pool, self.site_id, banner_id, self._campaign_id, at=now)
+
+        self._console.in_database(insert)
+
+    def listed(self, state: str) -> list[tuple[str, str | None]]:
+        """Return the titles and reasons of the ads in a state."""
+        with self._console.api() as api:
+            answer = api.get(f"/admin/sites/{self.site_id}/approvals", params={"state": state})
+        return sorted((one["title"], one["reason"]) for one in answer.raise_for_status().json()["items"])
+
+
+def test_ads_are_decided_about_by_keys_one_by_one_and_together(visit: Visit, console: RunningConsole) -> None:
+    page, ads = visit.page, AdsOfSite(console)
+    ads.add("Assam", "Ceylon", "Darjeeling", "Earl Grey")
+    console.log_in(page, goal=f"/console/approvals?site={ads.site_id}")
+    current = page.locator(".al-inbox [aria-current]")
+    expect(current).to_contain_text("Assam")
+    expect(page.get_by_text("Keys:")).to_contain_text("a approve")
+
+    page.keyboard.press("j")
+    expect(current).to_contain_text("Ceylon")
+    expect(current).to_be_focused()
+    page.keyboard.press("a")
+    expect(page.get_by_text("1 ad is approved.")).to_be_visible()
+    expect(current).to_contain_text("Darjeeling")
+    assert ads.listed("approved") == [("Ceylon", None)]
+
+    page.keyboard.press("r")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("a rather loud ad")
+    dialog.get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("1 ad is rejected.")).to_be_visible()
+    assert ads.listed("rejected") == [("Darjeeling", "a rather loud ad")]
+
+    ads.add("Formosa")
+    expect(page.get_by_role("button", name="Formosa")).to_be_visible()
+    expect(page.get_by_role("link", name="Waiting (3)")).to_be_visible()
+    page.keyboard.press("*")
+    page.get_by_label("Select Assam").click()
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("2 ads are approved.")).to_be_visible()
+    assert [title for title, _ in ads.listed("approved")] == ["Ceylon", "Earl Grey", "Formosa"]
+    expect(current).to_contain_text("Assam")
     assert visit.errors == []

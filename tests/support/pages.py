@@ -34,3 +34,43 @@ async def write_page(
     given = [{"id": one, "confidence": share} for one, share in (categories or {"483": 0.9}).items()]
     expires_at = None if at is None else expiry(at)
     await connection.execute(WRITE_PAGE, SystemIds().new(), site_id, url, given, at, expires_at)
+
+
+INSERT_APPROVAL = """
+    INSERT INTO site_approvals (site_id, banner_id, campaign_id, state, first_seen_at)
+    SELECT site.id, banner.id, campaign.id, $4, $5 FROM sites AS site, banners AS banner, campaigns AS campaign
+     WHERE site.public_id = $1 AND banner.public_id = $2 AND campaign.public_id = $3
+"""
+WRITE_SHORTLIST = """
+    INSERT INTO shortlists (site_id, url, version, slots, updated_at, expires_at)
+    SELECT site.id, $2, $3, $4, $5, $6 FROM sites AS site WHERE site.public_id = $1
+    ON CONFLICT (site_id, url) DO UPDATE SET slots = excluded.slots, version = excluded.version
+"""
+
+
+async def insert_approval(  # noqa: PLR0913 - a row
+    pool: Pool, site_id: str, banner_id: str, campaign_id: str, *, at: datetime, state: str = "pending"
+) -> None:
+    """Let a banner be a candidate on a site, as the market writes it."""
+    await pool.execute(INSERT_APPROVAL, site_id, banner_id, campaign_id, state, at)
+
+
+async def write_shortlist(
+    pool: Pool, site_id: str, url: str, slots: dict[str, list[dict[str, object]]], *, at: datetime
+) -> None:
+    """Write what competes for the slots of a page, as the market does."""
+    listed = [{"slot": slot, "candidates": candidates} for slot, candidates in slots.items()]
+    await pool.execute(WRITE_SHORTLIST, site_id, url, 1, listed, at, expiry(at))
+
+
+def a_candidate(banner_id: str, campaign_id: str, **fields: object) -> dict[str, object]:
+    """Return a candidate of a shortlist."""
+    return {
+        "banner_id": banner_id,
+        "campaign_id": campaign_id,
+        "advertiser_id": None,
+        "category": "424",
+        "category_score": 0.5,
+        "cpm": 2_000_000,
+        **fields,
+    }

@@ -105,6 +105,7 @@ ROUTERS = (
     adloom.pages.verification.api.router,
     adloom.pages.crawl.api.router,
     adloom.market.approvals.api.router,
+    adloom.market.approvals.api.inbox_router,
     adloom.market.report.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,

@@ -4,12 +4,15 @@ So roles, ownership, validation and error messages are the API's, and the consol
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import httpx
 import msgspec
 from starlette.types import ASGIApp
+
+from adloom.console.stream import StreamTransport
 
 Json = dict[str, Any]
 # Called before each request, with whether it changes something; raises if the session has ended.
@@ -52,6 +55,7 @@ class ApiClient:
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url=ORIGIN, timeout=CALL_SECONDS_MAX
         )
+        self._app = app
         self._token_source = token_source
 
     async def get(self, path: str, **query: object) -> Json:
@@ -79,6 +83,19 @@ class ApiClient:
 
     async def delete(self, path: str) -> None:
         await self._request("DELETE", path)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, path: str) -> AsyncGenerator[httpx.Response]:
+        """Send a GET to a route that answers with a stream, and read it while the block lasts."""
+        token = await self._token_source(False)  # noqa: FBT003 - as its type says
+        async with (
+            httpx.AsyncClient(transport=StreamTransport(self._app), base_url=ORIGIN, timeout=None) as client,  # noqa: S113 - a stream ends by itself
+            client.stream("GET", path, headers={"Authorization": f"Bearer {token}"}) as answer,
+        ):
+            if answer.is_error:
+                await answer.aread()
+                raise parse_problem(answer)
+            yield answer
 
     async def _request_json(
         self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None

@@ -18,7 +18,11 @@ PARTS: Final = {
     "link": "the use of a placement",
     "assignment": "the place of a banner",
     "targeting_rule": "a condition",
+    "creative": "a banner for contextual slots",
+    "page": "a page",
+    "approval": "an ad",
 }
+WITH_PARTS: Final = frozenset({"campaign", "site"})
 ACTIONS: Final = {
     "create": "added {it}",
     "update": "changed {it}",
@@ -34,6 +38,11 @@ ACTIONS: Final = {
     "end": "ended {it}",
     "cancel": "cancelled {it}",
     "reset": "reset the budget of {it}",
+    "approve": "approved {it}",
+    "reject": "rejected {it}",
+    "revoke": "took the approval of {it} back",
+    "flag": "flagged {it}",
+    "unflag": "took the flag off {it}",
 }
 
 PAGE_SIZE: Final = 20
@@ -47,10 +56,10 @@ HUMP: Final = re.compile(r"([A-Z])")
 
 
 async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
-    """Show the changes of an item, newest first; a campaign includes those of its parts."""
-    about = {"campaignId": noun_id} if noun == "campaign" else {"noun": noun, "nounId": noun_id}
+    """Show the changes of an item, newest first; campaigns and sites include those of their parts."""
+    about = {f"{noun}Id": noun_id} if noun in WITH_PARTS else {"noun": noun, "nounId": noun_id}
     number = 1
-    people = await _fetch_people(visit)
+    people = await fetch_people(visit)
 
     async def read() -> Json:
         return await visit.api.get("/admin/audit", page=number, pageSize=PAGE_SIZE, **about)
@@ -74,7 +83,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
         _show_entries(entries, answer, more, visit.now, people)
 
 
-async def _fetch_people(visit: PageVisit) -> Mapping[str, str]:
+async def fetch_people(visit: PageVisit) -> Mapping[str, str]:
     """Return e-mail addresses by user id; only admins may read them."""
     if not visit.is_admin:
         return {}

@@ -45,6 +45,7 @@ ENTRIES: Final = (
     NavigationEntry("/console/banners", "Banners", "image", ADVERTISER_SIDE, "Catalog"),
     NavigationEntry("/console/placements", "Placements", "view_quilt", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/requests", "Requests", "inbox", PUBLISHER_SIDE, "Catalog"),
+    NavigationEntry("/console/approvals", "Approvals", "fact_check", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/sites", "Sites", "language", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/advertisers", "Advertisers", "storefront", ADVERTISER_SIDE, "Catalog"),
     NavigationEntry("/console/publishers", "Publishers", "groups", PUBLISHER_SIDE, "Catalog"),

@@ -15,6 +15,7 @@ from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import BadRequestError, FieldProblem, RateLimitedError, wrong_field
 from adloom.core.ids import PageId
 from adloom.core.money import decimal_from_micros
+from adloom.pages.audit import record_given, record_removed
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import make_request
 from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, expiry
@@ -27,6 +28,7 @@ from adloom.pages.store import (
     count_categories,
     count_pages,
     delete_page,
+    find_known_page,
     find_page,
     find_page_by_url,
     find_slots,
@@ -35,7 +37,7 @@ from adloom.pages.store import (
     write_waiting,
 )
 from adloom.pages.url import NORMALIZED_CHARACTERS_MAX, URL_CHARACTERS_MAX, normalize_url
-from adloom.resource.api import PublisherReads, PublisherWrites
+from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
@@ -208,6 +210,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     site_id: UUID,
     body: PageBody,
     scope: PublisherWrites,
+    catalog: CurrentCatalog,
     pool: Database,
     valkey: CurrentValkey,
     ids: Ids,
@@ -224,8 +227,10 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     page_id = PageId(ids.new())
     if body.categories is not None:
         given = _take_categories(body, now)
-        async with pool.acquire() as connection, connection.transaction():
-            written = await write_classification(connection, site.id, url, given, page_id=page_id)
+        async with catalog.write() as write:
+            before = await find_known_page(write.connection, site.id, url)
+            written = await write_classification(write.connection, site.id, url, given, page_id=page_id)
+            record_given(write, site, url, before, written.id if written else page_id, given.categories)
         version = written.version if written else None
     elif body.text is not None:
         # The queue first: a page that waits for a request that was never put would wait for ever.
@@ -239,10 +244,18 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
                 "Too many texts wait to be classified. Send this one later.",
                 retry_after_seconds=RETRY_SECONDS,
             )
-        async with pool.acquire() as connection, connection.transaction():
+        async with catalog.write() as write:
+            before = await find_known_page(write.connection, site.id, url)
             version = await write_waiting(
-                connection, site.id, url, title=body.title, source=PageSource.API, page_id=page_id, now=now
+                write.connection,
+                site.id,
+                url,
+                title=body.title,
+                source=PageSource.API,
+                page_id=page_id,
+                now=now,
             )
+            record_given(write, site, url, before, page_id, None)
     else:
         raise wrong_field("categories", "or text is required")
     if version is not None:
@@ -254,12 +267,14 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
 
 @router.delete("/pages/{page_id}", status_code=status.HTTP_204_NO_CONTENT)
 async def delete_site_page(
-    site_id: UUID, page_id: UUID, scope: PublisherWrites, pool: Database, valkey: CurrentValkey
+    site_id: UUID, page_id: UUID, scope: PublisherWrites, catalog: CurrentCatalog, valkey: CurrentValkey
 ) -> None:
     """Forget a page. The next crawl, or the next reader, may bring it back."""
-    async with pool.acquire() as connection, connection.transaction():
-        site = await sites.table.find(connection, scope, site_id)
-        notice = await delete_page(connection, site.id, PageId(page_id))
+    async with catalog.write() as write:
+        site = await sites.table.find(write.connection, scope, site_id)
+        page = await find_page(write.connection, site.id, PageId(page_id))
+        notice = await delete_page(write.connection, site.id, PageId(page_id))
+        record_removed(write, site, page)
     await publish_written(valkey, [notice])
 
 

@@ -225,6 +225,14 @@ async def find_page_by_url(connection: Connection, site_id: SiteId, url: str) ->
     return await _find(connection, "it.url", site_id, url)
 
 
+async def find_known_page(connection: Connection, site_id: SiteId, url: str) -> SitePage | None:
+    """Read a page by its address, where it is known."""
+    try:
+        return await find_page_by_url(connection, site_id, url)
+    except NotFoundError:
+        return None
+
+
 class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A banner that competes for a slot, as the market has written it."""
 

@@ -17,6 +17,7 @@ from adloom.app.control import build_control
 from adloom.core.actor import Actor, Role
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
+from adloom.pages.live.approvals import ApprovalEvent, find_changes
 from adloom.pages.live.feed import PAGES_MAX, SiteFeed, SiteListener
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_ACTOR_MAX, LISTENING
@@ -25,7 +26,7 @@ from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 from tests.support.control import SECRET, ControlPlane, admin, control, control_settings, problem
 from tests.support.eventually import eventually
-from tests.support.pages import insert_site, write_page
+from tests.support.pages import insert_approval, insert_site, write_page
 
 __all__ = ["admin", "control"]
 
@@ -137,6 +138,66 @@ async def test_a_crawl_is_told_as_it_is_and_as_it_goes(pool: Pool) -> None:
         "pagesFailed",
         "reason",
     } <= set(crawl)
+
+
+async def test_banners_that_wait_and_decisions_are_told(control: ControlPlane, pool: Pool) -> None:
+    async with control.acting_as(Role.ADMIN) as admin:
+        site, campaign = await admin.make_site(), await admin.make_campaign()
+        banners = [await admin.make_banner(title=f"Ad {number}") for number in range(2)]
+        old, new = (banner["id"] for banner in banners)
+        await insert_approval(pool, site["id"], old, campaign["id"], at=NOON)
+        path, told = f"/admin/sites/{site['id']}/approvals", list[tuple[str, str]]()
+
+        async with following(SiteFeed(), pool, SiteId(UUID(site["id"]))) as follower:
+            await insert_approval(pool, site["id"], new, campaign["id"], at=NOON)
+            ((name, event),) = await follower.next()
+            for decision in ("approve", "revoke", "reject", "flag", "unflag"):
+                body = {"decision": decision, "bannerIds": [old]}
+                assert (await admin.post(path, json=body)).json() == {"changed": 1}
+                told += [(name, event["bannerId"]) for name, event in await follower.next()]
+
+    assert (name, event["bannerId"], event["title"], event["state"]) == ("pending", new, "Ad 1", "pending")
+    assert told == [(name, old) for name in ("approved", "revoked", "rejected", "flagged", "pending")]
+
+
+async def test_a_changed_banner_waits_again(control: ControlPlane, pool: Pool) -> None:
+    async with control.acting_as(Role.ADMIN) as admin:
+        site, campaign, banner = (
+            await admin.make_site(),
+            await admin.make_campaign(),
+            await admin.make_banner(),
+        )
+        await insert_approval(pool, site["id"], banner["id"], campaign["id"], at=NOON, state="approved")
+
+        async with following(SiteFeed(), pool, SiteId(UUID(site["id"]))) as follower:
+            await admin.patch(f"/admin/banners/{banner['id']}", json={"headline": "Other words"})
+            ((name, _),) = await follower.next()
+
+    assert name == "pending"
+
+
+def test_many_decisions_are_told_oldest_first() -> None:
+    def an_event(number: int, state: str) -> ApprovalEvent:
+        return ApprovalEvent(
+            banner_id=UUID(int=number),
+            campaign_id=UUID(int=0),
+            title="Ad",
+            state=state,
+            reason=None,
+            first_seen_at=NOON,
+            decided_at=None,
+        )
+
+    before = {one.banner_id: one for one in (an_event(1, "approved"), an_event(2, "pending"))}
+    after = {
+        one.banner_id: one
+        for one in (an_event(3, "pending"), an_event(1, "rejected"), an_event(2, "pending"))
+    }
+
+    assert [(name, event.banner_id.int) for name, event in find_changes(before, after)] == [
+        ("rejected", 1),
+        ("pending", 3),
+    ]
 
 
 async def test_nothing_of_another_site_is_told(pool: Pool) -> None:

@@ -5,6 +5,8 @@
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
 
+  let focused = null;
+
   const chosen = () => {
     try {
       return localStorage.getItem(KEY);
@@ -45,6 +47,12 @@
     refocus(selector) {
       requestAnimationFrame(() => document.querySelector(selector)?.focus());
     },
+    // The same, where the server painted a list anew because of something else: what has the focus keeps it.
+    restoreFocus() {
+      requestAnimationFrame(() => {
+        if (document.activeElement === document.body && focused) document.querySelector(focused)?.focus();
+      });
+    },
     reveal(selector) {
       document.querySelector(selector)?.scrollIntoView({ inline: "center", block: "nearest" });
     },
@@ -78,6 +86,19 @@
     picture.src = button.dataset.picture;
     button.replaceWith(picture);
   }, true);
+  document.addEventListener("focusin", (event) => {
+    const { act, value } = event.target.dataset ?? {};
+    focused = act ? `[data-act="${act}"][data-value="${CSS.escape(value ?? "")}"]` : null;
+  });
+  // Keys of a page that names some in `data-keys`; not while somebody types, and not behind a dialog.
+  document.addEventListener("keydown", (event) => {
+    const keys = document.querySelector("[data-keys]")?.dataset.keys.split(" ") ?? [];
+    if (!keys.includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+    if (document.querySelector(".q-dialog__inner, .q-menu")) return;
+    event.preventDefault();
+    globalThis.emitEvent?.("adloom_key", event.key);
+  });
   // A row of a table leads where its first link leads, unless something else in it was meant.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("tr[data-href]");

@@ -10,7 +10,14 @@ from pydantic import Field
 from adloom.catalog.site.resource import sites
 from adloom.core.errors import NotFoundError
 from adloom.market.approval import ApprovalState
-from adloom.market.approvals.store import Approval, ApprovalDecision, decide, list_approvals
+from adloom.market.approvals.store import (
+    Approval,
+    ApprovalDecision,
+    SiteDecisions,
+    decide,
+    list_approvals,
+    list_sites,
+)
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
 from adloom.resource.forms import build_answer
 from adloom.runtime.http.api.dependencies import Now
@@ -29,6 +36,15 @@ class ApprovalQuery(ListQuery):
     state: ApprovalState | None = None
 
 
+class SiteDecisionsQuery(ListQuery):
+    """How sites are sorted and paged."""
+
+    SORTABLE: ClassVar = frozenset({"pending", "name"})
+
+    sort: Text255 = "-pending"
+    site_id: UUID | None = None
+
+
 class ApprovalBody(Body):
     """A decision about banners; it holds for the whole site. The advertiser reads the reason."""
 
@@ -39,9 +55,14 @@ class ApprovalBody(Body):
 
 ApprovalAnswer: Final = build_answer(
     "ApprovalAnswer",
-    "A banner that wants to be shown on a site; `pages` and `slots` are where it is a candidate now.",
+    "A banner that wants to be shown on a site; `pages`, `slots` and `layoutType` are where it is a candidate now.",
     Approval,
     landing_domain=(str | None, ...),
+)
+
+
+SiteDecisionsAnswer: Final = build_answer(
+    "SiteDecisionsAnswer", "A site, and how many banners wait there or were decided about.", SiteDecisions
 )
 
 
@@ -52,6 +73,17 @@ class ChangedAnswer(Answer):
 
 
 router = catalog_router("/admin/sites/{site_id}/approvals", tag="approvals")
+inbox_router = catalog_router("/admin/approvals", tag="approvals")
+
+
+@inbox_router.get("", response_model=Page[SiteDecisionsAnswer])
+async def list_sites_with_approvals(
+    query: Annotated[SiteDecisionsQuery, Query()], scope: PublisherReads, catalog: CurrentCatalog
+) -> Page[Any]:
+    """List sites with how many banners wait there for a decision: where to begin."""
+    async with catalog.read() as connection:
+        listed = await list_sites(connection, scope.account_id, query.site_id, query.page_request)
+    return page_of(SiteDecisionsAnswer, listed, query)
 
 
 @router.get("", response_model=Page[ApprovalAnswer])

@@ -46,7 +46,9 @@ SOURCE: Final = RowSource(
     columns="""
         banner.public_id AS banner_id, campaign.public_id AS campaign_id, campaign.name AS campaign_name,
         payer.public_id AS advertiser_id, payer.name AS advertiser_name, banner.title, banner.headline,
-        banner.description, banner.primary_image_url, banner.cta_label, banner.cta_url, banner.width, banner.height,
+        banner.subheadline, banner.description, banner.primary_image_url, banner.primary_image_alt,
+        banner.mobile_image_url, banner.video_url, banner.media_variants, banner.bg_color, banner.cta_label,
+        banner.cta_url, banner.width, banner.height,
         campaign.ad_product_category, it.state, it.reason, it.first_seen_at, it.decided_at, it.decided_by
     """,
     tables="""
@@ -60,14 +62,37 @@ SOURCE: Final = RowSource(
 )
 # On how many pages, and in how many slots, banners are candidates now.
 PLACES: Final = """
-    SELECT (candidate ->> 'banner_id')::uuid, count(DISTINCT listed.url), count(DISTINCT slot ->> 'slot')
+    SELECT (candidate ->> 'banner_id')::uuid, count(DISTINCT listed.url), count(DISTINCT slot ->> 'slot'),
+           min(placement.layout_type)
       FROM shortlists AS listed
-      JOIN sites AS site ON site.id = listed.site_id,
-           jsonb_array_elements(listed.slots) AS slot, jsonb_array_elements(slot -> 'candidates') AS candidate
+      JOIN sites AS site ON site.id = listed.site_id
+     CROSS JOIN jsonb_array_elements(listed.slots) AS slot
+     CROSS JOIN jsonb_array_elements(slot -> 'candidates') AS candidate
+      LEFT JOIN placements AS placement ON placement.slug = slot ->> 'slot'
      WHERE site.public_id = $1 AND listed.expires_at > $3
        AND (candidate ->> 'banner_id')::uuid = ANY ($2::uuid[])
      GROUP BY 1
 """
+SITES: Final = RowSource(
+    columns="it.site_id, it.name, it.domain, it.pending, it.approved, it.rejected, it.flagged",
+    tables="""
+        (SELECT site.public_id AS site_id, site.name, site.domain, owner.public_id AS publisher_id,
+                count(*) FILTER (WHERE live.state = 'pending') AS pending,
+                count(*) FILTER (WHERE live.state = 'approved') AS approved,
+                count(*) FILTER (WHERE live.state = 'rejected') AS rejected,
+                count(*) FILTER (WHERE live.state = 'flagged') AS flagged
+           FROM sites AS site
+           LEFT JOIN publishers AS owner ON owner.id = site.publisher_id
+           LEFT JOIN (
+                SELECT approval.site_id, approval.state FROM site_approvals AS approval
+                  JOIN banners AS banner ON banner.id = approval.banner_id AND banner.deleted_at IS NULL
+                  JOIN campaigns AS campaign
+                    ON campaign.id = approval.campaign_id AND campaign.deleted_at IS NULL
+           ) AS live ON live.site_id = site.id
+          GROUP BY site.id, owner.public_id) AS it
+    """,
+    tiebreak="it.site_id",
+)
 LOCK: Final = """
     SELECT it.site_id, it.banner_id, banner.public_id, it.state FROM site_approvals AS it
       JOIN sites AS site ON site.id = it.site_id
@@ -91,8 +116,14 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     advertiser_name: str | None
     title: str
     headline: str | None
+    subheadline: str | None
     description: str | None
     primary_image_url: str
+    primary_image_alt: str | None
+    mobile_image_url: str | None
+    video_url: str | None
+    media_variants: dict[str, str]
+    bg_color: str | None
     cta_label: str | None
     cta_url: str | None
     width: int | None
@@ -103,14 +134,27 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     first_seen_at: datetime
     decided_at: datetime | None
     decided_by: str | None
-    # Where it is a candidate now.
+    # Where it is a candidate now, and the layout of one of these slots.
     pages: int = 0
     slots: int = 0
+    layout_type: str | None = None
 
     @property
     def landing_domain(self) -> str | None:
         """Where a click leads; the answer reads it by name."""
         return find_landing_domain(self.cta_url)
+
+
+class SiteDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many banners of a site wait, and how many were decided about."""
+
+    site_id: UUID
+    name: str
+    domain: str
+    pending: int
+    approved: int
+    rejected: int
+    flagged: int
 
 
 async def list_approvals(
@@ -126,11 +170,22 @@ async def list_approvals(
     filters.add_given("it.state = {}", state)
     listed = await fetch_structs(connection, SOURCE, filters, request, Approval)
     rows = await connection.fetch(PLACES, site_id, [one.banner_id for one in listed.items], now)
-    places = {banner_id: {"pages": pages, "slots": slots} for banner_id, pages, slots in rows}
+    names = ("pages", "slots", "layout_type")
+    places = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
     return Listed(
         items=[msgspec.structs.replace(one, **places.get(one.banner_id, {})) for one in listed.items],
         total_count=listed.total_count,
     )
+
+
+async def list_sites(
+    connection: Connection, publisher_id: UUID | None, site_id: UUID | None, request: PageRequest
+) -> Listed[SiteDecisions]:
+    """List sites with the numbers of their decisions; of one publisher, or all."""
+    filters = Filters()
+    filters.add_given("it.site_id = {}", site_id)
+    filters.add_given("it.publisher_id = {}", publisher_id)
+    return await fetch_structs(connection, SITES, filters, request, SiteDecisions)
 
 
 async def decide(

@@ -1,1 +1,1 @@
-"""What happens on a site, as it happens: crawls and pages as server-sent events."""
+"""What happens on a site, as it happens: crawls, pages and approvals as server-sent events."""

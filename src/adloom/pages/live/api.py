@@ -7,6 +7,7 @@ import msgspec
 from fastapi import Depends, Request
 
 from adloom.catalog.site.resource import sites
+from adloom.pages.live.approvals import EVENT_NAMES, ApprovalEvent
 from adloom.pages.live.feed import PageEvent, RemovalEvent, SiteFeed, SiteListener
 from adloom.pages.live.store import CrawlEvent
 from adloom.resource.api import PublisherReads
@@ -21,7 +22,7 @@ def _feed(request: Request) -> SiteFeed:
 
 
 def _describe_data() -> dict[str, object]:
-    kinds = (CrawlEvent, PageEvent, RemovalEvent)
+    kinds = (CrawlEvent, PageEvent, RemovalEvent, ApprovalEvent)
     parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")[1]
     topic = parts["PageTopic"]
     parts["PageEvent"]["properties"]["categories"]["items"] = topic
@@ -29,7 +30,9 @@ def _describe_data() -> dict[str, object]:
 
 
 @router.get(
-    "/events", response_class=EventStream, responses=describe_events(_describe_data(), "crawl", "page")
+    "/events",
+    response_class=EventStream,
+    responses=describe_events(_describe_data(), "crawl", "page", *EVENT_NAMES),
 )
 async def follow_site(
     site_id: UUID,
@@ -41,9 +44,10 @@ async def follow_site(
     """Follow a site as server-sent events.
 
     `listening` means that from here on nothing is left out: read now what you want to follow. `crawl` has the
-    state of the latest crawl, `page` a page that is new or has changed; with `isRemoved` some pages are gone. A
-    comment every 30 seconds shows that the stream is alive. It ends after 15 minutes, when the site or the server
-    goes, or when too much waits for a slow client; then connect again.
+    state of the latest crawl, `page` a page that is new or has changed; with `isRemoved` some pages are gone.
+    `pending` has a banner that waits for a decision, `approved`, `rejected`, `flagged` and `revoked` one about which
+    somebody has decided. A comment every 30 seconds shows that the stream is alive. It ends after 15 minutes, when
+    the site or the server goes, or when too much waits for a slow client; then connect again.
     """
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)

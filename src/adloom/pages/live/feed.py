@@ -1,4 +1,4 @@
-"""Crawls and pages of sites as server-sent events.
+"""Crawls, pages and approvals of sites as server-sent events.
 
 While somebody listens, the states of the sites that are followed are read once a second, in one query: nothing is
 lost with a message, and it works while Valkey is away.
@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from adloom.core.ids import SiteId
+from adloom.pages.live.approvals import ApprovalEvent, Approvals, find_changes, read_approvals
 from adloom.pages.live.store import CrawlEvent, LiveSite, read_changed, read_states
 from adloom.pages.model import SitePage
 from adloom.runtime.http.event_feed import LISTENING_SECONDS_MAX, EventFeed, EventListener
@@ -23,7 +24,7 @@ from adloom.taxonomy.iab import content
 
 POLL_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 30.0
-# Pages of one site that are told at a time; the others follow a second later.
+# Pages of one site that are told at a time, and as many approvals; the others follow a second later.
 PAGES_MAX: Final = 100
 # Pages that wait for a slow client. Beyond this it is cut off, and comes again.
 WAITING_MAX: Final = 1_000
@@ -61,6 +62,7 @@ class RemovalEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_removed: bool = True
 
 
+SiteEvent = PageEvent | RemovalEvent | CrawlEvent | ApprovalEvent
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -90,6 +92,7 @@ class SiteFeed(EventFeed[SiteListener]):
         super().__init__(subject="sites")
         self._poll_seconds = poll_seconds
         self._known: dict[SiteId, LiveSite] = {}
+        self._approvals: dict[SiteId, Approvals] = {}
 
     @contextlib.asynccontextmanager
     async def run(self, pool: Pool) -> AsyncGenerator[None]:
@@ -113,6 +116,7 @@ class SiteFeed(EventFeed[SiteListener]):
         followed = {listener.site_id for listener in self._listeners if not listener.is_over}
         states = await read_states(connection, list(followed))
         self._known = {site_id: self._known.get(site_id, state) for site_id, state in states.items()}
+        self._approvals = {site_id: one for site_id, one in self._approvals.items() if site_id in states}
         for site_id in followed:
             state = states.get(site_id)
             if state is not None:
@@ -133,11 +137,27 @@ class SiteFeed(EventFeed[SiteListener]):
             self._tell(site_id, "removed", b"page", RemovalEvent(version=state.removed))
         if state.crawl is not None and state.crawl != known.crawl:
             self._tell(site_id, "crawl", b"crawl", state.crawl)
-        return LiveSite(changed, state.removed, state.crawl)
+        approvals = await self._tell_approvals(connection, site_id, state)
+        return LiveSite(changed, state.removed, state.crawl, approvals)
 
-    def _tell(
-        self, site_id: SiteId, key: Hashable, name: bytes, data: PageEvent | RemovalEvent | CrawlEvent
-    ) -> None:
+    async def _tell_approvals(self, connection: Connection, site_id: SiteId, state: LiveSite) -> str:
+        """Tell what was decided, and return the checksum of what is told by now."""
+        told = self._approvals.get(site_id)
+        if told is not None and self._known[site_id].approvals == state.approvals:
+            return state.approvals
+        found = await read_approvals(connection, site_id)
+        if told is None:
+            self._approvals[site_id] = found
+            return state.approvals
+        changes = find_changes(told, found)
+        for name, event in changes[:PAGES_MAX]:
+            self._tell(site_id, ("approval", event.banner_id), name.encode(), event)
+        left = {event.banner_id for _, event in changes[PAGES_MAX:]}
+        kept = {banner_id: one for banner_id, one in told.items() if banner_id in left}
+        self._approvals[site_id] = {key: one for key, one in found.items() if key not in left} | kept
+        return self._known[site_id].approvals if left else state.approvals
+
+    def _tell(self, site_id: SiteId, key: Hashable, name: bytes, data: SiteEvent) -> None:
         event = _encode_event(name, data)
         for listener in self._listeners:
             if listener.site_id == site_id and listener.is_following:
@@ -157,7 +177,7 @@ class SiteFeed(EventFeed[SiteListener]):
                     self._push(listener, "crawl", _encode_event(b"crawl", state.crawl))
 
 
-def _encode_event(name: bytes, data: PageEvent | RemovalEvent | CrawlEvent) -> bytes:
+def _encode_event(name: bytes, data: SiteEvent) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name, _encode(data))
 
 

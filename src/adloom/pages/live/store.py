@@ -8,12 +8,14 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.ids import SiteId
+from adloom.pages.live.approvals import CHECKSUM
 from adloom.pages.model import SitePage
 from adloom.pages.store import SOURCE
 from adloom.runtime.postgres import Connection
 
-STATES: Final = """
+STATES: Final = f"""
     SELECT site.public_id AS site_id, coalesce(newest.version, 0) AS changed, coalesce(removal.version, 0) AS removed,
+           coalesce(({CHECKSUM}), 0)::text AS approvals,
            crawl.public_id AS id, crawl.state, crawl.started_at, crawl.finished_at, crawl.pages_fetched,
            crawl.pages_classified, crawl.pages_unchanged, crawl.pages_failed, crawl.reason
       FROM sites AS site
@@ -25,7 +27,7 @@ STATES: Final = """
            SELECT * FROM site_crawls WHERE site_id = site.id ORDER BY created_at DESC, id DESC LIMIT 1
       ) AS crawl ON true
      WHERE site.public_id = ANY ($1::uuid[])
-"""
+"""  # noqa: S608 - our own
 CHANGED: Final = f"""
     SELECT {SOURCE.columns} FROM {SOURCE.tables}
      WHERE site.public_id = $1 AND it.version > $2 ORDER BY it.version LIMIT $3
@@ -47,11 +49,12 @@ class CrawlEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LiveSite(msgspec.Struct, frozen=True):
-    """The versions of a site's last changed and last removed page, and its latest crawl."""
+    """The versions of a site's last changed and last removed page, its latest crawl, a checksum of its approvals."""
 
     changed: int
     removed: int
     crawl: CrawlEvent | None
+    approvals: str
 
 
 async def read_states(connection: Connection, site_ids: Sequence[SiteId]) -> dict[SiteId, LiveSite]:
@@ -61,7 +64,7 @@ async def read_states(connection: Connection, site_ids: Sequence[SiteId]) -> dic
         crawl = None
         if row["id"] is not None:
             crawl = CrawlEvent(**{name: row[name] for name in CrawlEvent.__struct_fields__})
-        states[SiteId(row["site_id"])] = LiveSite(row["changed"], row["removed"], crawl)
+        states[SiteId(row["site_id"])] = LiveSite(row["changed"], row["removed"], crawl, row["approvals"])
     return states
 
 

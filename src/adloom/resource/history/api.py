@@ -28,6 +28,10 @@ class AuditQuery(ListQuery):
     campaign_id: Annotated[
         UUID | None, Field(description="With its links, assignments, creatives and targeting rules.")
     ] = None
+    site_id: Annotated[
+        UUID | None,
+        Field(description="With its pages that were given or removed by hand, and decisions about banners."),
+    ] = None
     subject: Text255 | None = None
     since: Annotated[MomentOrDay | None, Field(alias="from")] = None
     before: Annotated[MomentOrEndOfDay | None, Field(alias="to")] = None
@@ -60,6 +64,7 @@ async def list_audit_entries(
         since=query.since,
         before=query.before,
         campaign_id=query.campaign_id,
+        site_id=query.site_id,
     )
     async with catalog.read() as connection:
         listed = await store.page(connection, filters, query.page_request)

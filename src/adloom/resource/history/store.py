@@ -42,6 +42,10 @@ OF_A_CAMPAIGN: Final = """
          WHERE made.noun = 'targeting_rule' AND made.action = 'create'
            AND made.changes #>> '{{campaignId,to}}' = {}))
 """
+# Pages that were given or removed by hand, and decisions about banners, have the site at the beginning of their names.
+OF_A_SITE: Final = """
+    (it.noun = 'site' AND it.noun_id = {} OR it.noun IN ('page', 'approval') AND starts_with(it.noun_id, {}))
+"""
 # Rows of an advertiser that a publisher decides about.
 DECIDED_NOUNS: Final = ("link", "assignment")
 OF_AN_ACCOUNT: Final = """
@@ -59,6 +63,7 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     since: datetime | None,
     before: datetime | None,
     campaign_id: UUID | None = None,
+    site_id: UUID | None = None,
 ) -> Filters:
     """Filter the trail; an account finds the entries about its own rows, whoever wrote them, and its own decisions."""
     filters = Filters()
@@ -79,6 +84,8 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     filters.add_given("it.at < {}", before)
     if campaign_id is not None:
         filters.add(OF_A_CAMPAIGN, str(campaign_id), f"{campaign_id}/", str(campaign_id))
+    if site_id is not None:
+        filters.add(OF_A_SITE, str(site_id), f"{site_id}/")
     return filters
 
 

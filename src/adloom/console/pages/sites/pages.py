@@ -8,6 +8,7 @@ from adloom.console.client import Json
 from adloom.console.components.layout import badge
 from adloom.console.components.table import Column
 from adloom.console.pages.placements import PLACEMENTS
+from adloom.console.pages.sites.approvals import show_site_approvals
 from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
 from adloom.console.pages.sites.overview import new_slot_address, show_overview
@@ -66,6 +67,7 @@ SITES: Final = ResourcePages(
         "overview": Tab("Overview", show_overview),
         "pages": Tab("Pages", show_pages),
         "crawls": Tab("Crawls", show_crawls),
+        "approvals": Tab("Approvals", show_site_approvals),
         "placements": PLACEMENTS.tab_of("siteId"),
     },
 ).register()
