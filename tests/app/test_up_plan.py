@@ -35,6 +35,7 @@ def a_plan(  # noqa: PLR0913 - each with its default
     workers: int = 1,
     is_empty: bool = True,
     control_host: str = "127.0.0.1",
+    has_crawler: bool = True,
 ) -> UpPlan:
     options = UpOptions(
         data_directory=folder,
@@ -44,6 +45,7 @@ def a_plan(  # noqa: PLR0913 - each with its default
         control_port=0,
         worker_port=0,
         workers=workers,
+        has_crawler=has_crawler,
         is_empty=is_empty,
     )
     listeners = open_listeners(options, closing)
@@ -66,6 +68,18 @@ def test_each_process_has_its_own_socket_and_metrics_port(
     assert len({child.inherited_fds for child in plan.children}) == 5
     assert len({child.program.environment["ADLOOM_METRICS_PORT"] for child in plan.children}) == 5
     assert all(child.program.environment[LISTEN_FD] == str(child.inherited_fds[0]) for child in plan.children)
+
+
+@pytest.mark.parametrize(
+    ("has_crawler", "expected"), [(True, ["crawler", "classifier-1"]), (False, ["classifier-1"])]
+)
+def test_the_crawler_can_run_elsewhere(
+    tmp_path: Path, closing: contextlib.ExitStack, *, has_crawler: bool, expected: list[str]
+) -> None:
+    plan = a_plan(tmp_path, closing, has_crawler=has_crawler)
+
+    assert [child.program.name for child in plan.background] == expected
+    assert plan.installation.metrics_ports.keys() == {"delivery-1", "control", "worker", *expected}
 
 
 def test_variables_of_the_environment_reach_the_children(

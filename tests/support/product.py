@@ -29,6 +29,8 @@ POLL_SECONDS = 0.02
 MARK = "ADLOOM_TEST_MARK"
 # Variables that would connect the product to other servers, or change what is tested.
 OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
+# For tests that need no pages of sites: two processes fewer to start.
+NO_CRAWLS = ("--no-crawler", "--classifiers", "0")
 ANY_PORTS = ("--delivery-port", "0", "--control-port", "0", "--worker-port", "0")
 
 

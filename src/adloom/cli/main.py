@@ -81,6 +81,7 @@ def up(  # noqa: PLR0913 - one for each option
     classifiers: Annotated[
         int, typer.Option(min=0, max=16, help="How many processes say what pages are about.")
     ] = 1,
+    crawler: Annotated[bool, typer.Option(help="Whether a process here reads the pages of sites.")] = True,
     host: Annotated[str, typer.Option(help="The address that delivery listens on.")] = "127.0.0.1",
     control_host: Annotated[
         str, typer.Option(envvar="ADLOOM_CONTROL_HOST", help="The address of the admin API and the worker.")
@@ -99,6 +100,7 @@ def up(  # noqa: PLR0913 - one for each option
         worker_port=worker_port,
         workers=workers,
         classifiers=classifiers,
+        has_crawler=crawler,
         is_empty=empty,
     )
     command.run(options, os.environ)

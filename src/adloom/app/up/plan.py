@@ -62,6 +62,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     worker_port: int
     workers: int
     classifiers: int = 1
+    has_crawler: bool = True
     is_empty: bool
 
 
@@ -113,7 +114,8 @@ def make_plan(
     """Decide what to run and with which settings; raises if the settings are not usable."""
     variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
-    background = [CRAWLER, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
+    crawlers = [CRAWLER] if options.has_crawler else []
+    background = [*crawlers, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
     served = [*(f"delivery-{number}" for number in range(1, options.workers + 1)), "control", WORKER]
     names = served + background
     last = directory.read_installation()
