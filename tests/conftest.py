@@ -1,17 +1,19 @@
 """Fixtures for every test: its own database and Valkey, and no connection to the outside."""
 
+import functools
 import ipaddress
 import os
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import asyncpg
+import bullmq.redis_connection
+import certifi
 import hypothesis
 import pytest
 import structlog
@@ -19,7 +21,8 @@ import structlog
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
-from tests.support.product import Product
+from tests.support.databases import Databases
+from tests.support.product import NO_CRAWLS, Product
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
 from tests.support.shared_products import SharedProducts, SharedProductScheduling, order_of
 
@@ -41,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
     render_logs_plainly()
+    read_files_once()
     # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -99,6 +103,10 @@ class HandOver:
         return SharedProductScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
+        return (os.cpu_count() or 1) + (not config.getoption("quick"))
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["services"] = node.config.stash[STARTER].address
 
@@ -132,6 +140,21 @@ def render_logs_plainly() -> None:
     )
 
 
+def read_files_once() -> None:
+    """Share what libraries read again for each client: a file of certificates, and forty scripts of a queue.
+
+    They took longer than all else of a control plane's start.
+    """
+    make, share = ssl.create_default_context, functools.cache(ssl.create_default_context)
+
+    def make_context(*arguments: Any, **named: Any) -> ssl.SSLContext:
+        is_public = not arguments and named == {"cafile": certifi.where()}
+        return share(**named) if is_public else make(*arguments, **named)
+
+    ssl.create_default_context = make_context
+    bullmq.redis_connection.loadScript = functools.cache(bullmq.redis_connection.loadScript)
+
+
 def refuse_outside_sockets() -> None:
     connect = socket.socket.connect
 
@@ -160,7 +183,7 @@ def services(request: pytest.FixtureRequest) -> Services:
 def shared_product(request: pytest.FixtureRequest) -> Iterator[Product]:
     """An empty product for tests that do not break it; each creates its own placements."""
     products, learn_soon = request.config.stash[PRODUCTS], {"ADLOOM_LEARNING_WAIT_SECONDS": "2"}
-    with products.borrow("shared_product", request.path, ("--empty",), **learn_soon) as product:
+    with products.borrow("shared_product", request.path, ("--empty", *NO_CRAWLS), **learn_soon) as product:
         yield product
 
 
@@ -186,17 +209,18 @@ def shared_valkey() -> Iterator[EmbeddedValkey]:
         yield valkey
 
 
+@pytest.fixture(scope="session")
+def databases(services: Services) -> Iterator[Databases]:
+    databases = Databases(services.template_url)
+    yield databases
+    databases.stop()
+
+
 @pytest.fixture
-async def database_url(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+def database_url(databases: Databases) -> Iterator[str]:
     """The test's own empty database, with the newest schema."""
-    parts = urlsplit(services.template_url)
-    template = parts.path.removeprefix("/")
-    name = f"test_{os.getpid()}_{abs(hash(request.node.nodeid)):x}"
-    server = await asyncpg.connect(parts._replace(path="/postgres").geturl())
-    await server.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-    yield parts._replace(path=f"/{name}").geturl()
-    await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await server.close()
+    with databases.lend() as url:
+        yield url
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from adloom.runtime.embedded.binaries import can_reach
 from adloom.runtime.valkey import open_valkey
 from tests.chaos.budgets.crowd import asked
 from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
-from tests.support.product import Product, adloom, an_open_folder, wait_until
+from tests.support.product import NO_CRAWLS, Product, adloom, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -54,7 +54,7 @@ def stopped(as_user: tuple[str, ...]) -> Iterator[Stopped]:
     with an_open_folder() as folder:
         if as_user:
             shutil.chown(folder, "nobody", "nogroup")
-        with Product(folder / "data", "--empty", "--workers", "1", as_user=as_user) as product:
+        with Product(folder / "data", "--empty", "--workers", "1", *NO_CRAWLS, as_user=as_user) as product:
             was_well = product.wait_until_ready().is_well()
             asyncio.run(write(product))
             seconds = product.stop(signal.SIGINT)
@@ -63,7 +63,7 @@ def stopped(as_user: tuple[str, ...]) -> Iterator[Stopped]:
 
 @pytest.fixture(scope="module")
 def restarted(stopped: Stopped, as_user: tuple[str, ...]) -> Iterator[Product]:
-    with Product(stopped.data_dir, "--empty", "--workers", "1", as_user=as_user) as product:
+    with Product(stopped.data_dir, "--empty", "--workers", "1", *NO_CRAWLS, as_user=as_user) as product:
         yield product.wait_until_ready()
 
 
@@ -136,7 +136,7 @@ async def test_data_is_there_after_a_stop_and_after_a_kill(
     restarted.process.wait()
     wait_until(lambda: not restarted.left_over(), seconds=5, what="no process left")
 
-    with Product(restarted.data_dir, "--empty", "--workers", "1", as_user=as_user) as product:
+    with Product(restarted.data_dir, "--empty", "--workers", "1", *NO_CRAWLS, as_user=as_user) as product:
         after_kill = await read(product.wait_until_ready())
         seconds = product.stop(signal.SIGTERM)
 

@@ -206,10 +206,7 @@ async def test_a_viewer_changes_nothing(control: ControlPlane, pool: Pool) -> No
 
 
 @pytest.mark.parametrize("role", [Role.ADVERTISER, Role.PUBLISHER])
-@pytest.mark.parametrize("path", LISTS)
-async def test_a_list_shows_nothing_of_another_account(
-    role: Role, path: str, control: ControlPlane, pool: Pool
-) -> None:
+async def test_a_list_shows_nothing_of_another_account(role: Role, control: ControlPlane, pool: Pool) -> None:
     ids = await make_everything(control)
     await pool.execute(
         """
@@ -220,26 +217,30 @@ async def test_a_list_shows_nothing_of_another_account(
     )
     banner, placement, campaign = ({"id": ids[f"{noun}_id"]} for noun in ("banner", "placement", "campaign"))
     await EventRows(pool, banner, placement, campaign).click(Mark.CRAWLER, correlation_id="471147114")
-    query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
-    query = {"groupBy": "campaign"} if path.endswith("/breakdown") else query
+    named = [one for name, one in ids.items() if name not in {"kind", "reference_id", "queue_name"}]
 
     async with control.acting_as(role) as intruder:
-        answer = await intruder.get(path, params=query)
+        for path in LISTS:
+            query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
+            query = {"groupBy": "campaign"} if path.endswith("/breakdown") else query
+            answer = await intruder.get(path, params=query)
 
-    assert answer.status_code in {200, 403}, answer.text
-    named = [one for name, one in ids.items() if name not in {"kind", "reference_id", "queue_name"}]
-    assert not any(one in answer.text for one in [*named, "471147114"])
+            assert answer.status_code in {200, 403}, f"{path}: {answer.text}"
+            assert not any(one in answer.text for one in [*named, "471147114"]), f"{path}: {answer.text}"
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-async def test_no_route_can_be_read_without_a_token(method: str, path: str, control: ControlPlane) -> None:
-    names = PARAMETER.findall(path)
-    ids: dict[str, str] = dict.fromkeys(names, str(SystemIds().new()))
+async def test_no_route_can_be_read_without_a_token(control: ControlPlane) -> None:
+    ids: dict[str, str] = {
+        name: str(SystemIds().new()) for _, path in OPERATIONS for name in PARAMETER.findall(path)
+    }
 
     async with control.client() as anonymous:
-        answer = await anonymous.request(method, filled(path, ids), content="{")
+        statuses = {
+            (method, path): (await anonymous.request(method, filled(path, ids), content="{")).status_code
+            for method, path in OPERATIONS
+        }
 
-    assert answer.status_code == 401
+    assert {key: status for key, status in statuses.items() if status != 401} == {}
 
 
 @pytest.mark.parametrize(

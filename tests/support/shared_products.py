@@ -5,11 +5,14 @@ those that kill its processes. It is stopped after the last of them.
 """
 
 import contextlib
+import functools
+import os
 from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from xdist.scheduler.loadfile import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from tests.support.product import Product, an_open_folder, wait_until
 
@@ -50,11 +53,36 @@ def order_of(file: str) -> int:
 
 
 class SharedProductScheduling(LoadFileScheduling):
-    """Gives all files of a product to one worker; any other file is by itself."""
+    """Gives all files of a product to one worker; any other file is by itself.
+
+    Tests of the real product wait much, so there is a worker more than processors. But only as many as processors
+    run such tests at once: they have bounds of time.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        occupied = sum(other is not node and self._runs_product(other) for other in self.nodes)
+        if occupied >= (os.cpu_count() or 1):
+            others = (scope for scope in self.workqueue if not self._is_of_product(scope))
+            self.workqueue.move_to_end(next(others, next(iter(self.workqueue))), last=False)
+        super()._assign_work_unit(node)
+
+    def _runs_product(self, node: WorkerController) -> bool:
+        assigned = self.assigned_work[node].items()
+        return any(self._is_of_product(scope) and not all(tests.values()) for scope, tests in assigned)
+
+    def _is_of_product(self, scope: str) -> bool:
+        return scope in FILES or has_product(self.config.rootpath / scope)
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return PRODUCTS.get(file, file)
+
+
+@functools.cache
+def has_product(file: Path) -> bool:
+    """Look for the markers in the text: only workers import tests."""
+    text = file.read_text(encoding="utf-8")
+    return any(f"pytest.mark.{marker}" in text for marker in ("process", "browser"))
 
 
 class SharedProducts:
