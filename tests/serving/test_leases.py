@@ -92,6 +92,34 @@ def test_a_new_campaign_asks_for_a_lease_and_is_excluded_until_it_has_one() -> N
     assert usage.want >= 8 * COST
 
 
+def test_the_pace_leaves_out_a_share_of_offers_and_reports_all_that_came() -> None:
+    holder = LeaseHolder()
+    draws = iter([0.1, 0.9, 0.3, 0.7, 0.2])
+    holder.leases = LocalLeases(SESSION, draw=lambda: next(draws))
+    holder.load(KEY)
+    [usage] = holder.due()
+    holder.answer(usage, throttle=0.5)
+
+    assert [holder.take() for _ in range(5)] == [None, 5, None, 5, None]
+    assert holder.reason is None, "it may win the next draw"
+    assert holder.leases.left_out == 3
+    holder.due()
+    [usage] = holder.due(after=REPORT_SECONDS)
+    assert (usage.requests, sum(amount for _, amount in usage.given)) == (5, 2 * COST)
+
+
+def test_a_campaign_that_is_left_out_all_the_time_still_reports() -> None:
+    holder = LeaseHolder()
+    holder.leases = LocalLeases(SESSION, draw=lambda: 0.0)
+    holder.load(KEY)
+    [usage] = holder.due()
+    holder.answer(usage, throttle=0.99)
+    assert holder.take() is None
+    holder.due()
+    [usage] = holder.due(after=REPORT_SECONDS)
+    assert (usage.requests, usage.given) == (1, ())
+
+
 def test_an_idle_campaign_asks_for_enough_for_a_burst() -> None:
     [usage] = LeaseHolder().due()
 

@@ -59,6 +59,7 @@ from adloom.runtime.process_tuning import (
     freeze_new_objects,
     freeze_startup_objects,
 )
+from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
@@ -130,7 +131,9 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_beside(LeaseClient(valkey, states, clock, process=settings.telemetry.process)) as leases,
+        _run_beside(
+            LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=fast_chance().random)
+        ) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),

@@ -13,6 +13,7 @@ import msgspec
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
+from adloom.schedule.traffic_shape import TrafficShape
 
 
 class BudgetVerdict(StrEnum):
@@ -78,6 +79,12 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     price: Micros = Micros(0)  # Of a click, where clicks are charged; their offers hold less than that.
     # A visitor was turned away for lack of it: others must return what they do not use.
     is_needed: bool = False
+    requests: int = 0  # Since the last report: offers, and those left out by the pace.
+    shape: TrafficShape | None = None  # Of the traffic; the budget service adds it.
+
+    @property
+    def report_key(self) -> tuple[int, int]:
+        return self.session, self.report
 
 
 class Confirm(msgspec.Struct, frozen=True, kw_only=True, tag="confirm.v1"):
@@ -213,6 +220,11 @@ class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
     impressions_given: int = 0
     ends_at: datetime
     verdict: BudgetVerdict
+    throttle: float = 0.0  # The share of its offers that the process leaves out.
+
+    @property
+    def report_key(self) -> tuple[int, int]:
+        return self.session, self.report
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall.v1"):

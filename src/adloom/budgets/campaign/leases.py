@@ -11,6 +11,7 @@ from adloom.budgets.addresses import session_topic
 from adloom.budgets.campaign.caps import compute_offers_left, grant_offers, oldest_offer, report_offers
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
+from adloom.budgets.campaign.pace import get_throttle, update_pace
 from adloom.budgets.campaign.reports import (
     ask_for_more,
     compute_spare,
@@ -61,7 +62,7 @@ def apply_usage(
     if not lease.is_sound or (offers is not None and not offers.is_sound):
         effects += [Persist(), _build_void(state, usage, now)]
         return _close_lease(state, known, second)
-    state = _record_usage(state, lease, usage, offers)
+    state = update_pace(_record_usage(state, lease, usage, offers), usage, now)
     if offers is not None:
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
         granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
@@ -296,6 +297,7 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
         # One that is not current has ended, whatever the process's clock says.
         ends_at=day.ends_at if _is_current(state, lease, usage) else day.starts_at,
         verdict=verdict,
+        throttle=get_throttle(state),
     )
     return Publish(session_topic(usage.session), answer)
 

@@ -13,6 +13,7 @@ from adloom.core.ids import RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import BEGINNING
 from adloom.schedule.budget_day import BudgetDay, build_budget_day, find_budget_day
+from adloom.schedule.pace_control import PaceState
 
 NOTHING: Final = Micros(0)
 FIRST_SECOND: Final = 1_767_225_600  # Of 2026: numbers of leases count from there, and fit into four bytes.
@@ -72,6 +73,7 @@ class CampaignState(msgspec.Struct, frozen=True, kw_only=True):
     flush_at: datetime | None = None
     exhausted: BudgetVerdict | None = None
     refunds: tuple[RequestId, ...] = ()  # The last ones.
+    pace: PaceState | None = None  # Of smooth pacing.
 
     @property
     def configured(self) -> ConfigureCampaign:

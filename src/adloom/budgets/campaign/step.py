@@ -29,6 +29,7 @@ from adloom.budgets.campaign.leases import (
     recall,
     release_expired,
 )
+from adloom.budgets.campaign.pace import start_pace_of_day
 from adloom.budgets.campaign.refunds import apply_refund
 from adloom.budgets.campaign.reports import (
     apply_allotment,
@@ -156,6 +157,7 @@ def _roll_day(state: CampaignState, day: date, now: datetime, effects: list[Effe
         allotted=NOTHING,
         wanted=NOTHING,
         is_giving_back=False,
+        pace=start_pace_of_day(state),
     )
     # Even if nothing was spent: listeners wait for this to close yesterday.
     effects += [Persist(), publish_spend(state, now)]

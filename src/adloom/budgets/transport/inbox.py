@@ -9,7 +9,7 @@ has leases are told, and a lease is deleted only when its campaign has persisted
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -36,6 +36,7 @@ from adloom.runtime.actors.actor import Address, Broadcaster
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
+from adloom.schedule.traffic_shape import TrafficShape
 
 WAITING_MAX: Final = 100_000  # First leases that wait to be noted; beyond, they are asked for again.
 NOTED_MAX: Final = 5_000
@@ -69,11 +70,13 @@ class Inbox:
         clock: Clock,
         *,
         sessions: DeliverySessions | None = None,
+        get_shape: Callable[[], TrafficShape | None] = lambda: None,
     ) -> None:
         self._store = store
         self._host = host
         self._audience = audience
         self._clock = clock
+        self._get_shape = get_shape
         self._sessions = DeliverySessions() if sessions is None else sessions
         self._subscription = Subscription(valkey, INBOX_CHANNEL, heard=self.receive, began=self._on_listening)
         self._has_work = asyncio.Event()
@@ -118,7 +121,8 @@ class Inbox:
             case SessionEnds(session=session):
                 return self._on_session_end(session)
             case LeaseUsage() if _is_campaign(address) and _is_session(message.session):
-                return self._on_usage(envelope, message)
+                usage = msgspec.structs.replace(message, shape=self._get_shape())
+                return self._on_usage(BudgetEnvelope(address, usage), usage)
             case OpenWindow() | Refund() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"
             case _:

@@ -64,6 +64,8 @@ class CampaignLease:
     repeat_seconds: float = 0.0
     verdict: BudgetVerdict | None = None
     offers: int = 0  # Since the rate was last updated.
+    throttle: float = 0.0  # The share of offers to leave out, by the pace,
+    requests: int = 0  # and how many would have been made since the last report.
     due_at: float | None = None
     is_gated: bool = False  # It asks again only if the campaign is requested.
     was_turned_away: bool = False  # By the answer to its last report.
@@ -84,6 +86,14 @@ class CampaignLease:
         """Whether the price of an offer is left."""
         is_within_cap = self.impressions_left > 0 or not self.terms.is_capped
         return self.left >= self.terms.cost and second < self.ends_second and is_within_cap
+
+    def find_reason(self, second: int, *, is_closing: bool) -> str | None:
+        """Return why the campaign may not be offered."""
+        if self.is_leaving or (self.can_offer(second) and not is_closing):
+            return None
+        if self.verdict is None or second >= self.ends_second:
+            return BUDGET_PENDING
+        return REASON_BY_VERDICT.get(self.verdict, BUDGET_PENDING)
 
     def count_impression(self, second: int) -> bool:
         """Count an offer against the impression cap, or return False if none is left."""
@@ -132,7 +142,9 @@ class CampaignLease:
             cost=cost,
             price=self.terms.price,
             is_needed=self.is_needed and not is_over,
+            requests=self.requests,
         )
+        self.requests = 0
         self.unreported = {}
         self.unreported_impressions = {}
         self.is_ending = False
@@ -150,6 +162,7 @@ class CampaignLease:
         self.impressions_low = self.impressions_left // 2
         self.ends_second = int(answer.ends_at.timestamp())
         self.verdict = answer.verdict
+        self.throttle = answer.throttle
         # An auction may charge less than the bid; a campaign that cannot pay its bid is out all the same.
         self.low = max(self.left // 2, self.terms.cost - 1)
 

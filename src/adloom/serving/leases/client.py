@@ -41,7 +41,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
-from adloom.serving.leases.local_leases import LocalLeases, ignore
+from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.registry import Demand
 
 BATCH_MAX: Final = 500
@@ -67,7 +67,7 @@ def random_session() -> int:
 class LeaseClient:
     """Connects local leases and placement states with the budget service."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the last two are for tests
         self,
         valkey: Valkey,
         states: PlacementStates,
@@ -75,6 +75,7 @@ class LeaseClient:
         *,
         process: str,
         new_session: Callable[[], int] = random_session,
+        draw: Callable[[], float] = lambda: 1.0,
     ) -> None:
         self._valkey = valkey
         self._states = states
@@ -82,7 +83,7 @@ class LeaseClient:
         self._process = process
         self._new_session = new_session
         self._has_work = asyncio.Event()
-        self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set)
+        self.leases = LocalLeases(new_session(), on_urgent=self._has_work.set, draw=draw)
         self._demand = Demand(self.leases.list_placements)
         self._is_heard = asyncio.Event()  # Whether we are subscribed to answers.
         self._over: list[int] = []  # Ended sessions that the budget service has not been told of.
@@ -111,7 +112,7 @@ class LeaseClient:
         ends = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             stopping = group.create_task(_wake_on(stop, self._has_work))
-            news = self._subscription(SPEND_CHANNEL, began=ignore)
+            news = self._subscription(SPEND_CHANNEL, began=lambda: None)
             group.create_task(news.run(ends))
             session_ends = self._listen(group)
             while not stop.is_set():

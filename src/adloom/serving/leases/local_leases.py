@@ -4,8 +4,7 @@ All offers take their money from here, so a process never spends more than it wa
 it spent and asks for more, one report per campaign at a time. A late, lost or overtaken answer changes
 nothing. Money to be returned is set aside before the report says so.
 
-Only the start and the end of a session look at all campaigns; otherwise timers say which are due. `at` is a
-moment of a monotonic clock, `second` one of the calendar.
+Only the start and the end of a session look at all campaigns. `at` is monotonic, `second` of the calendar.
 """
 
 # pure
@@ -19,7 +18,6 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import (
     BUDGET_PENDING,
-    REASON_BY_VERDICT,
     WAIT_SECONDS_MAX,
     WAIT_SECONDS_MIN,
     CampaignLease,
@@ -38,15 +36,18 @@ IsWanted = Callable[[int], bool]  # Whether a placement of the campaign is reque
 Report = tuple[LeaseTerms, LeaseUsage]
 
 
-def ignore() -> None:
-    return None
-
-
 class LocalLeases:
     """The leases of all campaigns that need one."""
 
-    def __init__(self, session: int = 0, *, on_urgent: Callable[[], None] = ignore) -> None:
+    def __init__(
+        self,
+        session: int = 0,
+        *,
+        on_urgent: Callable[[], None] = lambda: None,
+        draw: Callable[[], float] = lambda: 1.0,
+    ) -> None:
         self.session = session
+        self._draw = draw
         self.is_void = False  # The budget service has ended the session: start another.
         self.is_closing = False
         self._on_urgent = on_urgent
@@ -55,9 +56,8 @@ class LocalLeases:
         self._timers = LeaseTimers()
         self._urgent: list[int] = []
         self._touched: list[int] = []
-        self.changes: dict[
-            int, str | None
-        ] = {}  # By campaign, why it is excluded; None: it may be offered again.
+        # By campaign, why it is excluded; None: it may be offered again.
+        self.changes: dict[int, str | None] = {}
         self._out = 0
         # Plain counters, read by a collector.
         self.under_way = 0
@@ -67,6 +67,7 @@ class LocalLeases:
         self.refused: Counter[BudgetVerdict] = Counter()
         self.voided = 0
         self.late = 0
+        self.left_out = 0
 
     # ------------------------------------------------------------ who may be offered
 
@@ -114,6 +115,12 @@ class LocalLeases:
         lease = self._leases.get(key)
         if lease is None:
             return None
+        lease.requests += 1
+        if lease.throttle and self._draw() < lease.throttle:
+            self.left_out += 1
+            if not lease.is_touched:
+                self._mark_touched(key, lease)
+            return None
         lease.offers += 1
         left = lease.left - cost
         number, is_low = lease.number, left <= lease.low
@@ -136,8 +143,7 @@ class LocalLeases:
                 self._update_reason(key, lease, second)
             self._mark_urgent(key, lease)
         elif not lease.is_touched:
-            lease.is_touched = True
-            self._touched.append(key)
+            self._mark_touched(key, lease)
         return number
 
     # ------------------------------------------------------------ reports
@@ -184,7 +190,7 @@ class LocalLeases:
         """Apply an answer; only one to the last report counts."""
         found = self._registry.find(answer.campaign_id)
         pending = None if found is None else found[1].pending
-        if found is None or pending is None or _report_key(answer) != _report_key(pending):
+        if found is None or pending is None or answer.report_key != pending.report_key:
             self.late += 1
             return
         key, lease = found
@@ -374,6 +380,10 @@ class LocalLeases:
         if len(self._urgent) == 1:
             self._on_urgent()
 
+    def _mark_touched(self, key: int, lease: CampaignLease) -> None:
+        lease.is_touched = True
+        self._touched.append(key)
+
     def _schedule(self, key: int, lease: CampaignLease, at: float) -> None:
         """Schedule a report; while an answer is pending it waits for that."""
         if lease.pending is None:
@@ -381,19 +391,10 @@ class LocalLeases:
 
     def _update_reason(self, key: int, lease: CampaignLease, second: int) -> None:
         """Record whether a campaign may be offered, and if not, why."""
-        if lease.is_leaving or (lease.can_offer(second) and not self.is_closing):
-            self._set_reason(key, lease, None)
-        elif lease.verdict is None or second >= lease.ends_second:
-            self._set_reason(key, lease, BUDGET_PENDING)
-        else:
-            self._set_reason(key, lease, REASON_BY_VERDICT.get(lease.verdict, BUDGET_PENDING))
+        self._set_reason(key, lease, lease.find_reason(second, is_closing=self.is_closing))
 
     def _set_reason(self, key: int, lease: CampaignLease, reason: str | None) -> None:
         if reason != lease.reason:
             self._out += (reason is not None) - (lease.reason is not None)
             lease.reason = reason
             self.changes[key] = reason
-
-
-def _report_key(message: LeaseAnswer | LeaseUsage) -> tuple[int, int]:
-    return message.session, message.report

@@ -1,0 +1,155 @@
+"""How traffic spreads over a day: 24 numbers for weekdays and 24 for weekends, learned hour by hour.
+
+A shape says how many times the average an hour has. Only proportions matter: all ones are a flat day.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from adloom.schedule.schedule import find_zone
+
+HOURS: Final = 24
+SATURDAY: Final = 5
+HOUR_WEIGHT: Final = 0.1  # Of an hour that has just ended.
+DAY_WEIGHT: Final = 0.2  # Of a day that has just ended.
+CURVES_REMEMBERED_MAX: Final = 1_024
+FLAT: Final = (1.0,) * HOURS
+
+_ONE_HOUR: Final = timedelta(hours=1)
+
+HourlyShape = tuple[float, ...]
+
+
+class TrafficShape(msgspec.Struct, frozen=True):
+    """The relative traffic of the hours of weekdays and of weekends, in a zone."""
+
+    weekday: HourlyShape = FLAT
+    weekend: HourlyShape = FLAT
+    timezone: str = "UTC"
+
+    def get_hours(self, day: date) -> HourlyShape:
+        return self.weekend if day.weekday() >= SATURDAY else self.weekday
+
+
+class DayCurve(msgspec.Struct, frozen=True):
+    """The share of a day's traffic that has come by each of some moments, and the volume in between."""
+
+    moments: tuple[float, ...]  # Seconds since the epoch; the first is the day's start, the last its end.
+    shares: tuple[float, ...]
+    volumes: tuple[float, ...]  # Times the day's average, from each moment to the next.
+
+    def compute_share(self, now: datetime) -> float:
+        """Return the share of the day's traffic by a moment, linear within an hour."""
+        number, part = self._find(now)
+        return self.shares[number] + part * (self.shares[number + 1] - self.shares[number])
+
+    def get_volume(self, now: datetime) -> float:
+        """Return how many times the day's average the traffic of a moment is."""
+        return self.volumes[self._find(now)[0]]
+
+    def _find(self, now: datetime) -> tuple[int, float]:
+        moments = self.moments
+        second = min(max(now.timestamp(), moments[0]), moments[-1])
+        number = min(int((second - moments[0]) // 3600), len(moments) - 2)
+        # Pieces are whole hours of the shape's zone, except for the first and the last.
+        while moments[number] > second:
+            number -= 1
+        while number < len(moments) - 2 and moments[number + 1] <= second:
+            number += 1
+        return number, (second - moments[number]) / (moments[number + 1] - moments[number])
+
+
+@lru_cache(CURVES_REMEMBERED_MAX)
+def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime) -> DayCurve:
+    """Put a shape over a day: the day may begin at another hour than the shape's zone does."""
+    zone = find_zone(shape.timezone) or UTC
+    moments, volumes = [starts_at.timestamp()], list[float]()
+    at = starts_at.astimezone(UTC)
+    while at < ends_at:
+        then = min(_next_hour(at, zone), ends_at)
+        local = at.astimezone(zone)
+        volumes.append(shape.get_hours(local.date())[local.hour])
+        moments.append(then.timestamp())
+        at = then
+    parts = [volume * (moments[number + 1] - moments[number]) for number, volume in enumerate(volumes)]
+    total = sum(parts)
+    if total <= 0:  # A shape whose only traffic lies in hours that this day does not have.
+        return build_day_curve(TrafficShape(), starts_at, ends_at)
+    shares = [0.0]
+    for part in parts:
+        shares.append(shares[-1] + part / total)
+    shares[-1] = 1.0
+    average = total / (moments[-1] - moments[0])
+    return DayCurve(tuple(moments), tuple(shares), tuple(volume / average for volume in volumes))
+
+
+class LearnedShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A shape, and what it is learned from: the requests of today's hours, and those of an average hour."""
+
+    weekday: HourlyShape = FLAT
+    weekend: HourlyShape = FLAT
+    hour_average: float = 0.0
+    day: date | None = None
+    counts: tuple[int, ...] = ()  # Of the hours of `day` that have ended.
+
+    def build_shape(self, timezone: str) -> TrafficShape:
+        return TrafficShape(self.weekday, self.weekend, timezone)
+
+
+def learn_hour(learned: LearnedShape, *, day: date, hour: int, requests: int) -> LearnedShape:
+    """Learn from an hour that has ended; hours come in order, and the first one of a day ends the day before.
+
+    An hour that was learned before changes nothing. Hours without a count, when nobody counted, are left out.
+    """
+    if learned.day is not None and (day, hour) < (learned.day, len(learned.counts)):
+        return learned
+    if learned.day is not None and day > learned.day:
+        learned = _end_day(learned)
+    if learned.day != day:
+        learned = msgspec.structs.replace(learned, day=day, counts=())
+    observed = requests / max(1.0, learned.hour_average)
+    hours = list(_get_hours(learned, day))
+    if learned.hour_average > 0:
+        hours[hour] = HOUR_WEIGHT * observed + (1 - HOUR_WEIGHT) * hours[hour]
+    average = learned.hour_average
+    average = float(requests) if average == 0 else HOUR_WEIGHT * requests + (1 - HOUR_WEIGHT) * average
+    gap = (0,) * (hour - len(learned.counts))
+    learned = _replace_hours(learned, day, tuple(hours))
+    return msgspec.structs.replace(learned, hour_average=average, counts=(*learned.counts, *gap, requests))
+
+
+def blend_day(hours: HourlyShape, counts: Sequence[int]) -> HourlyShape:
+    """Blend a whole day into a shape."""
+    average = sum(counts) / len(counts)
+    return tuple(
+        DAY_WEIGHT * count / average + (1 - DAY_WEIGHT) * hour
+        for hour, count in zip(hours, counts, strict=True)
+    )
+
+
+def _end_day(learned: LearnedShape) -> LearnedShape:
+    assert learned.day is not None
+    if len(learned.counts) < HOURS or not sum(learned.counts):
+        return learned  # Not seen whole.
+    return _replace_hours(learned, learned.day, blend_day(_get_hours(learned, learned.day), learned.counts))
+
+
+def _get_hours(learned: LearnedShape, day: date) -> HourlyShape:
+    return learned.weekend if day.weekday() >= SATURDAY else learned.weekday
+
+
+def _replace_hours(learned: LearnedShape, day: date, hours: HourlyShape) -> LearnedShape:
+    if day.weekday() >= SATURDAY:
+        return msgspec.structs.replace(learned, weekend=hours)
+    return msgspec.structs.replace(learned, weekday=hours)
+
+
+def _next_hour(moment: datetime, zone: tzinfo) -> datetime:
+    """Return when the next hour begins in a zone; zones are off by quarters of an hour."""
+    local = moment.astimezone(zone)
+    past = timedelta(minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
+    return moment + _ONE_HOUR - past

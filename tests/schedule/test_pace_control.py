@@ -1,0 +1,169 @@
+import math
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.schedule.pace_control import (
+    OVERPACE_MAX,
+    OVERPACE_MIN,
+    RATE_WEIGHT,
+    STOPPED,
+    THROTTLE_MAX,
+    Pace,
+    PaceState,
+    apply_ratio,
+    blend,
+    compute_base,
+    compute_target,
+    control_pace,
+    roll_pace,
+    tune_overpace,
+    tune_smoothing,
+)
+from adloom.schedule.traffic_shape import TrafficShape, build_day_curve
+
+DAY = datetime(2026, 11, 17, tzinfo=UTC)
+HOURS = tuple(
+    1 + 0.8 * math.sin((hour - 8) / 12 * math.pi) + 0.5 * (hour in {12, 19, 20}) for hour in range(24)
+)
+COST = 1_000
+
+
+def test_the_rate_is_an_average_that_forgets() -> None:
+    rate, found = 0.0, list[float]()
+    for count in (100, 120, 110, 105, 100, 500, 100):
+        rate = blend(rate, count, RATE_WEIGHT)
+        found.append(rate)
+    assert found == pytest.approx([30.00, 57.00, 72.90, 82.53, 87.77, 211.44, 178.01], abs=0.005)
+
+
+def test_the_base_is_what_the_plan_leaves_out() -> None:
+    # 20 a day at a CPM of 5, two requests a second.
+    plan = {"daily_budget": 20_000_000, "cost": 5_000, "day_seconds": 86_400.0, "volume": 1.0}
+    assert compute_target(**plan) == pytest.approx(0.0463, abs=1e-4)
+    assert compute_base(**plan, rate=2.0) == pytest.approx(0.97685, abs=1e-5)
+
+
+def test_the_controller_brakes_more_than_it_speeds_up() -> None:
+    state, found = PaceState(), list[tuple[float, float, float]]()
+    for ratio in (1, 1.5, 1.5, 0.8, 0.5):
+        state = apply_ratio(state, ratio, base=0.5, seconds=1.0)
+        found.append((state.ratio, state.error_sum, state.throttle))
+    assert [one[0] for one in found] == pytest.approx([1, 1.15, 1.255, 1.1185, 0.9329], abs=1e-4)
+    assert [one[1] for one in found] == pytest.approx([0, -0.15, -0.40425, -0.52073, -0.45108], abs=1e-4)
+    assert [one[2] for one in found] == pytest.approx([0.5, 0.74, 0.99, 0.9309, 0.6018], abs=1e-4)
+
+
+def test_tuning() -> None:
+    assert tune_overpace(2.0, 1.06) == pytest.approx(2.3)
+    assert tune_overpace(4.9, 1.06) == OVERPACE_MAX
+    assert tune_overpace(2.0, 1.0) == pytest.approx(1.9)
+    assert tune_overpace(1.5, 1.0) == OVERPACE_MIN
+    assert tune_overpace(2.0, 0.5) == 2.0
+    assert tune_smoothing(0.3, 0.1) == pytest.approx(0.3 / 1.3)
+    assert tune_smoothing(0.3, 0.01) == pytest.approx(0.315)
+    assert tune_smoothing(0.3, 0.06) == 0.3
+
+
+def test_a_day_spent_too_early_brakes_the_next_one() -> None:
+    half = control_pace(PaceState(), _pace(spent=1_000 * COST))
+    assert roll_pace(half).overpace == pytest.approx(3.0)
+    late = control_pace(PaceState(), _pace(spent=1_000 * COST, seconds_left=2_000.0))
+    assert roll_pace(late).overpace == pytest.approx(1.9)
+    assert roll_pace(PaceState()).overpace == pytest.approx(1.9)
+    assert roll_pace(half).throttle == 0
+
+
+def _pace(**changes: float) -> Pace:
+    fields = {
+        "now": 1_000.0,
+        "daily_budget": 1_000 * COST,
+        "spent": 0,
+        "cost": COST,
+        "share": 0.5,
+        "volume": 1.0,
+        "requests": 20,
+        "seconds_left": 43_200.0,
+    }
+    return Pace(**{**fields, **changes})  # pyright: ignore[reportArgumentType]  numbers all
+
+
+def _run(state: PaceState, *, steps: int, at: float, **changes: float) -> PaceState:
+    for number in range(steps):
+        state = control_pace(state, _pace(now=at + 5 * number, **changes))
+    return state
+
+
+def test_nothing_is_left_out_before_the_traffic_is_known() -> None:
+    assert control_pace(PaceState(), _pace(spent=900 * COST)).throttle == 0
+
+
+def test_a_pause_and_another_budget_begin_anew() -> None:
+    state = _run(PaceState(), steps=40, at=0.0, spent=900 * COST)
+    assert state.error_sum == -1
+    assert _run(state, steps=1, at=300.0, spent=900 * COST).error_sum == 0
+    again = _run(state, steps=1, at=200.0, spent=900 * COST, daily_budget=2_000 * COST)
+    assert abs(again.error_sum) < 0.5
+    assert again.rate == pytest.approx(state.rate, rel=0.01)
+
+
+def test_the_end_of_budget_or_day_stops_all() -> None:
+    assert control_pace(PaceState(), _pace(spent=1_000 * COST)).throttle == STOPPED
+    assert control_pace(PaceState(), _pace(seconds_left=0.0)).throttle == STOPPED
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 100), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**5)),
+        max_size=60,
+    ),
+    st.floats(60, 86_400),
+)
+def test_a_throttle_is_a_share_whatever_happens(
+    steps: list[tuple[float, int, float, int]], day_seconds: float
+) -> None:
+    state, now = PaceState(), 0.0
+    for seconds, spent, share, requests in steps:
+        now += seconds
+        pace = _pace(now=now, spent=spent, share=share, requests=requests, day_seconds=day_seconds)
+        state = control_pace(state, pace)
+        assert 0 <= state.throttle <= THROTTLE_MAX or state.throttle == STOPPED
+        assert OVERPACE_MIN <= state.overpace <= OVERPACE_MAX
+
+
+@pytest.mark.parametrize("day_seconds", [86_400, 600])
+@pytest.mark.parametrize(("rate", "offers"), [(2.0, 20_000), (0.5, 5_000), (0.05, 500)])
+def test_a_day_is_spent_along_its_shape(rate: float, offers: int, day_seconds: int) -> None:
+    """Nothing is left at the end, and within the day spend stays near the plan."""
+    scale = 86_400 / day_seconds
+    curve = build_day_curve(TrafficShape(HOURS, HOURS), DAY, DAY + timedelta(days=1))
+    chance = random.Random(7)  # noqa: S311 - a simulation
+    state, spent, budget, worst = PaceState(), 0, offers * COST, 0.0
+    step = 5 / scale
+    for number in range(1, int(day_seconds / step) + 1):
+        moment = DAY + timedelta(seconds=number * step * scale)
+        expected = rate * 5 * curve.get_volume(moment)
+        requests = max(0, round(chance.gauss(expected, math.sqrt(expected))))
+        passed = sum(chance.random() >= state.throttle for _ in range(requests))
+        spent = min(budget, spent + passed * COST)
+        state = control_pace(
+            state,
+            Pace(
+                now=number * step,
+                daily_budget=budget,
+                spent=spent,
+                cost=COST,
+                share=curve.compute_share(moment),
+                volume=curve.get_volume(moment),
+                requests=requests,
+                day_seconds=float(day_seconds),
+                seconds_left=day_seconds - number * step,
+            ),
+        )
+        if number * step > day_seconds / 24:
+            worst = max(worst, abs(spent / budget - curve.compute_share(moment)))
+    assert spent >= 0.999 * budget
+    assert worst < 0.03

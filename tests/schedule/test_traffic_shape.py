@@ -1,0 +1,111 @@
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.schedule.budget_day import build_budget_day
+from adloom.schedule.traffic_shape import (
+    FLAT,
+    LearnedShape,
+    TrafficShape,
+    blend_day,
+    build_day_curve,
+    learn_hour,
+)
+
+TUESDAY = datetime(2026, 11, 17, tzinfo=UTC)
+HOURS = tuple({3: 0.2, 10: 3.0}.get(hour, 1.0) for hour in range(24))
+SHAPES = st.builds(
+    TrafficShape,
+    *[st.lists(st.floats(0, 10), min_size=24, max_size=24).map(tuple)] * 2,
+    timezone=st.sampled_from(
+        ["UTC", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe", "gone/zone"]
+    ),
+)
+
+
+def test_the_share_grows_linearly_within_an_hour() -> None:
+    curve = build_day_curve(TrafficShape(HOURS, FLAT), TUESDAY, TUESDAY + timedelta(days=1))
+    assert curve.compute_share(TUESDAY + timedelta(hours=10, minutes=30)) == pytest.approx(0.4246, abs=1e-4)
+    assert curve.compute_share(TUESDAY + timedelta(hours=12)) == pytest.approx(0.52381, abs=1e-5)
+    assert curve.get_volume(TUESDAY + timedelta(hours=10)) == pytest.approx(2.8571, abs=1e-4)
+
+
+@given(
+    shape=SHAPES,
+    day=st.dates(date(2026, 3, 1), date(2026, 11, 30)),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "America/Santiago"]),
+    at=st.lists(st.floats(-0.5, 1.5), min_size=2, max_size=20),
+)
+def test_the_share_of_a_day_goes_from_nothing_to_all_and_never_back(
+    shape: TrafficShape, day: date, zone: str, at: list[float]
+) -> None:
+    budget_day = build_budget_day(day, zone)
+    curve = build_day_curve(shape, budget_day.starts_at, budget_day.ends_at)
+    length = budget_day.ends_at - budget_day.starts_at
+    shares = [curve.compute_share(budget_day.starts_at + length * part) for part in sorted(at)]
+    assert shares == sorted(shares)
+    assert curve.compute_share(budget_day.starts_at) == 0
+    assert curve.compute_share(budget_day.ends_at) == 1
+
+
+def test_the_hours_are_those_of_the_shape_s_own_zone() -> None:
+    only_noon = tuple(float(hour == 12) for hour in range(24))
+    shape = TrafficShape(only_noon, only_noon, "Asia/Kolkata")
+    curve = build_day_curve(shape, TUESDAY, TUESDAY + timedelta(days=1))
+    assert curve.compute_share(TUESDAY + timedelta(hours=6, minutes=30)) == 0
+    assert curve.compute_share(TUESDAY + timedelta(hours=7)) == pytest.approx(0.5)
+    assert curve.compute_share(TUESDAY + timedelta(hours=7, minutes=30)) == 1
+
+
+def test_weekends_have_a_shape_of_their_own() -> None:
+    shape = TrafficShape(FLAT, HOURS)
+    saturday = TUESDAY + timedelta(days=4)
+    assert build_day_curve(shape, saturday, saturday + timedelta(days=1)).get_volume(
+        saturday + timedelta(hours=10)
+    ) == pytest.approx(2.8571, abs=1e-4)
+
+
+def test_a_day_moves_the_shape_by_a_fifth() -> None:
+    assert blend_day(FLAT, [2 * 100, *[100] * 22, 0])[0] == pytest.approx(1.2)
+
+
+def _learn_days(learned: LearnedShape, days: int, counts: tuple[int, ...]) -> LearnedShape:
+    for day in range(days):
+        for hour, count in enumerate(counts):
+            on = TUESDAY.date() + timedelta(days=day)
+            learned = learn_hour(learned, day=on, hour=hour, requests=count)
+    return learned
+
+
+def test_a_shape_is_learned_in_two_weeks() -> None:
+    counts = tuple(int(1_000 * hour) for hour in HOURS)
+    learned = _learn_days(LearnedShape(), 14, counts)
+    curve = build_day_curve(learned.build_shape("UTC"), TUESDAY, TUESDAY + timedelta(days=1))
+    assert curve.get_volume(TUESDAY + timedelta(hours=10)) == pytest.approx(2.857, rel=0.1)
+    assert curve.get_volume(TUESDAY + timedelta(hours=3)) < 0.4
+
+
+def test_an_hour_that_was_learned_before_changes_nothing() -> None:
+    learned = _learn_days(LearnedShape(), 2, tuple(range(24)))
+    last = TUESDAY.date() + timedelta(days=1)
+    assert learn_hour(learned, day=last, hour=23, requests=9_999) == learned
+    assert learn_hour(learned, day=TUESDAY.date(), hour=5, requests=9_999) == learned
+
+
+def test_a_day_that_was_not_seen_whole_is_not_blended() -> None:
+    learned = learn_hour(LearnedShape(), day=TUESDAY.date(), hour=22, requests=10)
+    learned = learn_hour(learned, day=TUESDAY.date() + timedelta(days=1), hour=0, requests=10)
+    assert learned.counts == (10,)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200))
+def test_a_learned_shape_is_never_negative_nor_all_nothing(counts: list[int]) -> None:
+    learned = LearnedShape()
+    for number, count in enumerate(counts):
+        day = TUESDAY.date() + timedelta(days=number // 24)
+        learned = learn_hour(learned, day=day, hour=number % 24, requests=count)
+    for hours in (learned.weekday, learned.weekend):
+        assert min(hours) >= 0
+        assert sum(hours) > 0
