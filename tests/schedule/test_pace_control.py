@@ -42,9 +42,11 @@ def test_the_rate_is_an_average_that_forgets() -> None:
 
 def test_the_base_is_what_the_plan_leaves_out() -> None:
     # 20 a day at a CPM of 5, two requests a second.
-    plan = {"daily_budget": 20_000_000, "cost": 5_000, "day_seconds": 86_400.0, "volume": 1.0}
-    assert compute_target(**plan) == pytest.approx(0.0463, abs=1e-4)
-    assert compute_base(**plan, rate=2.0) == pytest.approx(0.97685, abs=1e-5)
+    budget, cost, day = 20_000_000, 5_000, 86_400.0
+    target = compute_target(daily_budget=budget, cost=cost, day_seconds=day, volume=1.0)
+    base = compute_base(daily_budget=budget, cost=cost, day_seconds=day, volume=1.0, rate=2.0)
+    assert target == pytest.approx(0.0463, abs=1e-4)
+    assert base == pytest.approx(0.97685, abs=1e-5)
 
 
 def test_the_controller_brakes_more_than_it_speeds_up() -> None:

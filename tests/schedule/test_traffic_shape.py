@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.traffic_shape import (
     FLAT,
+    SATURDAY,
     LearnedShape,
     TrafficShape,
     blend_day,
     build_day_curve,
     learn_hour,
+    start_learning,
 )
 
 TUESDAY = datetime(2026, 11, 17, tzinfo=UTC)
@@ -67,15 +69,26 @@ def test_weekends_have_a_shape_of_their_own() -> None:
     ) == pytest.approx(2.8571, abs=1e-4)
 
 
+def test_what_people_say_is_where_learning_starts() -> None:
+    learned = start_learning(HOURS, None)
+    assert learned.weekday[10] == pytest.approx(2.8571, abs=1e-4)
+    assert learned.weekend == FLAT
+
+
 def test_a_day_moves_the_shape_by_a_fifth() -> None:
     assert blend_day(FLAT, [2 * 100, *[100] * 22, 0])[0] == pytest.approx(1.2)
+
+
+def _learn(learned: LearnedShape, day: int, hour: int, requests: int) -> LearnedShape:
+    on = TUESDAY + timedelta(days=day)
+    seconds, is_weekend = int(on.timestamp()), on.weekday() >= SATURDAY
+    return learn_hour(learned, day=seconds, is_weekend=is_weekend, hour=hour, requests=requests)
 
 
 def _learn_days(learned: LearnedShape, days: int, counts: tuple[int, ...]) -> LearnedShape:
     for day in range(days):
         for hour, count in enumerate(counts):
-            on = TUESDAY.date() + timedelta(days=day)
-            learned = learn_hour(learned, day=on, hour=hour, requests=count)
+            learned = _learn(learned, day, hour, count)
     return learned
 
 
@@ -89,14 +102,12 @@ def test_a_shape_is_learned_in_two_weeks() -> None:
 
 def test_an_hour_that_was_learned_before_changes_nothing() -> None:
     learned = _learn_days(LearnedShape(), 2, tuple(range(24)))
-    last = TUESDAY.date() + timedelta(days=1)
-    assert learn_hour(learned, day=last, hour=23, requests=9_999) == learned
-    assert learn_hour(learned, day=TUESDAY.date(), hour=5, requests=9_999) == learned
+    assert _learn(learned, 1, 23, 9_999) == learned
+    assert _learn(learned, 0, 5, 9_999) == learned
 
 
 def test_a_day_that_was_not_seen_whole_is_not_blended() -> None:
-    learned = learn_hour(LearnedShape(), day=TUESDAY.date(), hour=22, requests=10)
-    learned = learn_hour(learned, day=TUESDAY.date() + timedelta(days=1), hour=0, requests=10)
+    learned = _learn(_learn(LearnedShape(), 0, 22, 10), 1, 0, 10)
     assert learned.counts == (10,)
 
 
@@ -104,8 +115,7 @@ def test_a_day_that_was_not_seen_whole_is_not_blended() -> None:
 def test_a_learned_shape_is_never_negative_nor_all_nothing(counts: list[int]) -> None:
     learned = LearnedShape()
     for number, count in enumerate(counts):
-        day = TUESDAY.date() + timedelta(days=number // 24)
-        learned = learn_hour(learned, day=day, hour=number % 24, requests=count)
+        learned = _learn(learned, number // 24, number % 24, count)
     for hours in (learned.weekday, learned.weekend):
         assert min(hours) >= 0
         assert sum(hours) > 0

@@ -39,6 +39,7 @@ import adloom.stats.api
 import adloom.stats.auctions.api
 import adloom.stats.budget.api
 import adloom.stats.overview.api
+import adloom.stats.pacing.api
 import adloom.stats.placed.api
 import adloom.stats.privacy.api
 import adloom.stats.refunds.api
@@ -129,6 +130,7 @@ ROUTERS = (
     adloom.stats.refunds.api.router,
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
+    adloom.stats.pacing.api.router,
     adloom.ops.jobs.api.router,
     adloom.stats.overview.api.router,
     adloom.ops.attention.api.router,

@@ -72,6 +72,7 @@ from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
+from adloom.serving.background.site_traffic import SiteTraffic
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
@@ -93,7 +94,9 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer, ShortlistLoader)
+Part = TypeVar(
+    "Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer, ShortlistLoader, SiteTraffic
+)
 
 
 def main() -> None:
@@ -116,6 +119,7 @@ class Running(NamedTuple):
     valkey: Valkey
     refresher: IndexRefresher
     bounds: OfferBounds
+    site_traffic: SiteTraffic
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
@@ -131,9 +135,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_beside(
-            LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=fast_chance().random)
-        ) as leases,
+        _run_beside(_make_leases(settings, valkey, states, clock)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
@@ -149,6 +151,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 swapped=lambda index: _follow_index(index, leases, pages, shortlists),
             )
         ) as refresher,
+        _run_beside(SiteTraffic(valkey, clock, leases.leases, lambda: refresher.current)) as site_traffic,
     ):
         health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
@@ -165,11 +168,11 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             valkey,
             refresher,
             bounds,
+            site_traffic,
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
-        heartbeat = _build_heartbeat(settings, running, figures)
         routes = _add_other_routes(public, settings, refresher)
-        async with publish_meanwhile(heartbeat):
+        async with publish_meanwhile(_build_heartbeat(settings, running, figures)):
             freeze_new_objects()  # The first index.
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
@@ -178,6 +181,12 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
+
+
+def _make_leases(
+    settings: DeliverySettings, valkey: Valkey, states: PlacementStates, clock: Clock
+) -> LeaseClient:
+    return LeaseClient(valkey, states, clock, process=settings.telemetry.process, draw=fast_chance().random)
 
 
 def _build_heartbeat(
@@ -226,6 +235,7 @@ def _build_public_routes(
         publisher=ServedEventPublisher(appender.enqueue) if settings.has_served_events else None,
         senders=senders,
         frequency=DirectFrequency(frequency),
+        count_traffic=running.site_traffic.count,
     )
     events = _build_events(settings, running, keys, contexts, traffic)
     auctions = build_auctions(
@@ -245,7 +255,9 @@ def _build_public_routes(
     register_events(metrics, events, (detector, traffic.offers), appender)
     register_senders(metrics, traffic.limiter, senders)
     _register_running(metrics, running, auctions)
-    shared = SharedParts(keys.signer, contexts, senders, frequency, detector, traffic.pages)
+    shared = SharedParts(
+        keys.signer, contexts, senders, frequency, detector, traffic.pages, running.site_traffic.count
+    )
     contextual = _build_contextual(settings, metrics, running, shared)
     page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [

@@ -17,6 +17,7 @@ from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
 from adloom.serving.leases.local_leases import LocalLeases
@@ -41,6 +42,7 @@ class SharedParts(NamedTuple):
     frequency: FrequencyLookup
     detector: TrafficDetector
     pages: PageCheck
+    count_traffic: CountTraffic
 
 
 def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them all
@@ -77,6 +79,7 @@ def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them 
             senders=shared.senders,
             frequency=DirectFrequency(shared.frequency),
             page_check=shared.pages,
+            count_traffic=shared.count_traffic,
         ),
         ClassifyPageRoutes(
             lambda: refresher.current,

@@ -80,6 +80,7 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     # A visitor was turned away for lack of it: others must return what they do not use.
     is_needed: bool = False
     requests: int = 0  # Since the last report: offers, and those left out by the pace.
+    site_key: int | None = None  # Where the campaign runs on one site only.
     shape: TrafficShape | None = None  # Of the traffic; the budget service adds it.
 
     @property

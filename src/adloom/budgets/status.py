@@ -20,6 +20,7 @@ from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.headroom import pacing_allowance
+from adloom.budgets.campaign.pace import get_throttle
 from adloom.budgets.campaign.state import NOTHING, CampaignState, current_day
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.money import Micros
@@ -49,6 +50,8 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     remaining_today: Micros | None
     pace: float | None
     projected: Micros
+    budget_day: BudgetDay
+    throttle: float = 0.0  # The share of its offers that is left out to keep pace.
     unconfirmed: Micros = NOTHING  # Held by offers of today that nobody saw or clicked in time.
 
 
@@ -84,6 +87,8 @@ def build_campaign_status(
             now=now,
             left=_unspent(state, config) if config.is_running else NOTHING,
         ),
+        budget_day=current_day(state),
+        throttle=get_throttle(state),
         unconfirmed=Micros(sum(one.expired for one in state.leases.values() if one.day == state.day)),
     )
 

@@ -14,6 +14,7 @@ from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigur
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop
 from adloom.budgets.money.store import MoneyWriter
+from adloom.budgets.traffic.learner import TrafficLearner
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
@@ -72,11 +73,20 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         clock=clock,
         chance=system_chance(),
     )
-    inbox = Inbox(valkey, SessionStore(pool), host, broadcaster, clock, sessions=sessions)
+    traffic = TrafficLearner(pool, valkey, clock)
+    inbox = Inbox(
+        valkey,
+        SessionStore(pool),
+        host,
+        broadcaster,
+        clock,
+        sessions=sessions,
+        find_shape=traffic.find_shape,
+    )
     follower = CatalogFollower(valkey, catalog, configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
     counts = CountFollower(pool, host, clock)
-    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run])
+    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run, traffic.run])
     recent_counted = RecentCounted()
     return BudgetActors(
         host=host,

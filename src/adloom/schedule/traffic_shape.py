@@ -16,6 +16,7 @@ HOURS: Final = 24
 SATURDAY: Final = 5
 HOUR_WEIGHT: Final = 0.1  # Of an hour that has just ended.
 DAY_WEIGHT: Final = 0.2  # Of a day that has just ended.
+NOT_COUNTED: Final = -1
 CURVES_REMEMBERED_MAX: Final = 1_024
 FLAT: Final = (1.0,) * HOURS
 
@@ -93,32 +94,42 @@ class LearnedShape(msgspec.Struct, frozen=True, kw_only=True):
     weekday: HourlyShape = FLAT
     weekend: HourlyShape = FLAT
     hour_average: float = 0.0
-    day: date | None = None
+    day: int | None = None  # When it began, in seconds since the epoch.
+    is_weekend: bool = False
     counts: tuple[int, ...] = ()  # Of the hours of `day` that have ended.
+    seeds: tuple[HourlyShape | None, HourlyShape | None] = (None, None)  # What people said, for a start.
 
     def build_shape(self, timezone: str) -> TrafficShape:
         return TrafficShape(self.weekday, self.weekend, timezone)
 
 
-def learn_hour(learned: LearnedShape, *, day: date, hour: int, requests: int) -> LearnedShape:
+def start_learning(weekday: HourlyShape | None, weekend: HourlyShape | None) -> LearnedShape:
+    """Start from what people say of a day, or from a flat one."""
+    seeds = weekday, weekend
+    return LearnedShape(weekday=_normalise(weekday), weekend=_normalise(weekend), seeds=seeds)
+
+
+def learn_hour(
+    learned: LearnedShape, *, day: int, is_weekend: bool, hour: int, requests: int
+) -> LearnedShape:
     """Learn from an hour that has ended; hours come in order, and the first one of a day ends the day before.
 
-    An hour that was learned before changes nothing. Hours without a count, when nobody counted, are left out.
+    An hour that was learned before changes nothing. In simulated days an hour is a 24th of a day.
     """
     if learned.day is not None and (day, hour) < (learned.day, len(learned.counts)):
         return learned
     if learned.day is not None and day > learned.day:
         learned = _end_day(learned)
     if learned.day != day:
-        learned = msgspec.structs.replace(learned, day=day, counts=())
+        learned = msgspec.structs.replace(learned, day=day, is_weekend=is_weekend, counts=())
     observed = requests / max(1.0, learned.hour_average)
-    hours = list(_get_hours(learned, day))
+    hours = list(_get_hours(learned))
     if learned.hour_average > 0:
         hours[hour] = HOUR_WEIGHT * observed + (1 - HOUR_WEIGHT) * hours[hour]
     average = learned.hour_average
     average = float(requests) if average == 0 else HOUR_WEIGHT * requests + (1 - HOUR_WEIGHT) * average
-    gap = (0,) * (hour - len(learned.counts))
-    learned = _replace_hours(learned, day, tuple(hours))
+    gap = (NOT_COUNTED,) * (hour - len(learned.counts))
+    learned = _replace_hours(learned, tuple(hours))
     return msgspec.structs.replace(learned, hour_average=average, counts=(*learned.counts, *gap, requests))
 
 
@@ -132,18 +143,24 @@ def blend_day(hours: HourlyShape, counts: Sequence[int]) -> HourlyShape:
 
 
 def _end_day(learned: LearnedShape) -> LearnedShape:
-    assert learned.day is not None
-    if len(learned.counts) < HOURS or not sum(learned.counts):
+    if len(learned.counts) < HOURS or NOT_COUNTED in learned.counts or not sum(learned.counts):
         return learned  # Not seen whole.
-    return _replace_hours(learned, learned.day, blend_day(_get_hours(learned, learned.day), learned.counts))
+    return _replace_hours(learned, blend_day(_get_hours(learned), learned.counts))
 
 
-def _get_hours(learned: LearnedShape, day: date) -> HourlyShape:
-    return learned.weekend if day.weekday() >= SATURDAY else learned.weekday
+def _normalise(hours: HourlyShape | None) -> HourlyShape:
+    if hours is None:
+        return FLAT
+    average = sum(hours) / HOURS
+    return tuple(hour / average for hour in hours)
 
 
-def _replace_hours(learned: LearnedShape, day: date, hours: HourlyShape) -> LearnedShape:
-    if day.weekday() >= SATURDAY:
+def _get_hours(learned: LearnedShape) -> HourlyShape:
+    return learned.weekend if learned.is_weekend else learned.weekday
+
+
+def _replace_hours(learned: LearnedShape, hours: HourlyShape) -> LearnedShape:
+    if learned.is_weekend:
         return msgspec.structs.replace(learned, weekend=hours)
     return msgspec.structs.replace(learned, weekday=hours)
 

@@ -224,6 +224,9 @@ def register_leases(metrics: Metrics, leases: LeaseClient) -> None:
         "reason",
         lambda: {verdict.value: count for verdict, count in local.refused.items()},
     )
+    metrics.counter(
+        "adloom_offers_left_out", "Offers that campaigns left out to keep pace.", lambda: local.left_out
+    )
     metrics.counter("adloom_lease_sessions", "Sessions that were begun.", lambda: leases.sessions)
 
 

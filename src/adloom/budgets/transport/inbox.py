@@ -70,13 +70,13 @@ class Inbox:
         clock: Clock,
         *,
         sessions: DeliverySessions | None = None,
-        get_shape: Callable[[], TrafficShape | None] = lambda: None,
+        find_shape: Callable[[int | None], TrafficShape | None] = lambda _: None,
     ) -> None:
         self._store = store
         self._host = host
         self._audience = audience
         self._clock = clock
-        self._get_shape = get_shape
+        self._find_shape = find_shape
         self._sessions = DeliverySessions() if sessions is None else sessions
         self._subscription = Subscription(valkey, INBOX_CHANNEL, heard=self.receive, began=self._on_listening)
         self._has_work = asyncio.Event()
@@ -121,7 +121,7 @@ class Inbox:
             case SessionEnds(session=session):
                 return self._on_session_end(session)
             case LeaseUsage() if _is_campaign(address) and _is_session(message.session):
-                usage = msgspec.structs.replace(message, shape=self._get_shape())
+                usage = msgspec.structs.replace(message, shape=self._find_shape(message.site_key))
                 return self._on_usage(BudgetEnvelope(address, usage), usage)
             case OpenWindow() | Refund() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"

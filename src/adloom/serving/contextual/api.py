@@ -33,6 +33,7 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller, SlotRequest, add_ancestors
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
@@ -146,6 +147,7 @@ class SlotRoutes:
         senders: SenderCheck | None = None,
         frequency: DirectFrequency | None = None,
         page_check: PageCheck | None = None,
+        count_traffic: CountTraffic | None = None,
     ) -> None:
         self._index = index
         self._pages = pages
@@ -159,6 +161,7 @@ class SlotRoutes:
         self._parse_context = (contexts or ContextParser()).parse
         self._senders = senders or TrustingCheck()
         self._frequency = frequency
+        self._count_traffic = count_traffic
         self._stamp = MillisecondStamp()
         self._no_ad: dict[tuple[PageState, str], FastAnswer] = {}
         # Plain counters, read by the metrics.
@@ -301,6 +304,8 @@ class SlotRoutes:
     def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: set[int]) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty."""
         filled = find_obstacle(slot[1], asked.look.state) or self._offer(asked, slot, number, on_page)
+        if self._count_traffic is not None:
+            self._count_traffic(slot[1].key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):
             self.served += 1
             on_page |= {filled.banner_key, -filled.campaign_key}

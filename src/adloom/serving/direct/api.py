@@ -70,6 +70,7 @@ FILLED_ELSEWHERE: Final = {
 
 Found = tuple[PlacementState, Context]
 BillingCheck = Callable[[FastRequest, IndexedPlacement], bool]
+CountTraffic = Callable[[int | None, int], None]  # By site, how many offers an answer has.
 
 
 _pages: Final = BodyDecoder(ServePageRequest)
@@ -92,6 +93,7 @@ class ServeRoutes:
         publisher: ServedEventPublisher | None = None,
         senders: SenderCheck | None = None,
         frequency: DirectFrequency | None = None,
+        count_traffic: CountTraffic | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -104,6 +106,7 @@ class ServeRoutes:
         self._senders = senders or TrustingCheck()
         self._frequency = frequency
         self._publisher = publisher
+        self._count_traffic = count_traffic
         self.served = 0
         self.empty = 0
 
@@ -367,6 +370,8 @@ class ServeRoutes:
             self.served += 1
         else:
             self.empty += 1
+        if self._count_traffic is not None:
+            self._count_traffic(placement.site_key, len(offers))
         request_id = self._new_id()
         if self._publisher is not None:
             self._publisher.publish(

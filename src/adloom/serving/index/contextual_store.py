@@ -23,7 +23,8 @@ SITES = build_query(
     """
     SELECT id AS key, public_id AS id, domain, host_pattern, verified_host, is_suspended, floor_cpm_micros AS floor,
            bid_weight, auction_mode, accepts_filler, approval_mode, ad_product_blocklist AS blocked_products,
-           blocked_domains, coalesce((pacing ->> 'warmup')::boolean, false) AS is_warming_up
+           blocked_domains, coalesce((pacing ->> 'warmup')::boolean, false) AS is_warming_up, timezone,
+           coalesce((pacing ->> 'dayDurationSeconds')::integer, 86400) AS day_seconds
       FROM sites WHERE {among}
     """,
     among="id = ANY ($1::integer[])",

@@ -34,6 +34,8 @@ class SiteRow(msgspec.Struct, frozen=True, kw_only=True):
     blocked_products: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     is_warming_up: bool = False
+    timezone: str = "UTC"
+    day_seconds: int = 86_400
 
 
 class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
     blocked_products: frozenset[str] = frozenset()  # With all that is below them.
     blocked_domains: frozenset[str] = frozenset()
     approvals: ApprovalRules = ApprovalRules()
+    timezone: str = "UTC"
+    day_seconds: int = 86_400  # Fewer where days are simulated.
 
     def has_host(self, host: str) -> bool:
         return self.hosts is not None and self.hosts.has(host)
@@ -112,6 +116,8 @@ def compile_site(row: SiteRow, approvals: ApprovalRules) -> IndexedSite:
         blocked_products=with_descendants(row.blocked_products),
         blocked_domains=frozenset(row.blocked_domains),
         approvals=approvals,
+        timezone=row.timezone,
+        day_seconds=row.day_seconds,
     )
 
 

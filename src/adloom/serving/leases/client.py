@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
 import structlog
 
 from adloom.budgets.addresses import campaign_address
@@ -19,6 +20,7 @@ from adloom.budgets.messages import (
     CampaignExhausted,
     CampaignRestored,
     LeaseAnswer,
+    LeaseUsage,
     Recall,
     SpendUpdate,
 )
@@ -41,6 +43,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
+from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.registry import Demand
 
@@ -92,6 +95,7 @@ class LeaseClient:
         self._sleeps_until = 0.0
         self._is_cut_off = False
         self._listeners = 0  # Of the last message.
+        self._site_keys: dict[int, int | None] = {}  # By placement.
         # A plain counter, read by a collector.
         self.sessions = 1
 
@@ -103,6 +107,7 @@ class LeaseClient:
             # A negative key: the creatives of a campaign for contextual slots.
             if one.terms and (one.is_served or one.is_auctioned or key < 0)
         }
+        self._site_keys = {key: index.by_key[key].site_key for key in placed}
         self.leases.update(placed, at=_seconds())
         self._update_exclusions()
         self._has_work.set()
@@ -170,7 +175,18 @@ class LeaseClient:
             is_wanted=self._demand.is_requested,
         )
         self._update_exclusions()
-        return [(campaign_address(terms.campaign_id, terms.advertiser_id), usage) for terms, usage in said]
+        return [
+            (campaign_address(terms.campaign_id, terms.advertiser_id), self._add_site(terms, usage))
+            for terms, usage in said
+        ]
+
+    def _add_site(self, terms: LeaseTerms, usage: LeaseUsage) -> LeaseUsage:
+        """Name the site where the campaign runs on one only: its budget then follows that site's traffic."""
+        found = self.leases.registry.find(terms.campaign_id)
+        sites = (
+            set[int | None]() if found is None else {self._site_keys.get(key) for key in found[1].placements}
+        )
+        return msgspec.structs.replace(usage, site_key=sites.pop()) if len(sites) == 1 else usage
 
     @property
     def _batch_max(self) -> int:

@@ -51,8 +51,8 @@ class LocalLeases:
         self.is_void = False  # The budget service has ended the session: start another.
         self.is_closing = False
         self._on_urgent = on_urgent
-        self._registry = LeaseRegistry()
-        self._leases = self._registry.leases
+        self.registry = LeaseRegistry()
+        self._leases = self.registry.leases
         self._timers = LeaseTimers()
         self._urgent: list[int] = []
         self._touched: list[int] = []
@@ -89,7 +89,7 @@ class LocalLeases:
 
     def update(self, placed: PlacementTerms, *, at: float) -> None:
         """Apply a new index: a new campaign asks for a lease, one that is gone returns its own."""
-        changes = self._registry.update(placed)
+        changes = self.registry.update(placed)
         for key in changes.new:
             lease = self._leases[key]
             self._set_reason(key, lease, BUDGET_PENDING)
@@ -188,7 +188,7 @@ class LocalLeases:
 
     def on_answer(self, answer: LeaseAnswer, *, second: int, at: float) -> None:
         """Apply an answer; only one to the last report counts."""
-        found = self._registry.find(answer.campaign_id)
+        found = self.registry.find(answer.campaign_id)
         pending = None if found is None else found[1].pending
         if found is None or pending is None or answer.report_key != pending.report_key:
             self.late += 1
@@ -211,7 +211,7 @@ class LocalLeases:
 
     def on_recall(self, recall: Recall, *, second: int, at: float) -> None:
         """Report at once, and return what is not needed here."""
-        found = self._registry.find(recall.campaign_id)
+        found = self.registry.find(recall.campaign_id)
         if found is None or recall.session != self.session:
             return
         key, lease = found
@@ -220,17 +220,17 @@ class LocalLeases:
             self._schedule(key, lease, at)
 
     def on_campaign_restored(self, campaign_id: CampaignId, *, at: float) -> None:
-        found = self._registry.find(campaign_id)
+        found = self.registry.find(campaign_id)
         if found is not None:
             self._retry_soon(*found, at)
 
     def on_advertiser_restored(self, advertiser_id: AdvertiserId, *, at: float) -> None:
-        for key, lease in self._registry.list_of_advertiser(advertiser_id):
+        for key, lease in self.registry.list_of_advertiser(advertiser_id):
             self._retry_soon(key, lease, at)
 
     def on_spend_update(self, campaign_id: CampaignId, *, at: float) -> None:
         """Spend is announced often, so only a campaign that was refused and is requested asks again."""
-        found = self._registry.find(campaign_id)
+        found = self.registry.find(campaign_id)
         if found is not None and found[1].was_turned_away:
             key, lease = found
             lease.wait_seconds = WAIT_SECONDS_MIN
@@ -238,7 +238,7 @@ class LocalLeases:
 
     def on_campaign_exhausted(self, campaign_id: CampaignId, *, at: float) -> None:
         """Nothing is left of a budget: asking is of no use until it is restored."""
-        found = self._registry.find(campaign_id)
+        found = self.registry.find(campaign_id)
         if found is None:
             return
         key, lease = found
@@ -261,7 +261,7 @@ class LocalLeases:
         self._urgent.clear()
         self._touched.clear()
         for key in [key for key, lease in self._leases.items() if lease.is_leaving]:
-            self._registry.drop(key)
+            self.registry.drop(key)
         for key, lease in self._leases.items():
             lease.reset()
             self._set_reason(key, lease, BUDGET_PENDING)
@@ -290,7 +290,7 @@ class LocalLeases:
             lease.is_leaving = lease.is_ending = True
             self._schedule(key, lease, at)
         else:
-            self._registry.drop(key)
+            self.registry.drop(key)
 
     def _catch_up(self, second: int, at: float) -> None:
         """Schedule reports for what happened since the last call."""
@@ -354,7 +354,7 @@ class LocalLeases:
                 lease.is_ending = True
                 self._schedule(key, lease, at)
             elif lease.is_leaving:
-                self._registry.drop(key)
+                self.registry.drop(key)
         elif lease.is_ending or lease.is_recalled or (second >= lease.ends_second and pending.lease):
             self._schedule(key, lease, at)
         elif lease.can_offer(second):

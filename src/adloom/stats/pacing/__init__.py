@@ -1,0 +1,1 @@
+"""How a site's traffic comes, and how the campaigns on it follow it."""
