@@ -25,6 +25,7 @@ import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
 import adloom.market.approvals.api
+import adloom.market.rates.api
 import adloom.market.report.api
 import adloom.ops.attention.api
 import adloom.ops.jobs.api
@@ -108,6 +109,7 @@ ROUTERS = (
     adloom.market.approvals.api.router,
     adloom.market.approvals.api.inbox_router,
     adloom.market.report.api.router,
+    adloom.market.rates.api.router,
     adloom.catalog.reference.api.router,
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,

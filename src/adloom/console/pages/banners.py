@@ -90,6 +90,9 @@ def _add_image_fields(form: Form) -> None:
         hint="Read aloud to those who cannot see it.",
         check=checks.at_most(255),
     )
+    with div("grid-of tiles"):
+        form.integer("width", "Width", is_positive=True, hint="In pixels, for slots by context")
+        form.integer("height", "Height", is_positive=True, hint="Empty: it fits every slot")
     form.url("mobileImageUrl", "Picture on phones", hint="Empty: the same picture.")
     form.url("videoUrl", "Video", hint="Played without sound; the picture is shown before it.")
     form.text(

@@ -27,7 +27,8 @@ BANNERS_SHOWN_MAX = 6
 async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
-    _say_what_is_missing(campaign, has_banner=bool(shown))
+    creatives = await visit.api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
+    _say_what_is_missing(campaign, has_banner=bool(shown or creatives["totalCount"]))
     await show_budget(visit, "campaign", campaign["id"])
     with div("grid-of side"):
         with div("stack"):
@@ -46,7 +47,7 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
     text = (
         "It is a draft. Activate it, and it runs from that moment on."
         if has_banner
-        else "No banner is assigned to a placement yet, so there is nothing to show."
+        else "It has no banner yet, on a placement or for contextual slots, so there is nothing to show."
     )
     with notice(text, title="What it still needs"):
         if not has_banner:

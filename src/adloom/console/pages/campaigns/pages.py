@@ -19,6 +19,8 @@ from adloom.console.components.status import campaign_badge, format_bid, format_
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
+from adloom.console.pages.campaigns.contextual import show_contextual
+from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
 from adloom.console.pages.campaigns.overview import show_overview, show_schedule
 from adloom.console.pages.campaigns.targeting import show_targeting
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
@@ -188,6 +190,8 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
             form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
             form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
+        with card("Contextual slots"), div("stack tight"):
+            await add_contextual_fields(visit, form)
         with card("Limits and contract"), div("stack tight"):
             form.integer("impressionCap", "Maximum impressions in total", hint="Empty: no limit.")
             form.integer("clickCap", "Maximum clicks in total", hint="Empty: no limit.")
@@ -241,6 +245,7 @@ CAMPAIGNS: Final = ResourcePages(
         "pacingStrategy": "Smooth",
         "timezone": "UTC",
         "priority": 0,
+        "bidStrategy": "fixed",
     },
     defaults_from_query={"advertiserId": "advertiser"},
     badge=campaign_badge,
@@ -257,6 +262,7 @@ CAMPAIGNS: Final = ResourcePages(
     tabs={
         "overview": Tab("Overview", show_overview),
         "banners": Tab("Banners and placements", show_assignments),
+        "contextual": Tab("Contextual", show_contextual),
         "targeting": Tab("Targeting", show_targeting),
         "schedule": Tab("Schedule", show_schedule),
     },

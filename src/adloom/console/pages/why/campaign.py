@@ -47,6 +47,13 @@ CHECKS: Final = {
     "floor": ("Floors", "settings"),
     "auctions": ("Auctions", "settings"),
     "rivals": ("Other banners", "banners"),
+    "contextual_bid": ("Bid for contextual slots", "settings"),
+    "creatives": ("Banners for contextual slots", "contextual"),
+    "categories": ("Categories", "settings"),
+    "sites": ("Sites", "contextual"),
+    "sizes": ("Sizes", "contextual"),
+    "contextual_floor": ("Floors of pages", "settings"),
+    "approvals": ("Approvals", "contextual"),
 }
 
 

@@ -1,0 +1,173 @@
+"""A campaign in contextual slots: the banners that it shows there, the pages that it reaches, and what others wait for."""
+
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json, fetch_all
+from adloom.console.components.format import count
+from adloom.console.components.forms.fields import reference_field
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.components.status import banner_badge, thumbnail
+from adloom.console.components.table import Column, plain_table
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
+
+BANNERS_MAX: Final = 100
+SITES_SHOWN_MAX: Final = 50
+# What keeps a campaign from pages, as explanations name it: what it says, and how bad it is.
+WAITS: Final = {
+    "not_approved": ("wait for approval", "info"),
+    "below_floor": ("are above its bid", "warn"),
+    "size_mismatch": ("have slots of other sizes", "warn"),
+    "no_creatives": ("need a banner", "warn"),
+    "rejected": ("are on a site that rejected it", "bad"),
+    "domain_blocked": ("are on a site that blocks where it leads", "bad"),
+    "ad_product_blocked": ("are on a site that blocks its product", "bad"),
+    "site_blocked": ("are on a site that its advertiser blocks", "bad"),
+    "site_suspended": ("are on a site that shows no ads now", "warn"),
+    "no_slots": ("have no contextual slot", "warn"),
+}
+
+
+async def show_contextual(visit: PageVisit, campaign: Json, reload: Reload) -> None:
+    may_write = visit.may_write and not campaign["deletedAt"]
+    await _show_creatives(visit, campaign, reload, may_write=may_write)
+    if not campaign["categories"] and not campaign["bidsOnUnmatched"]:
+        empty_state(
+            "category",
+            "It wants no pages yet",
+            "Choose what pages should be about: its banners can then appear in the contextual slots of any site.",
+            action="Choose categories" if may_write else "",
+            href=f"{visit.path}?tab=settings" if may_write else "",
+        )
+        return
+    found = await visit.api.get(f"/admin/campaigns/{campaign['id']}/delivery")
+    _show_reach(found)
+
+
+async def _show_creatives(visit: PageVisit, campaign: Json, reload: Reload, *, may_write: bool) -> None:
+    path = f"/admin/campaigns/{campaign['id']}/creatives"
+    creatives = await visit.api.get_items(path, pageSize=BANNERS_MAX)
+    banners = await fetch_all([visit.api.get(f"/admin/banners/{one['bannerId']}") for one in creatives])
+    with card("Banners for contextual slots", note="A banner fits slots of its size; without a size, all"):
+        if not banners:
+            hint("None yet, so nothing is shown in contextual slots.")
+        with div("al-list"):
+            for banner in banners:
+                _show_banner(visit, path, banner, reload, may_write=may_write)
+        if may_write:
+            ui.button(
+                "Add a banner", icon="add", on_click=lambda: _ask_banner(visit, campaign, path, reload)
+            ).props("flat")
+
+
+def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, may_write: bool) -> None:
+    async def remove() -> None:
+        await visit.api.delete(f"{path}/{banner['id']}")
+        notify_success("The banner is removed.")
+        await reload()
+
+    def ask() -> None:
+        confirm(
+            f"Take “{banner['title']}” out of contextual slots?",
+            "It is not shown there any more within a second. The banner itself stays, and so do its approvals.",
+            action="Remove",
+            on_confirm=remove,
+            is_dangerous=True,
+        )
+
+    size = (
+        f"{banner['width']} × {banner['height']}" if banner["width"] and banner["height"] else "fits any slot"
+    )
+    with div("row-of"):
+        html(
+            Markup(
+                '<div class="row-of"><span class="al-wide-only">{}</span><div class="grow">'
+                '<a class="strong" href="/console/banners/{}">{}</a> {}<div class="quiet small">{}</div></div></div>'
+            ).format(
+                thumbnail(banner["primaryImageUrl"]),
+                banner["id"],
+                banner["title"],
+                banner_badge(banner),
+                size,
+            )
+        ).classes("grow")
+        if may_write:
+            ui.button("Remove", on_click=ask).props("flat")
+
+
+async def _ask_banner(visit: PageVisit, campaign: Json, path: str, reload: Reload) -> None:
+    async def save(form: Form) -> None:
+        await visit.api.post(path, form.create_body())
+        await reload()
+
+    with form_dialog("Add a banner", "Add", save) as form:
+        await reference_field(
+            form,
+            "bannerId",
+            "Banner",
+            api=visit.api,
+            path="/admin/banners",
+            shown=lambda row: row["title"],
+            is_required=True,
+            advertiserId=campaign["advertiserId"],
+        )
+
+
+def _show_reach(found: Json) -> None:
+    reach = found["contextual"]
+    if reach is None:
+        return
+    wanted, reached, sites = add_tiles("Pages that it wants", "Reached", "Sites")
+    wanted.update(count(reach["pages"]), note="about its categories, or what is below them")
+    share = reach["reached"] / reach["pages"] if reach["pages"] else 0
+    reached.update(count(reach["reached"]), note="where it competes now", kind="" if share else "warn")
+    sites.update(count(len(reach["sites"])))
+    if found["status"] != "active":
+        hint("The campaign is not active. These are the pages that it would reach.")
+    if not reach["sites"]:
+        empty_state(
+            "travel_explore",
+            "There is no such page yet",
+            "No site has a page about these categories now. Choose more, or a category above one of them.",
+        )
+        return
+    with card("Where it reaches, and what the others wait for", classes="flush"):
+        html(plain_table(COLUMNS, reach["sites"][:SITES_SHOWN_MAX]))
+    if len(reach["sites"]) > SITES_SHOWN_MAX:
+        hint(f"The {SITES_SHOWN_MAX} sites with most pages are shown.")
+
+
+def _describe_reached(site: Json) -> Markup:
+    return Markup('{}<span class="small num">{}</span>').format(
+        meter(site["reached"] / max(1, site["pages"]), "good"),
+        f"{count(site['reached'])} of {count(site['pages'])}",
+    )
+
+
+def describe_waits(site: Json) -> Markup:
+    """Say what keeps the campaign from pages of a site, most pages first."""
+    parts = sorted(site["removed"].items(), key=lambda one: -one[1])
+    if not parts:
+        return Markup('<span class="quiet">{}</span>').format("all reached")
+    return Markup(" ").join(
+        badge(_say(name, pages, site), WAITS.get(name, ("", ""))[1]) for name, pages in parts
+    )
+
+
+def _say(name: str, pages: int, site: Json) -> str:
+    words = WAITS.get(name, (name.replace("_", " "), ""))[0]
+    missing = f" by {site['bidMissing']:,.2f}" if name == "below_floor" and site["bidMissing"] else ""
+    return f"{count(pages)} {words}{missing}"
+
+
+COLUMNS: Final = (
+    Column("Site", "domain"),
+    Column("Pages", lambda site: count(site["pages"]), is_number=True),
+    Column("Reached", _describe_reached),
+    Column("The others", describe_waits),
+)

@@ -1,0 +1,64 @@
+"""Pages and going rates of categories over HTTP: whoever is logged in may see what there is to buy."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from adloom.core.money import Micros, decimal_from_micros
+from adloom.market.rates.rates import ADVERTISERS_MIN
+from adloom.market.rates.store import read_rates
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.shapes import Answer
+from adloom.taxonomy.iab import content
+
+
+class CategoryRateAnswer(Answer):
+    """A category, the fresh pages about it or what is below it, and a band of what is bid for them."""
+
+    id: str
+    name: str
+    path: Sequence[str]
+    pages: int
+    sites: int
+    campaigns: Annotated[int, Field(description="Those that bid on it, or on a category above it.")]
+    low_cpm: Annotated[
+        float | None,
+        Field(description=f"Null with fewer than {ADVERTISERS_MIN} advertisers: it would tell a price."),
+    ]
+    high_cpm: Annotated[float | None, Field(description="A quarter of the bids is above it.")]
+
+
+class CategoryRatesAnswer(Answer):
+    """All categories that have pages or bids, those with most pages first."""
+
+    items: Sequence[CategoryRateAnswer]
+
+
+router = guarded_router("/admin/market", "market", 401, 403, 503)
+
+
+@router.get("/categories")
+async def list_category_rates(_actor: CurrentActor, pool: Database, now: Now) -> CategoryRatesAnswer:
+    """List what pages there are to buy, by category, and roughly what is bid for them."""
+    async with pool.acquire() as connection:
+        rates = await read_rates(connection, now=now)
+    return CategoryRatesAnswer(
+        items=[
+            CategoryRateAnswer(
+                id=one.id,
+                name=node.name if (node := content().find(one.id)) else one.id,
+                path=content().path(one.id),
+                pages=one.pages,
+                sites=one.sites,
+                campaigns=one.campaigns,
+                low_cpm=_amount(one.band.low) if one.band else None,
+                high_cpm=_amount(one.band.high) if one.band else None,
+            )
+            for one in rates
+        ]
+    )
+
+
+def _amount(amount: Micros | None) -> float | None:
+    return None if amount is None else float(decimal_from_micros(amount))

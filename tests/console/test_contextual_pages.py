@@ -1,0 +1,138 @@
+"""Campaigns and sites in the contextual market, as the console shows them."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
+from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
+from adloom.console.pages.why.campaign import CHECKS
+from adloom.core.actor import Role
+from adloom.core.ids import SiteId
+from adloom.explain.campaign.check import PASSES
+from adloom.market.report.reach import BEST_FIRST, NO_SLOTS, REACHED, SITE_SUSPENDED
+from adloom.runtime.postgres import Pool
+from tests.console.visitor import Visitor, make_person
+from tests.support.builders import Json
+from tests.support.control import ControlPlane
+from tests.support.pages import write_page
+
+CATS, PETS = "424", "422"
+FAILED = "This could not be loaded"
+
+
+class Market:
+    """A site with a page about cats and a slot, and a campaign of an advertiser that wants pages about pets."""
+
+    def __init__(self, site: Json, campaign: Json, banner: Json, slot: Json) -> None:
+        self.site, self.campaign, self.banner, self.slot = site, campaign, banner, slot
+
+
+@pytest.fixture
+async def market(console: ControlPlane, pool: Pool) -> Market:
+    async with console.acting_as(Role.ADMIN) as admin:
+        publisher, advertiser = await admin.make_publisher(), await admin.make_advertiser(name="Tea & Sons")
+        site = await admin.make_site(domain="magazine.test", publisherId=publisher["id"])
+        slot = await admin.make_placement(
+            slug="aside", publisherId=publisher["id"], siteId=site["id"], delivery="contextual"
+        )
+        banner = await admin.make_banner(title="Assam", advertiserId=advertiser["id"], width=300, height=250)
+        campaign = await admin.make_campaign(
+            name="Autumn", advertiserId=advertiser["id"], categories=[PETS], bidAmount=2
+        )
+        await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    at = datetime.now(UTC)
+    await write_page(pool, SiteId(UUID(site["id"])), "magazine.test/paws", at=at, categories={CATS: 0.9})
+    return Market(site, campaign, banner, slot)
+
+
+def test_all_that_keeps_a_campaign_from_pages_has_words() -> None:
+    assert set(WAITS) == {*BEST_FIRST, SITE_SUSPENDED, NO_SLOTS} - {REACHED}
+    assert set(PASSES) <= set(CHECKS)
+
+
+def test_what_keeps_a_campaign_from_pages_is_said_with_counts() -> None:
+    said = describe_waits({"removed": {"not_approved": 2, "below_floor": 12}, "bidMissing": 0.4}).striptags()
+
+    assert said == "12 are above its bid by 0.40 2 wait for approval"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(None, None, ""), (1, 3, "1.00 to 3.00"), (200, None, "200.00 or more")]
+)
+def test_a_going_rate_is_a_band_or_nothing(low: float | None, high: float | None, said: str) -> None:
+    assert describe_band({"lowCpm": low, "highCpm": high}) == said
+
+
+def test_a_category_without_pages_is_said_to_have_none() -> None:
+    shown = list_rates([CATS], {}).striptags()
+
+    assert "Cats" in shown
+    assert "no pages yet" in shown
+    assert "too few bid to say" in shown
+
+
+async def test_a_campaign_says_which_pages_it_reaches_and_what_others_wait_for(
+    ann: Visitor, market: Market
+) -> None:
+    shown = (await ann.get(f"/console/campaigns/{market.campaign['id']}?tab=contextual")).text
+
+    assert FAILED not in shown
+    for text in ("Assam", "300 \u00d7 250", "magazine.test", "1 wait for approval", "not active"):
+        assert text in shown, text
+
+
+async def test_a_campaign_that_wants_no_pages_says_how_to_choose_some(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        campaign = await admin.make_campaign()
+
+    shown = (await ann.get(f"/console/campaigns/{campaign['id']}?tab=contextual")).text
+
+    assert "It wants no pages yet" in shown
+    assert "Choose categories" in shown
+    assert "nothing is shown in contextual slots" in shown
+
+
+async def test_the_form_of_a_campaign_has_categories_with_their_pages(ann: Visitor, market: Market) -> None:
+    new = (await ann.get("/console/campaigns/new")).text
+    settings = (await ann.get(f"/console/campaigns/{market.campaign['id']}?tab=settings")).text
+
+    for field in ("categories", "adProductCategory", "bidStrategy", "targetCpa"):
+        assert f'"data-field":"{field}"' in new, field
+    assert "Pets · 1 page" in new
+    assert "1 page on 1 site" in settings
+    assert "Also pages that are about nothing clear" in settings
+
+
+async def test_the_form_of_a_banner_has_its_size(ann: Visitor, market: Market) -> None:
+    shown = (await ann.get(f"/console/banners/{market.banner['id']}")).text
+
+    assert '"data-field":"width"' in shown
+    assert '"data-field":"height"' in shown
+
+
+async def test_an_advertiser_sees_its_own_reach_only(console: ControlPlane, market: Market) -> None:
+    owner = UUID(market.campaign["advertiserId"])
+    await make_person(console, "owner@example.com", Role.ADVERTISER, account_id=owner)
+    await make_person(console, "other@example.com", Role.ADVERTISER)
+    address = f"/console/campaigns/{market.campaign['id']}?tab=contextual"
+
+    async with Visitor(console) as visitor:
+        await visitor.log_in("owner@example.com")
+        own = await visitor.get(address)
+        await visitor.log_in("other@example.com")
+        refused = await visitor.get(address)
+
+    assert "magazine.test" in own.text
+    assert refused.status_code == 404
+    assert "magazine.test" not in refused.text
+
+
+async def test_why_names_every_step_of_a_contextual_campaign(ann: Visitor, market: Market) -> None:
+    shown = (await ann.get(f"/console/why?campaign={market.campaign['id']}")).text
+
+    assert FAILED not in shown
+    assert "Banners for contextual slots" in shown
