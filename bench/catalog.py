@@ -61,12 +61,12 @@ def build_catalog(size: IndexSize) -> Snapshot:
     chance = Random(SEED)  # noqa: S311 - not a secret
     pools = _build_rule_pools(chance)
     campaigns = [
-        (CampaignId(_build_id(chance)), BannerId(_build_id(chance)), _choose_rules(chance, pools))
+        (CampaignId(build_id(chance)), BannerId(build_id(chance)), _choose_rules(chance, pools))
         for _ in range(size.campaigns)
     ]
     return Snapshot(
         version=1,
-        placements=[_build_placement(number, _build_id(chance)) for number in range(size.placements)],
+        placements=[_build_placement(number, build_id(chance)) for number in range(size.placements)],
         assignments=[
             _build_assignment(number, chance.randrange(size.placements), campaigns[banner], banner)
             for number in range(size.assignments)
@@ -185,7 +185,7 @@ def _add_bid(row: AssignmentRow, chance: Random, frequency: tuple[FrequencyLimit
     )
 
 
-def _build_id(chance: Random) -> UUID:
+def build_id(chance: Random) -> UUID:
     """Build an id in the product's format."""
     return UUID(int=(chance.getrandbits(48) << 80) | (0x7 << 76) | (0b10 << 62) | chance.getrandbits(62))
 

@@ -67,6 +67,18 @@ request = function()
   return heads[#body] .. body
 end
 """
+# Each request is formatted once.
+GETS = """
+local serial, paths, made = 0, {%s}, {}
+request = function()
+  local number = serial %% #paths + 1
+  serial = serial + 1
+  if not made[number] then
+    made[number] = wrk.format(nil, paths[number])
+  end
+  return made[number]
+end
+"""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +89,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     body: str | None = None
     kinds: tuple[str, ...] = ("null",)
+    paths: tuple[str, ...] = ()  # Instead of one: asked for in turn.
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +205,7 @@ def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy = run_wrk
 
 def build_script(target: Target, effort: Effort) -> str:
     if target.body is None:
-        return REPORT
+        return GETS % ", ".join(map(_quote, target.paths)) + REPORT if target.paths else REPORT
     values = {
         SERIAL: f"{_quote(effort.serial_prefix)} .. serial",
         USER: f'{_quote(USER_BEGINS)} .. string.format("%012d", serial % {USERS})',

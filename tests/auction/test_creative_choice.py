@@ -1,5 +1,6 @@
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from adloom.auction.creative_choice import (
     ChoicePolicy,
     Contender,
     ScoredContender,
+    prepare_contender,
     rank,
+    rank_prepared,
     second_price,
 )
 from adloom.core.money import Micros
@@ -162,3 +165,18 @@ def test_the_better_creative_wins_nearly_always_once_it_is_known() -> None:
     wins = sum(rank([bad, good], ChoicePolicy(), seeded(seed))[0].position == 1 for seed in range(500))
 
     assert wins == 500
+
+
+@given(contenders, policies, st.integers(0, 1000))
+def test_what_is_prepared_is_ranked_as_anything_else(
+    given_ones: list[Contender], policy: ChoicePolicy, seed: int
+) -> None:
+    policy = msgspec.structs.replace(policy, method=ChoiceMethod.INFORMED)
+    prepared = [
+        prepare_contender(one.bid, one.category_score, bid_weight=policy.bid_weight) for one in given_ones
+    ]
+    results = [(one.impressions, one.clicks) for one in given_ones]
+
+    ranked = rank_prepared(prepared, results, policy, seeded(seed))
+
+    assert ranked == rank(given_ones, policy, seeded(seed))

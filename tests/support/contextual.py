@@ -149,7 +149,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         signer,
         public_url="http://ads.test",
         chance=seeded(1, "slots"),
-        read_results=lambda _site_id, _banner_key: (0, 0),
+        read_results=lambda _site_id: {},
     )
     return SlotRoutes(
         lambda: index,

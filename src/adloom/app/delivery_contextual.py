@@ -63,7 +63,7 @@ def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them 
         shared.signer,
         public_url=settings.public_url,
         chance=fast_chance(),
-        read_results=lambda _site_id, _banner_key: (0, 0),
+        read_results=lambda _site_id: {},
     )
     return ContextualParts(
         SlotRoutes(

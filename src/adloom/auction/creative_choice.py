@@ -41,6 +41,13 @@ class Contender(NamedTuple):
     clicks: int
 
 
+class PreparedContender(NamedTuple):
+    """A creative that may fill the slot, as far as it is the same for every request."""
+
+    weighted_bid: float
+    fit: float  # By how much its category's score changes the click rate that is assumed.
+
+
 class ScoredContender(NamedTuple):
     """A contender by its position among those given, its drawn engagement, and its score."""
 
@@ -65,11 +72,42 @@ def rank(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) 
     return _by_score(contenders, policy, [_draw_informed(one, policy, chance) for one in contenders])
 
 
+def prepare_contender(bid: Micros, category_score: float, *, bid_weight: float) -> PreparedContender:
+    return PreparedContender(_weigh(bid, bid_weight), 0.5 + category_score)
+
+
+def rank_prepared(
+    contenders: Sequence[PreparedContender],
+    results: Sequence[tuple[int, int]],
+    policy: ChoicePolicy,
+    chance: Chance,
+) -> list[ScoredContender]:
+    """Do what `rank` does by `INFORMED`, in the time of a request; `results` are impressions and clicks."""
+    draw = chance.betavariate
+    expected = policy.click_rate * policy.prior_impressions
+    missed = policy.prior_impressions - expected
+    ranked: list[tuple[float, int, float]] = []
+    for position, (weighted_bid, fit) in enumerate(contenders):
+        impressions, clicks = results[position]
+        # A late click may make more clicks than impressions: both parameters stay positive.
+        hits = clicks + expected * fit
+        misses = missed + impressions - clicks if impressions > clicks else missed
+        engagement = draw(max(ENGAGEMENT_MIN, hits), max(1.0, misses))
+        ranked.append((-engagement * weighted_bid, position, engagement))
+    ranked.sort()
+    return [ScoredContender(position, engagement, -score) for score, position, engagement in ranked]
+
+
+def _weigh(bid: Micros, bid_weight: float) -> float:
+    return max(bid / MICROS_PER_UNIT, CPM_MIN) ** bid_weight
+
+
 def _draw_informed(one: Contender, policy: ChoicePolicy, chance: Chance) -> float:
     """Draw a click rate; a late click may make more clicks than impressions, and beta stays positive."""
-    expected = policy.click_rate * policy.prior_impressions * (0.5 + one.category_score)
-    misses = max(one.impressions - one.clicks, 0) + policy.prior_impressions * (1.0 - policy.click_rate)
-    return chance.betavariate(max(one.clicks + expected, ENGAGEMENT_MIN), max(misses, 1.0))
+    expected = policy.click_rate * policy.prior_impressions
+    hits = one.clicks + expected * (0.5 + one.category_score)
+    misses = policy.prior_impressions - expected + max(one.impressions - one.clicks, 0)
+    return chance.betavariate(max(hits, ENGAGEMENT_MIN), max(misses, 1.0))
 
 
 def _climb(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) -> list[ScoredContender]:
@@ -101,7 +139,7 @@ def _by_score(
 ) -> list[ScoredContender]:
     weight = policy.bid_weight
     scored = [
-        ScoredContender(position, engagement, engagement * max(one.bid / MICROS_PER_UNIT, CPM_MIN) ** weight)
+        ScoredContender(position, engagement, engagement * _weigh(one.bid, weight))
         for position, (one, engagement) in enumerate(zip(contenders, engagements, strict=True))
     ]
     scored.sort(key=lambda one: (-one.score, one.position))

@@ -114,7 +114,7 @@ class Publisher:
                 signer,
                 public_url="https://ads.example",
                 chance=fast_chance(),
-                read_results=lambda _site_id, _banner_key: (0, 0),
+                read_results=lambda _site_id: {},
             ),
             seal_user=signer.seal_user,
             page_check=PageCheck("https://ads.example"),

@@ -167,7 +167,8 @@ def _permute(rounds: Sequence[blake2b], terms: bytes) -> bytes:
     for start in rounds:
         mixed = start.copy()
         mixed.update(right + ids)
-        left, right = right, bytes(a ^ b for a, b in zip(left, mixed.digest(), strict=True))
+        crossed = _to_number(left) ^ _to_number(mixed.digest())
+        left, right = right, crossed.to_bytes(_HALF_BYTES)
     return right + left + ids
 
 

@@ -4,21 +4,20 @@ What is known of the page decides which ads may be shown; the answer of a page t
 text. An answer waits only where it depends on what the visitor has seen.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Protocol
-from urllib.parse import parse_qsl
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.clock import Clock
-from adloom.core.errors import PlacementNotFoundError, wrong_field
-from adloom.core.ids import NO_USER, IdSource, OpaqueId, SiteId
+from adloom.core.errors import PlacementNotFoundError
+from adloom.core.ids import NO_USER, IdSource, SiteId
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
-from adloom.market.shortlist.table import NO_SHORTLISTS, ShortlistTable
-from adloom.pages.follow.page_table import PageState, PageTable
+from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
+from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
 from adloom.pages.url import NormalizedUrl
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
@@ -30,8 +29,10 @@ from adloom.runtime.http.fast.fast_routes import (
     index_headers,
     problem_answer,
 )
-from adloom.serving.contextual.fill import FilledSlot, SlotFiller, SlotRequest, add_ancestors
+from adloom.serving.contextual.fill import FilledSlot, SlotFiller, SlotVisit
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
+from adloom.serving.contextual.prepare import PreparedSlots
+from adloom.serving.contextual.question import WRONG_HOST, QueriedSlot, SlotQueries
 from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.encode import MillisecondStamp
@@ -55,8 +56,9 @@ NO_SUCH_PLACEMENT: Final = problem_answer(
     PlacementNotFoundError("No active contextual placement has this slug.")
 )
 OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of another site than the page."))
-WRONG_HOST: Final = "The host of `url` is not one of the site's."
 NO_AD: Final = b"null"
+NOTHING_ON_PAGE: Final = frozenset[int]()
+NO_OVERRIDES: Final = Overrides({})
 
 PAGE_UNKNOWN: Final = "page_unknown"
 PAGE_STALE: Final = "page_stale"
@@ -91,12 +93,12 @@ class ShortlistTables(Protocol):
 
 
 class PageLook(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the page that asks."""
+    """What is known of the page that asks; no shortlist that has expired."""
 
     url: NormalizedUrl
     state: PageState
-    categories: frozenset[str]
-    shortlists: ShortlistTable
+    entry: PageEntry | None = None
+    listed: ListedPage | None = None
 
 
 class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
@@ -110,12 +112,9 @@ class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
 class AskedPage(msgspec.Struct, frozen=True, gc=False):
     """A page whose slots are filled, from one index and at one moment."""
 
-    visitor: SlotVisitor
     index: Index
     look: PageLook
-    now: datetime
-    seen: BannerKeys
-    request_id: OpaqueId
+    visit: SlotVisit
 
 
 class FilledPage(msgspec.Struct, frozen=True, gc=False):
@@ -124,6 +123,7 @@ class FilledPage(msgspec.Struct, frozen=True, gc=False):
     asked: AskedPage
     wanted_in: timedelta  # The page's text; now, if that is not after zero.
     slots: Mapping[bytes, FilledSlot | str | FastAnswer]
+    is_elsewhere: bool  # Of none of the sites that the slots are of.
 
 
 _bodies: Final = BodyDecoder(SlotsRequest)
@@ -163,6 +163,8 @@ class SlotRoutes:
         self._frequency = frequency
         self._count_traffic = count_traffic
         self._stamp = MillisecondStamp()
+        self._queries = SlotQueries()
+        self._prepared = PreparedSlots()
         self._no_ad: dict[tuple[PageState, str], FastAnswer] = {}
         # Plain counters, read by the metrics.
         self.asked = {state.value: 0 for state in PageState}
@@ -179,41 +181,34 @@ class SlotRoutes:
 
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `GET /v1/serve`."""
-        asked = _parse_query(request.query)
-        url = parse_page_url(_require(asked, "url"))
-        slot = self._index().find_slot(_require(asked, "slot").encode())
+        question = self._queries.parse(request.query)
+        user_id = question.user_id
+        visitor = SlotVisitor(request, NO_OVERRIDES, user_id)  # The context's parser reads the query.
+        if user_id is None or user_id == NO_USER or self._frequency is None:
+            return self._serve(visitor, question, NO_BANNERS)
+        slot = self._index().find_slot(question.slug)
         if slot is None:
             return NO_SUCH_PLACEMENT
-        if not slot[1].has_host(url.host):
-            raise SiteHostMismatchError(WRONG_HOST)
-        overrides = parse_overrides(asked)
-        visitor = SlotVisitor(request, overrides, overrides.user_id)
+        question.check_host(slot[1])
         return self._when_seen(
-            visitor, [slot], url, lambda seen: self._serve(visitor, slot[0].slug, url, seen)
+            user_id, [slot], question.url, lambda seen: self._serve(visitor, question, seen)
         )
 
-    def _serve(self, visitor: SlotVisitor, slug: bytes, url: NormalizedUrl, seen: BannerKeys) -> FastAnswer:
+    def _serve(self, visitor: SlotVisitor, question: QueriedSlot, seen: BannerKeys) -> FastAnswer:
         index, now = self._index(), self._now()
-        slot = index.find_slot(slug)
+        slot = index.find_slot(question.slug)
         if slot is None:
             return NO_SUCH_PLACEMENT
-        look = self._look_at(slot[1], url, now)
+        question.check_host(slot[1])
+        look = self._look_at(slot[1], question.url, now)
         self.asked[look.state.value] += 1
-        filled = self._fill(AskedPage(visitor, index, look, now, seen, self._new_id()), slot, 0, set())
+        asked = AskedPage(index, look, self._visit(visitor, now, seen))
+        filled = self._fill(asked, slot, 0, NOTHING_ON_PAGE)
         if isinstance(filled, FilledSlot):
             return FastAnswer(SERVED_HEAD, filled.body)
         known = self._no_ad.get((look.state, filled))
         if known is None:
-            known = self._no_ad[look.state, filled] = FastAnswer(
-                encode_head(
-                    HTTPStatus.NO_CONTENT,
-                    None,
-                    (b"cache-control", b"no-store"),
-                    (b"adloom-page", look.state.value.encode()),
-                    (b"adloom-reason", filled.encode()),
-                    (b"access-control-expose-headers", b"adloom-page, adloom-reason"),
-                )
-            )
+            known = self._no_ad[look.state, filled] = _build_no_ad(look.state, filled)
         return known
 
     # All slots of a page.
@@ -221,30 +216,35 @@ class SlotRoutes:
     def serve_batch(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /v1/serve/batch`; a slug named twice is answered once."""
         asked = _bodies.decode(request.body)
-        overrides = parse_overrides(asked.context, within="context.")
-        url, index = parse_page_url(asked.url), self._index()
+        overrides = parse_overrides(asked.context, within="context.") if asked.context else NO_OVERRIDES
+        url = parse_page_url(asked.url)
         slugs = tuple(dict.fromkeys(slug.encode() for slug in asked.slots))
-        slots = [slot for slot in map(index.find_slot, slugs) if slot is not None]
+        user_id = asked.user_id or overrides.user_id
+        visitor = SlotVisitor(request, overrides, user_id)
+        if user_id is None or user_id == NO_USER or self._frequency is None:
+            return self._serve_batch(visitor, slugs, url, NO_BANNERS)
+        slots = [slot for slot in map(self._index().find_slot, slugs) if slot is not None]
         if slots and not any(site.has_host(url.host) for _, site in slots):
             raise SiteHostMismatchError(WRONG_HOST)
-        visitor = SlotVisitor(request, overrides, asked.user_id or overrides.user_id)
-        return self._when_seen(visitor, slots, url, lambda seen: self._serve_batch(visitor, slugs, url, seen))
+        return self._when_seen(user_id, slots, url, lambda seen: self._serve_batch(visitor, slugs, url, seen))
 
     def _serve_batch(
         self, visitor: SlotVisitor, slugs: tuple[bytes, ...], url: NormalizedUrl, seen: BannerKeys
     ) -> FastAnswer:
         page = self.fill_page(visitor, slugs, url, seen, set())
+        if page.is_elsewhere:
+            raise SiteHostMismatchError(WRONG_HOST)
         answers = [
             b"%b:%b" % (msgspec.json.encode(slug.decode()), NO_AD if isinstance(filled, str) else filled.body)
             for slug, filled in page.slots.items()
         ]
-        now = page.asked.now
+        visit = page.asked.visit
         body = b'{"page":"%b","reclassifyInMs":%d,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
             page.asked.look.state.value.encode(),
             page.wanted_in // _MILLISECOND,
             b",".join(answers),
-            str(page.asked.request_id).encode(),
-            self._stamp.format(now, int(now.timestamp())),
+            str(visit.request_id).encode(),
+            self._stamp.format(visit.now, visit.second),
         )
         return FastAnswer(SERVED_HEAD, body)
 
@@ -260,9 +260,9 @@ class SlotRoutes:
         index, now = self._index(), self._now()
         found = {slug: index.find_slot(slug) for slug in slugs}
         site = next((slot[1] for slot in found.values() if slot and slot[1].has_host(url.host)), None)
-        look = self._look_at(site, url, now)
+        look = PageLook(url, PageState.UNKNOWN) if site is None else self._look_at(site, url, now)
         self.asked[look.state.value] += 1
-        asked = AskedPage(visitor, index, look, now, seen, self._new_id())
+        asked = AskedPage(index, look, self._visit(visitor, now, seen))
         filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
         for number, (slug, slot) in enumerate(found.items()):
             if slot is None:
@@ -270,22 +270,37 @@ class SlotRoutes:
             elif slot[1] is not site:
                 filled[slug] = OTHER_SITE
             else:
-                filled[slug] = self._fill(asked, slot, number, on_page)
-        return FilledPage(asked, self._find_wait(site, url, now), filled)
+                one = filled[slug] = self._fill(asked, slot, number, on_page)
+                if isinstance(one, FilledSlot):
+                    on_page |= {one.banner_key, -one.campaign_key}
+        is_elsewhere = site is None and any(slot is not None for slot in found.values())
+        return FilledPage(asked, self._find_wait(site, look, now), filled, is_elsewhere)
 
     # Both.
 
+    def _visit(self, visitor: SlotVisitor, now: datetime, seen: BannerKeys) -> SlotVisit:
+        request_id, user_id = self._new_id(), visitor.user_id
+        user = b"" if user_id is None else b"?u=" + self._seal_user(request_id.bytes, user_id.bytes)
+        return SlotVisit(
+            visitor.http,
+            visitor.overrides,
+            self._parse_context,
+            now,
+            int(now.timestamp()),
+            request_id,
+            seen,
+            user,
+        )
+
     def _when_seen(
         self,
-        visitor: SlotVisitor,
+        user_id: UUID,
         slots: list[Slot],
         url: NormalizedUrl,
         answer: Callable[[BannerKeys], FastAnswer],
     ) -> FastAnswer | DeferredAnswer:
         """Answer at once, or when it is known what the visitor has seen, where a candidate has a frequency cap."""
-        user_id = visitor.user_id
-        if user_id is None or user_id == NO_USER or self._frequency is None:
-            return answer(NO_BANNERS)
+        assert self._frequency is not None, "else everybody is answered at once"
         index = self._index()
         capped = self.find_capped(index, slots, url)
         if not capped:
@@ -301,76 +316,77 @@ class SlotRoutes:
             capped |= {own.key: own for own in self._filler.find_capped(index, candidates)}
         return tuple(capped.values())
 
-    def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: set[int]) -> FilledSlot | str:
+    def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: Collection[int]) -> FilledSlot | str:
         """Fill a slot, or return the name of what keeps it empty."""
-        filled = find_obstacle(slot[1], asked.look.state) or self._offer(asked, slot, number, on_page)
+        (placement, site), look, visit = slot, asked.look, asked.visit
+        filled: FilledSlot | str | None = find_obstacle(site, look.state)
+        if filled is None:
+            assert look.entry is not None, "a known page"
+            prepared = self._prepared.get(asked.index, placement, site, look.entry, look.listed)
+            if prepared.ready:
+                visit.is_free = not self._may_hold(visit, site)
+                filled = self._filler.fill(prepared, visit, number, on_page)
+            else:
+                filled = prepared.reason
         if self._count_traffic is not None:
-            self._count_traffic(slot[1].key, isinstance(filled, FilledSlot))
+            self._count_traffic(site.key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):
             self.served += 1
-            on_page |= {filled.banner_key, -filled.campaign_key}
         else:
             self.unfilled[filled] = self.unfilled.get(filled, 0) + 1
         return filled
 
-    def _offer(self, asked: AskedPage, slot: Slot, number: int, on_page: set[int]) -> FilledSlot | str:
-        placement, site = slot
-        visitor, look, now = asked.visitor, asked.look, asked.now
-        listed = look.shortlists.pages.get(look.url.text)
-        second, user_id = int(now.timestamp()), visitor.user_id
-        candidates = look.shortlists.find(look.url.text, placement.slug.decode(), now)
-        is_counted = bool(candidates) and visitor.http.method != b"HEAD"
-        user = b"" if user_id is None else b"?u=" + self._seal_user(asked.request_id.bytes, user_id.bytes)
-        request = SlotRequest(
-            index=asked.index,
-            slot=placement,
-            site=site,
-            categories=look.categories,
-            candidates=candidates,
-            version=0 if listed is None else listed.version,
-            context=visitor.overrides.apply_to(self._parse_context(visitor.http, placement.zone, now)),
-            now=now,
-            second=second,
-            seen=asked.seen,
-            user=user,
-            is_free=not (
-                is_counted
-                and self._is_on_site(visitor.http, site)
-                and self._senders.may_hold(visitor.http, 1, second)
-            ),
+    def _may_hold(self, visit: SlotVisit, site: IndexedSite) -> bool:
+        """Whether an offer holds and costs something: nothing is billed that is not asked for by a page of the site."""
+        http = visit.http
+        if http.method == b"HEAD":
+            return False
+        if self._page_check is not None:
+            values = http.first_values or index_headers(http.headers)
+            if self._page_check.judge(site.domain, values) is PageOrigin.OTHER:
+                return False
+        return self._senders.may_hold(http, 1, visit.second)
+
+    def _look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> PageLook:
+        table = self._pages.find(site.id)
+        entry = None if table is None else table.entries.get(url.text)
+        if entry is None or entry.classified_at is None:
+            return PageLook(url, PageState.UNKNOWN, entry)
+        if not entry.is_fresh(now):
+            return PageLook(url, PageState.STALE, entry)
+        listed = self._find_shortlists(site).pages.get(url.text)
+        # What has expired is never served.
+        return PageLook(
+            url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
         )
-        return self._filler.fill(request, asked.request_id, number, on_page)
-
-    def _is_on_site(self, http: FastRequest, site: IndexedSite) -> bool:
-        """Whether the request may come from a page of the site: elsewhere nothing is billed, so nothing is held."""
-        if self._page_check is None:
-            return True
-        values = http.first_values or index_headers(http.headers)
-        return self._page_check.judge(site.domain, values) is not PageOrigin.OTHER
-
-    def _look_at(self, site: IndexedSite | None, url: NormalizedUrl, now: datetime) -> PageLook:
-        table = None if site is None else self._pages.find(site.id)
-        if site is None or table is None:
-            return PageLook(url, PageState.UNKNOWN, frozenset(), NO_SHORTLISTS)
-        entry = table.entries.get(url.text)
-        ids = () if entry is None else tuple(one.id for one in entry.categories)
-        return PageLook(url, table.find_state(url.text, now), add_ancestors(ids), self._find_shortlists(site))
 
     def _find_shortlists(self, site: IndexedSite) -> ShortlistTable:
         return self._shortlists.find(site.id) or NO_SHORTLISTS
 
-    def _find_wait(self, site: IndexedSite | None, url: NormalizedUrl, now: datetime) -> timedelta:
+    def _find_wait(self, site: IndexedSite | None, look: PageLook, now: datetime) -> timedelta:
         """Return when a page's text is wanted: now, if that is not after zero."""
         if site is None:
             return ASK_AGAIN
-        table = self._pages.find(site.id)
-        entry = None if table is None else table.entries.get(url.text)
+        entry = look.entry
         expires_in = timedelta(0) if entry is None or entry.expires_at is None else entry.expires_at - now
-        if table is not None and table.find_state(url.text, now) is PageState.KNOWN:
+        if look.state is PageState.KNOWN:
             return expires_in
         if not site.is_verified:
             return ASK_AGAIN
-        return self._recent.find_wait(site.id, url.text, now) or min(expires_in, timedelta(0))
+        return self._recent.find_wait(site.id, look.url.text, now) or min(expires_in, timedelta(0))
+
+
+def _build_no_ad(state: PageState, reason: str) -> FastAnswer:
+    return FastAnswer(
+        encode_head(
+            HTTPStatus.NO_CONTENT,
+            None,
+            (b"cache-control", b"no-store"),
+            (b"adloom-page", state.value.encode()),
+            (b"adloom-reason", reason.encode()),
+            (b"access-control-expose-headers", b"adloom-page, adloom-reason"),
+        )
+    )
 
 
 def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
@@ -382,16 +398,3 @@ def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
     if state is PageState.STALE:
         return PAGE_STALE
     return WARMUP if site.is_warming_up else None
-
-
-def _parse_query(query: bytes) -> dict[str, str]:
-    """Parse a query; of a repeated parameter the first counts."""
-    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
-    return dict(reversed(pairs))
-
-
-def _require(asked: Mapping[str, str], name: str) -> str:
-    value = asked.get(name)
-    if not value:
-        raise wrong_field(name, "is required")
-    return value

@@ -7,7 +7,7 @@ decided later: frequency caps are looked up for those that are left, and the bes
 # pure
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -33,6 +33,7 @@ PACING: Final = "pacing"
 FREQUENCY: Final = "frequency"
 TARGETING: Final = "targeting"
 ON_PAGE_ALREADY: Final = "on_page_already"
+NO_DEMAND: Final = "no_demand"
 
 
 class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,16 @@ class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
     approvals: ApprovalRules = ApprovalRules()
     bid_weight: float = 0.5
     is_first_price: bool = False
+
+
+class EligibleCandidate(Protocol):
+    """A candidate that may fill the slot, as prices need to know it."""
+
+    @property
+    def candidate(self) -> ShortlistCandidate: ...
+
+    @property
+    def creative(self) -> ContextualCreative: ...
 
 
 class Eligible(msgspec.Struct, frozen=True, gc=False):
@@ -110,21 +121,31 @@ def rank_eligible(
 def price_winner(
     winner: ScoredContender,
     others: Iterable[ScoredContender],
-    eligible: Sequence[Eligible],
+    eligible: Sequence[EligibleCandidate],
     *,
     rules: SlotRules,
 ) -> Micros:
     """Return what a thousand impressions cost: the bid, or the lowest bid that would still have won.
 
-    Bids of the winner's own advertiser do not raise its price.
+    `others` have the best first. Bids of the winner's own advertiser do not raise its price.
     """
     own = eligible[winner.position]
     if rules.is_first_price:
         return own.creative.bid
     advertiser_id = own.candidate.advertiser_id
-    losers = [
-        one
-        for one in others
-        if advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id
-    ]
-    return second_price(winner, losers, bid=own.creative.bid, floor=rules.floor, bid_weight=rules.bid_weight)
+    rival = next(
+        (
+            one
+            for one in others
+            if one.score <= winner.score
+            and (advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id)
+        ),
+        None,
+    )
+    return second_price(
+        winner,
+        () if rival is None else (rival,),
+        bid=own.creative.bid,
+        floor=rules.floor,
+        bid_weight=rules.bid_weight,
+    )

@@ -34,8 +34,15 @@ from adloom.serving.contextual.api import (
     SlotRoutes,
     SlotVisitor,
 )
-from adloom.serving.contextual.decide import BUDGET, CAMPAIGN_INACTIVE, FREQUENCY, PACING, TARGETING
-from adloom.serving.contextual.fill import NO_DEMAND, FilledSlot
+from adloom.serving.contextual.decide import (
+    BUDGET,
+    CAMPAIGN_INACTIVE,
+    FREQUENCY,
+    NO_DEMAND,
+    PACING,
+    TARGETING,
+)
+from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host
 from adloom.serving.direct.api import NO_SUCH_PLACEMENT, ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp

@@ -1,0 +1,97 @@
+"""A delivery process with generated pages and shortlists: `… contextual.delivery_process PORT PAGES CAMPAIGNS CANDIDATES`.
+
+Routes, index, states and leases are the product's; only the worker's lease grants are simulated.
+"""
+
+import asyncio
+import socket
+import sys
+from http import HTTPStatus
+from typing import Final, Generic, TypeVar
+
+import uvloop
+
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SiteId, SystemIds
+from adloom.events.ingest.token import TokenKeys
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
+from adloom.runtime.http.fast.protocol import make_protocol
+from adloom.runtime.http.plain import PlainApp
+from adloom.runtime.http.server import serve
+from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_startup_objects
+from adloom.runtime.random import fast_chance
+from adloom.serving.contextual.api import SlotRoutes
+from adloom.serving.contextual.fill import SlotFiller
+from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.eligibility.placement_state import PlacementStates
+from adloom.serving.index.steps import run_steps
+from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.reserve import Reserver
+from adloom.serving.request.context import ContextParser
+from bench.catalog import lease_all
+from bench.contextual.catalog import ContextualCatalog, ContextualSize, build_contextual_catalog
+
+NO_OP: Final = FastAnswer(encode_head(HTTPStatus.OK, b"application/json"), b'{"status":"ok"}')
+NO_OP_PATH: Final = "/health/live"
+SECRET: Final = "a secret of the bench, long enough to be one"  # noqa: S105 - of nothing
+
+TableT = TypeVar("TableT")
+
+
+class HeldTables(Generic[TableT]):
+    """Tables of sites that are all in memory."""
+
+    def __init__(self, tables: dict[SiteId, TableT]) -> None:
+        self._tables = tables
+
+    def find(self, site_id: SiteId) -> TableT | None:
+        return self._tables.get(site_id)
+
+
+def build_slot_routes(catalog: ContextualCatalog, clock: SystemClock) -> SlotRoutes:
+    index = catalog.index
+    states, leases = PlacementStates(), LocalLeases(1)
+    lease_all(leases, index)
+    states.mark_changed(leases.take_changes())
+    states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
+    signer = TokenKeys(SECRET).signer
+    results = {number: (number % 400, number % 3) for number in range(len(index.by_campaign) + 1)}
+    filler = SlotFiller(
+        states,
+        Reserver(states, leases),
+        signer,
+        public_url="https://ads.example",
+        chance=fast_chance(),
+        read_results=lambda _site_id: results,
+    )
+    return SlotRoutes(
+        lambda: index,
+        HeldTables(catalog.pages),
+        clock,
+        SystemIds(),
+        recent=RecentTexts(),
+        shortlists=HeldTables(catalog.shortlists),
+        filler=filler,
+        seal_user=signer.seal_user,
+        contexts=ContextParser(),
+    )
+
+
+async def main(port: int, size: ContextualSize) -> None:
+    clock = SystemClock()
+    routes = build_slot_routes(build_contextual_catalog(size, clock.now()), clock).routes()
+    freeze_startup_objects(REQUEST_THRESHOLD)
+    no_op = FastRoute(b"GET", NO_OP_PATH.encode(), is_prefix=False, handler=lambda _: NO_OP)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        await serve(
+            PlainApp({}),
+            listener,
+            protocol=make_protocol(FastRoutes([*routes, no_op])),
+            drain_seconds_max=1,
+        )
+
+
+if __name__ == "__main__":
+    port, *numbers = map(int, sys.argv[1:])
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # As in a delivery process.
+        runner.run(main(port, ContextualSize(pages=numbers[0], campaigns=numbers[1], candidates=numbers[2])))

@@ -1,0 +1,204 @@
+"""Slots of pages as far as they are the same for every visitor: who may fill them, with all that a request needs.
+
+Preparing checks every candidate of a shortlist against page, site and catalog. It is done again when one of these is
+replaced; a request looks only at what depends on the moment, the visitor and money.
+"""
+
+# pure
+
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from adloom.auction.creative_choice import PreparedContender, prepare_contender
+from adloom.core.ids import CampaignId
+from adloom.market.shortlist.model import ShortlistCandidate
+from adloom.market.shortlist.table import ListedPage
+from adloom.pages.follow.page_table import PageEntry
+from adloom.serving.contextual.decide import CAMPAIGN_INACTIVE, NO_DEMAND, SlotRules, find_removal
+from adloom.serving.index.contextual import ContextualCreative
+from adloom.serving.index.index import Candidate, Index, IndexedPlacement
+from adloom.serving.index.site import IndexedSite
+from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock
+from adloom.taxonomy.iab import content
+
+SLOTS_MAX: Final = 8_192  # About 2 KB each; beyond that all are prepared again.
+PAGES_CACHED_MAX: Final = 4_096
+
+
+class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
+    """A candidate that page, site and catalog allow in a slot."""
+
+    place: int  # On the shortlist.
+    candidate: ShortlistCandidate
+    creative: ContextualCreative
+    own: IndexedPlacement
+    offer: Candidate
+    block: int
+    bit: int
+    targeting: TargetingBlock | None  # None: everybody.
+    contender: PreparedContender
+    ids: bytes  # Of banner, placement and campaign, as a token has them.
+    head: bytes  # Of the answer.
+
+
+class PreparedSlot(msgspec.Struct, gc=False):
+    """A slot of a page, and who may fill it; `reason` is what removed the last of the others."""
+
+    index: Index
+    slot: IndexedPlacement
+    site: IndexedSite
+    entry: PageEntry
+    listed: ListedPage | None
+    rules: SlotRules
+    ready: tuple[PreparedCandidate, ...]
+    campaigns: tuple[tuple[CampaignId, IndexedPlacement | None], ...]
+    reason: str
+    removed_at: int
+    middle: bytes  # Of the answer.
+
+    def holds_for(
+        self,
+        index: Index,
+        slot: IndexedPlacement,
+        site: IndexedSite,
+        entry: PageEntry,
+        listed: ListedPage | None,
+    ) -> bool:
+        """Whether nothing that it was made from was replaced."""
+        if self.entry is not entry or self.listed is not listed:
+            return False
+        if self.index is index:
+            return True
+        if self.slot is not slot or self.site is not site:
+            return False
+        find = index.by_campaign.get
+        if any(find(campaign_id) is not own for campaign_id, own in self.campaigns):
+            return False
+        self.index = index
+        return True
+
+
+class PreparedSlots:
+    """The slots that were asked for."""
+
+    def __init__(self) -> None:
+        self._slots: dict[tuple[int, str], PreparedSlot] = {}
+
+    def get(
+        self,
+        index: Index,
+        slot: IndexedPlacement,
+        site: IndexedSite,
+        entry: PageEntry,
+        listed: ListedPage | None,
+    ) -> PreparedSlot:
+        key = slot.key, entry.url
+        known = self._slots.get(key)
+        if known is not None and known.holds_for(index, slot, site, entry, listed):
+            return known
+        if len(self._slots) >= SLOTS_MAX:
+            self._slots.clear()
+        known = self._slots[key] = prepare_slot(index, slot, site, entry, listed)
+        return known
+
+
+def prepare_slot(
+    index: Index, slot: IndexedPlacement, site: IndexedSite, entry: PageEntry, listed: ListedPage | None
+) -> PreparedSlot:
+    """Check the candidates of a slot; whether page and shortlist have expired is for the request to see."""
+    rules = build_rules(slot, site)
+    page = add_ancestors(tuple(one.id for one in entry.categories))
+    candidates = () if listed is None else listed.slots.get(slot.slug.decode(), ())
+    ready: list[PreparedCandidate] = []
+    reason, removed_at = NO_DEMAND, -1
+    for place, candidate in enumerate(candidates):
+        own = index.by_campaign.get(candidate.campaign_id)
+        creative = None if own is None else own.creatives_by_banner.get(candidate.banner_id)
+        if own is None or creative is None:
+            removed = CAMPAIGN_INACTIVE
+        else:
+            removed = find_removal(candidate, creative, page, rules)
+            if removed is None:
+                ready.append(_prepare(place, candidate, creative, own, slot, rules))
+        if removed is not None:
+            reason, removed_at = removed, place
+    return PreparedSlot(
+        index,
+        slot,
+        site,
+        entry,
+        listed,
+        rules,
+        tuple(ready),
+        tuple({one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}.items()),
+        reason,
+        removed_at,
+        b'","version":%d,"servedAt":"' % (0 if listed is None else listed.version),
+    )
+
+
+def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
+    place: int,
+    candidate: ShortlistCandidate,
+    creative: ContextualCreative,
+    own: IndexedPlacement,
+    slot: IndexedPlacement,
+    rules: SlotRules,
+) -> PreparedCandidate:
+    number, bit_place = divmod(creative.position, BLOCK_CANDIDATES_MAX)
+    block = own.blocks[number]
+    offer = block.candidates[bit_place]
+    head = b'{"slot":%b,"bannerId":"%b","campaignId":"%b",%b,"category":%b,"requestId":"' % (
+        msgspec.json.encode(slot.slug.decode()),
+        str(creative.banner_id).encode(),
+        str(candidate.campaign_id).encode(),
+        creative.ad,
+        _encode_category(candidate.category),
+    )
+    ids = offer.pair[:16] + slot.id.bytes + offer.pair[16:]
+    return PreparedCandidate(
+        place,
+        candidate,
+        creative,
+        own,
+        offer,
+        number,
+        1 << bit_place,
+        block.targeting if offer.rules else None,
+        prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
+        ids,
+        head,
+    )
+
+
+def build_rules(slot: IndexedPlacement, site: IndexedSite) -> SlotRules:
+    """Return what a site asks of ads in a slot; the floor is the higher of both."""
+    return SlotRules(
+        domain=site.domain,
+        width=slot.width,
+        height=slot.height,
+        floor=max(slot.floor, site.floor),
+        accepts_filler=site.accepts_filler,
+        blocked_products=site.blocked_products,
+        blocked_domains=site.blocked_domains,
+        approvals=site.approvals,
+        bid_weight=site.bid_weight,
+        is_first_price=site.is_first_price,
+    )
+
+
+@lru_cache(PAGES_CACHED_MAX)
+def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
+    """Return categories and all above them."""
+    taxonomy = content()
+    return frozenset(node for one in category_ids for node in (one, *taxonomy.ancestors(one)))
+
+
+@lru_cache(1_024)
+def _encode_category(category: str | None) -> bytes:
+    if category is None:
+        return b"null"
+    node = content().find(category)
+    return msgspec.json.encode({"id": category, "name": category if node is None else node.name})
