@@ -22,7 +22,7 @@ check:
 test *arguments:
     uv run pytest {{arguments}}
 
-# Run the tests that start no server, in about 2.5 minutes; arguments go to pytest
+# Run the tests that start no server, in about 2 minutes; arguments go to pytest
 quick *arguments:
     uv run pytest --quick {{arguments}}
 

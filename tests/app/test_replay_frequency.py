@@ -1,4 +1,4 @@
-"""`adloom ledger replay --projection frequency`; topics cannot be replayed."""
+"""`adloom ledger replay` in the test's own process: frequency counts, and what cannot be replayed."""
 
 import io
 from collections.abc import Iterator
@@ -56,6 +56,18 @@ async def test_a_replay_of_frequency_counts_can_only_start_at_the_beginning(
         await replay("frequency", "2026-11-15", database_url=database_url, redis_url=redis_url)
 
 
-async def test_topics_cannot_be_replayed_and_the_error_says_why(database_url: str, redis_url: str) -> None:
-    with pytest.raises(ReplayError, match="would get everything twice"):
-        await replay("topics", "beginning", database_url=database_url, redis_url=redis_url)
+@pytest.mark.parametrize(
+    ("projection", "start", "error"),
+    [
+        ("topics", "beginning", "The topics cannot be replayed.* would get everything twice"),
+        ("charges", "beginning", "Charges cannot be replayed"),
+        ("auctions", "beginning", "Auctions cannot be replayed"),
+        ("weather", "beginning", "There is no projection 'weather'"),
+        ("event_tables", "tomorrow", "'tomorrow' is no place in the ledger"),
+    ],
+)
+async def test_an_impossible_replay_is_refused(
+    projection: str, start: str, error: str, database_url: str, redis_url: str
+) -> None:
+    with pytest.raises(ReplayError, match=error):
+        await replay(projection, start, database_url=database_url, redis_url=redis_url)

@@ -19,7 +19,8 @@ from tests.support.crawls import CrawlWorld, open_world
 from tests.support.product import clean_environment
 from tests.support.website import Website, running_website
 
-PAGES = 60
+PAGES = 40
+KILLED_AT = (3, 20)
 CONCURRENCY = 5
 TEXT = (
     "A long walk along the river leads through meadows and past three mills to the old town with its market square. "
@@ -80,7 +81,7 @@ async def test_a_crawl_goes_on_when_its_process_is_killed(
         return (await world.read(site, crawl_id)).pages_fetched >= count
 
     # Without a job: the crawler finds the crawl by itself.
-    for fetched in (3, 20, 40):
+    for fetched in KILLED_AT:
         async with running_crawler(database_url, redis_url, website) as process:
             await until(lambda count=fetched: has_fetched(count), seconds=40)
             os.kill(process.pid, signal.SIGKILL)
@@ -96,11 +97,11 @@ async def test_a_crawl_goes_on_when_its_process_is_killed(
     assert (crawl.state, crawl.reason) == (CrawlState.FINISHED, None)
     assert (crawl.pages_fetched, crawl.pages_classified, crawl.pages_unchanged) == (PAGES + 1, PAGES + 1, 0)
     again = [path for path in set(website.paths) if website.paths.count(path) > 1]
-    assert len(set(again) - {"/robots.txt", "/sitemap.xml"}) <= 3 * CONCURRENCY, (
+    assert len(set(again) - {"/robots.txt", "/sitemap.xml"}) <= len(KILLED_AT) * CONCURRENCY, (
         "what was on its way, and no more"
     )
     assert len({request.url for request in world.classifier.requests}) == PAGES + 1
-    assert len(world.classifier.requests) <= PAGES + 1 + 3 * CONCURRENCY
+    assert len(world.classifier.requests) <= PAGES + 1 + len(KILLED_AT) * CONCURRENCY
 
 
 @pytest.mark.process
