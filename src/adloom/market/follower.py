@@ -1,6 +1,6 @@
 """Tells the market what has changed: campaigns, sites and pages.
 
-A notice through Valkey brings a change within milliseconds; looking twice a second finds lost ones. Once a minute all
+A notice through Valkey brings a change within milliseconds; looking every two seconds finds lost ones. Once a minute all
 campaigns are told, so that whatever was lost on the way is made good.
 """
 
@@ -18,6 +18,7 @@ from adloom.market.auctioneer.state import PageForSale, PagesClassified
 from adloom.market.demand_store import MarketChanges, load_all, load_changes
 from adloom.market.messages import AllDemand
 from adloom.market.routing import auctioneer_address
+from adloom.market.shortlist.store import remove_expired
 from adloom.market.site_store import load_sites, sell_page
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.follow.store import read_changes, read_table, read_versions
@@ -28,8 +29,9 @@ from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 2.0
 ALL_SECONDS: Final = 60.0
+CLEAN_SECONDS: Final = 600.0
 PART_MAX: Final = 500  # Told at once: a mailbox takes a thousand.
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
@@ -48,6 +50,7 @@ class MarketFollower:
         ]
         self._version: int | None = None
         self._all_at = 0.0
+        self._clean_at = 0.0
         self._pages: dict[SiteId, int] = {}  # By site the version of pages that its auctioneer was told.
         self._awake: set[SiteId] = set()  # Sites whose auctioneers were told something.
         # A plain counter, read by a collector.
@@ -84,6 +87,9 @@ class MarketFollower:
         await self._tell_demand(changes)
         self._version = changes.version
         await self._tell_pages()
+        if now >= self._clean_at:
+            await remove_expired(self._pool)
+            self._clean_at = now + CLEAN_SECONDS
 
     async def _tell_demand(self, changes: MarketChanges) -> None:
         if changes.is_everything:

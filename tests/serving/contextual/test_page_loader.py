@@ -1,7 +1,7 @@
 """Pages in the memory of a delivery process: read when a site is asked for, then kept up to date."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -9,16 +9,27 @@ import pytest
 
 from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.follow import store
-from adloom.pages.follow.page_table import PageState
+from adloom.pages.follow.page_table import PageState, PageTable
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
-from adloom.serving.background.site_tables import SITE_PAGES_MIN, PageLoader
+from adloom.serving.background.site_tables import SITE_PAGES_MIN, PageLoader, PageTableSource, TableLoader
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.rows import Delivery
 from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
 from tests.support.rows import a_site_row, a_snapshot
+
+
+class CountingSource(PageTableSource):
+    """Counts how often the versions of all sites are read."""
+
+    checks = 0
+
+    async def read_versions(self, site_ids: Sequence[SiteId]) -> dict[SiteId, int]:
+        self.checks += 1
+        return await super().read_versions(site_ids)
+
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PAGE = "example.com/a"
@@ -32,13 +43,13 @@ async def site_id(pool: Pool) -> SiteId:
 
 
 @pytest.fixture
-async def loader(pool: Pool, valkey: Valkey) -> AsyncGenerator[PageLoader]:
+async def loader(pool: Pool, valkey: Valkey) -> AsyncGenerator[TableLoader[PageTable]]:
     async with running(PageLoader(pool, valkey)) as loader:
         yield loader
 
 
 @asynccontextmanager
-async def running(loader: PageLoader) -> AsyncGenerator[PageLoader]:
+async def running(loader: TableLoader[PageTable]) -> AsyncGenerator[TableLoader[PageTable]]:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(loader.run(stop))
@@ -46,13 +57,13 @@ async def running(loader: PageLoader) -> AsyncGenerator[PageLoader]:
         stop.set()
 
 
-def urls(loader: PageLoader, site_id: SiteId) -> set[str]:
+def urls(loader: TableLoader[PageTable], site_id: SiteId) -> set[str]:
     table = loader.find(site_id)
     return set() if table is None else set(table.entries)
 
 
 async def test_the_first_request_of_a_site_is_not_kept_waiting_and_the_next_one_knows(
-    loader: PageLoader, site_id: SiteId
+    loader: TableLoader[PageTable], site_id: SiteId
 ) -> None:
     assert loader.find(site_id) is None
 
@@ -62,7 +73,9 @@ async def test_the_first_request_of_a_site_is_not_kept_waiting_and_the_next_one_
     assert table.find_state(PAGE, NOON) is PageState.KNOWN
 
 
-async def test_a_request_may_wait_for_the_pages_of_a_site(loader: PageLoader, site_id: SiteId) -> None:
+async def test_a_request_may_wait_for_the_pages_of_a_site(
+    loader: TableLoader[PageTable], site_id: SiteId
+) -> None:
     table = await loader.wait_for(site_id, seconds_max=5)
 
     assert table is not None
@@ -81,14 +94,33 @@ async def test_a_notice_brings_a_change_at_once(site_id: SiteId, pool: Pool, val
         await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=5)
 
 
-async def test_without_a_notice_a_change_is_known_within_a_second(
-    loader: PageLoader, site_id: SiteId, pool: Pool
+async def test_a_notice_reads_the_site_that_it_names_and_no_other(
+    site_id: SiteId, pool: Pool, valkey: Valkey
+) -> None:
+    source = CountingSource(pool)
+    async with running(TableLoader(source, valkey, check_seconds=60)) as loader:
+        for one in (site_id, await insert_site(pool, "second.example")):
+            await loader.wait_for(one, seconds_max=5)
+        await eventually_subscribed(valkey)
+        await asyncio.sleep(0.1)  # Once it listens, it looks at all sites.
+        before = source.checks
+
+        await write_page(pool, site_id, "example.com/b", at=NOON)
+        version = (await store.read_versions(pool))[site_id].newest
+        await publish_page_notice(valkey, PageNotice(site_id, version))
+
+        await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=5)
+        assert source.checks == before
+
+
+async def test_without_a_notice_a_change_is_known_within_two_seconds(
+    loader: TableLoader[PageTable], site_id: SiteId, pool: Pool
 ) -> None:
     await loader.wait_for(site_id, seconds_max=5)
 
     await write_page(pool, site_id, "example.com/b", at=NOON)
 
-    await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=1)
+    await eventually(lambda: "example.com/b" in urls(loader, site_id), seconds=2.5)
 
 
 async def test_what_is_kept_up_to_date_equals_what_is_read_anew(

@@ -31,7 +31,8 @@ OF_PAGE: Final = """
     SELECT slots::text, version, updated_at FROM shortlists
      WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND url = $2
 """
-REMOVE_EXPIRED: Final = "DELETE FROM shortlists WHERE expires_at < $1"
+# Delivery serves nothing that has expired; a day later it has long heard that the page is gone.
+REMOVE_EXPIRED: Final = "DELETE FROM shortlists WHERE expires_at < now() - interval '1 day'"
 
 _decode: Final = msgspec.json.Decoder(tuple[Shortlist, ...]).decode
 
@@ -49,6 +50,11 @@ async def read_changes(pool: Pool, site_id: SiteId, known: ShortlistTable) -> Sh
         while records := await cursor.fetch(ROWS_A_BATCH):
             changes += map(_build_page, records)
     return known.with_changes(changes)
+
+
+async def remove_expired(pool: Pool) -> None:
+    """Remove the shortlists of pages that are gone, or were not classified again."""
+    await pool.execute(REMOVE_EXPIRED)
 
 
 async def find_shortlists(

@@ -1,13 +1,14 @@
 """Keeps tables of sites in memory, for the requests of a delivery process: pages, shortlists; of sites that are asked for.
 
 A request never waits for PostgreSQL: the table of a site that is asked for the first time is read beside it. From
-then on a notice through Valkey brings a change within milliseconds; notices can be lost, so the versions of all sites
-in memory are also read twice a second. Beyond a bound the sites are forgotten that were not asked for the longest.
+then on a notice through Valkey brings a change within milliseconds, and only the site that it names is read; notices
+can be lost, so the versions of all sites in memory are also read every two seconds. Beyond a bound the sites are
+forgotten that were not asked for the longest.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -25,7 +26,8 @@ from adloom.runtime.postgres import POSTGRES_AWAY, Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from adloom.serving.index.index import Index
 
-CHECK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 2.0  # Of all sites; a notice does not wait for it.
+RETRY_SECONDS: Final = 0.5
 PAGES_MAX: Final = 100_000  # In memory: about 70 MB.
 SITE_PAGES_MIN: Final = 100  # A site counts as at least so many, so that at most 1,000 are followed.
 
@@ -81,8 +83,10 @@ class TableLoader(Generic[TableT]):
         self._pages_max = pages_max
         self._tables: dict[SiteId, TableT] = {}  # Least recently used first.
         self._wanted: dict[SiteId, asyncio.Event] = {}
+        self._behind: dict[SiteId, int] = {}  # The versions that notices told of.
         self._noticed = asyncio.Event()
-        self._subscription = Subscription(valkey, source.channel, heard=self._hear, began=self._noticed.set)
+        self._check_now = False
+        self._subscription = Subscription(valkey, source.channel, heard=self._hear, began=self._check)
         self._is_cut_off = False
         # Plain counters, read by the metrics.
         self.loads = 0
@@ -129,19 +133,29 @@ class TableLoader(Generic[TableT]):
         async with asyncio.TaskGroup() as group:
             group.create_task(self._subscription.run(stop))
             group.create_task(pass_on(stop, self._noticed))
+            check_at = 0.0
             while not stop.is_set():
                 self._noticed.clear()
-                await self._try_refresh()
-                await pause(self._check_seconds, self._noticed)
+                now = asyncio.get_running_loop().time()
+                is_check, self._check_now = now >= check_at or self._check_now, False
+                check_at = now + self._check_seconds if is_check else check_at
+                await self._try(self.refresh if is_check else self.catch_up)
+                await pause(check_at - asyncio.get_running_loop().time(), self._noticed)
 
-    async def refresh(self) -> None:
-        """Read the sites that are wanted, and what has changed in the others."""
+    async def catch_up(self) -> None:
+        """Read the sites that are wanted, and those that a notice told of."""
         for site_id in list(self._wanted):
             if site_id not in self._tables:
                 self._tables[site_id] = await self._source.read(site_id)
                 self.loads += 1
             self._wanted.pop(site_id).set()
             self._evict()
+        behind, self._behind = self._behind, {}
+        await self._update(behind)
+
+    async def refresh(self) -> None:
+        """Read the sites that are wanted, and what has changed in the others."""
+        await self.catch_up()
         versions = await self._source.read_versions(list(self._tables)) if self._tables else {}
         for site_id in [one for one in self._tables if one not in versions]:
             del self._tables[site_id]  # The site is gone.
@@ -172,6 +186,11 @@ class TableLoader(Generic[TableT]):
         self._noticed.set()
         return self._wanted.setdefault(site_id, asyncio.Event())
 
+    def _check(self) -> None:
+        """Look at all sites now: notices may have been lost before the subscription began."""
+        self._check_now = True
+        self._noticed.set()
+
     def _hear(self, message: bytes) -> None:
         try:
             site_id, version = self._source.read_notice(message)
@@ -179,23 +198,24 @@ class TableLoader(Generic[TableT]):
             return  # The versions are read anyway.
         table = self._tables.get(site_id)
         if table is not None and version > table.version:
+            self._behind[site_id] = max(version, self._behind.get(site_id, 0))
             self._noticed.set()
 
-    async def _try_refresh(self) -> None:
+    async def _try(self, read: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self.refresh()
+            await read()
         except POSTGRES_AWAY as error:
             # What is in memory goes on being used.
             if not self._is_cut_off:
                 log.warning("site_tables_cut_off", channel=self._source.channel, error=repr(error))
             self._is_cut_off = True
             self._give_up()
-            await asyncio.sleep(CHECK_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
         except Exception:
             # The outermost loop: one unreadable row must not keep all other pages from being known.
             log.exception("site_tables_failed", channel=self._source.channel)
             self._give_up()
-            await asyncio.sleep(CHECK_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
         else:
             self._is_cut_off = False
 

@@ -1,0 +1,114 @@
+"""The market on PostgreSQL: what its actors recorded is there again after any restart."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
+from adloom.core.clock import SystemClock
+from adloom.core.ids import SiteId
+from adloom.market.kinds import make_kinds
+from adloom.market.messages import LoadDemand, LoadResults, RecordResults
+from adloom.market.ranker.ranker import FLUSH_AFTER
+from adloom.market.routing import auctioneer_address, bidder_address, ranker_address
+from adloom.market.shortlist.store import remove_expired
+from adloom.market.store import MarketTables, MarketWriter
+from adloom.market.worker import NoticeBroadcaster
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.state_store import PostgresStateStore
+from adloom.runtime.postgres import Pool
+from adloom.runtime.random import system_chance
+from adloom.runtime.valkey import Valkey
+from tests.market.builders import a_demand
+from tests.support.eventually import eventually
+from tests.support.pages import insert_site, write_page
+
+NOW = SystemClock().now
+
+
+@asynccontextmanager
+async def a_worker(pool: Pool, valkey: Valkey) -> AsyncGenerator[ActorHost]:
+    """The market's actors, until the worker dies: nothing is said to them then."""
+    host = ActorHost(
+        make_kinds(),
+        PostgresStateStore(pool, MarketWriter(), SystemClock()),
+        introduction=MarketTables(pool),
+        audience=NoticeBroadcaster(valkey),
+        clock=SystemClock(),
+        chance=system_chance(),
+    )
+    running = asyncio.create_task(host.run(asyncio.Event()))
+    await eventually(lambda: host.is_open, seconds=5)
+    yield host
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def first_messages(pool: Pool, *addresses: object) -> list[object]:
+    found = await MarketTables(pool).load_first_messages(addresses)  # type: ignore[arg-type]
+    return [message for address in addresses for message in found.get(address, ())]  # type: ignore[call-overload]
+
+
+async def test_demand_and_its_versions_survive_a_killed_worker(pool: Pool, valkey: Valkey) -> None:
+    demand = a_demand(1, "483", "539")
+    async with a_worker(pool, valkey) as host:
+        await host.send_durably(DIRECTORY, CampaignReady(demand))
+
+    [loaded, seed] = await first_messages(pool, DIRECTORY, bidder_address("539", 3))
+
+    assert loaded == LoadDemand((demand,), {"483": 1, "539": 1})
+    assert (seed.version, seed.campaigns) == (1, (demand,))  # type: ignore[attr-defined]
+
+
+async def test_weights_survive_a_killed_worker(pool: Pool, valkey: Valkey) -> None:
+    address = ranker_address("483", "*")
+    async with a_worker(pool, valkey) as host:
+        at = NOW() - FLUSH_AFTER
+        await host.send_durably(address, RecordResults(100, 3, at))
+        await eventually_recorded(pool)
+
+    [loaded] = await first_messages(pool, address)
+
+    assert isinstance(loaded, LoadResults)
+    assert (loaded.impressions, loaded.clicks) == (100, 3)
+
+
+async def eventually_recorded(pool: Pool) -> None:
+    async with asyncio.timeout(10):
+        while not await pool.fetchval("SELECT count(*) FROM category_results"):  # noqa: ASYNC110 - a table sends no notice
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def site_id(pool: Pool) -> SiteId:
+    site_id = await insert_site(pool, "example.com")
+    await write_page(pool, site_id, "example.com/a", at=NOW())
+    await write_page(pool, site_id, "example.com/old", at=NOW() - timedelta(hours=49))
+    return site_id
+
+
+async def test_pages_are_there_again_and_expired_ones_are_not(pool: Pool, site_id: SiteId) -> None:
+    """Reading and cleaning go by one expiry: what is restored is not cleaned, what is cleaned is not restored."""
+    [_, _, pages] = await first_messages(pool, auctioneer_address(site_id))
+
+    assert [page.url for page in pages.pages] == ["example.com/a"]  # type: ignore[attr-defined]
+
+
+async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:
+    for url, hours in (("long gone", 25), ("just gone", 1)):
+        await pool.execute(
+            """
+            INSERT INTO shortlists (site_id, url, version, slots, updated_at, expires_at)
+            SELECT id, $2, 1, '[]', now(), now() - $3::interval FROM sites WHERE public_id = $1
+            """,
+            site_id,
+            url,
+            timedelta(hours=hours),
+        )
+
+    await remove_expired(pool)
+
+    assert [row[0] for row in await pool.fetch("SELECT url FROM shortlists")] == ["just gone"]
