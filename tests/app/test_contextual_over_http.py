@@ -176,6 +176,25 @@ def test_a_budget_of_one_impression_gives_exactly_one(clients: tuple[httpx.Clien
     assert banner_id == ads[0]["bannerId"]
 
 
+def test_the_next_campaign_is_shown_once_the_best_have_spent_their_budgets(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients, auctionMode="first_price")
+    rich = {magazine.sell(bidAmount=1000 - number, budgetDailyPaisa=100)[1] for number in range(3)}
+    _, modest = magazine.sell(bidAmount=250)
+    seen: set[str] = set()
+
+    def is_next_shown() -> bool:
+        answer = magazine.ask()
+        if answer.status_code == 200:
+            time.sleep(0.2)  # A report within a moment of its offer is not believed.
+            magazine.page.get(answer.json()["impressionUrl"])
+            seen.add(answer.json()["bannerId"])
+        return modest in seen and seen >= rich
+
+    wait_until(is_next_shown, seconds=30.0, what="the fourth campaign is shown")
+
+
 def test_a_slot_is_explained(clients: tuple[httpx.Client, httpx.Client]) -> None:
     magazine = Magazine(*clients)
     _, banner_id = magazine.sell()

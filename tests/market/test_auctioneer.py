@@ -413,3 +413,18 @@ def test_a_setting_says_how_many_campaigns_a_shortlist_has() -> None:
     market.run(2)
 
     assert market.banners() == [7, 6, 5, 4, 3]
+
+
+def test_campaigns_that_have_spent_their_budgets_take_no_place_of_those_who_can_pay() -> None:
+    market = Market()
+    for number in range(1, 4):
+        market.campaigns.put(a_demand(number, "483", cpm=9 - number, is_spent=True))
+    market.campaigns.put(a_demand(4, "483", cpm=2))
+    market.classify("483")
+    market.run(2)
+
+    assert market.banners() == [4, 1, 2, 3]  # Kept, for when they have budget again.
+
+    market.campaigns.put(a_demand(2, "483", cpm=7))
+    market.run(2)
+    assert market.banners() == [2, 4, 1, 3]

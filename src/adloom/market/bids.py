@@ -56,6 +56,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
+    spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns have budget again.
     under_floor: tuple[Micros, Micros] | None = None  # The lowest and the highest.
     removed: dict[str, int] = {}
 
@@ -69,6 +70,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
     under: list[Micros] = []
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
+    spent: list[SlotBid] = []
     judge = slot.approvals.judge
     for one in campaigns:
         reason, creatives = check_demand(one, slot)
@@ -78,11 +80,13 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
                 under.append(one.max_cpm)
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
-            (pending if is_pending else shown).append(_bid(category, one, creative))
+            listed = pending if is_pending else spent if one.is_spent else shown
+            listed.append(_bid(category, one, creative))
     return CategoryBids(
         category=category,
         bids=_keep_top(shown),
         pending=_keep_top(pending),
+        spent=_keep_top(spent),
         under_floor=(min(under), max(under)) if under else None,
         removed=removed,
     )

@@ -1,12 +1,15 @@
 """Reads campaigns as bidders know them, and what a change of the catalog means to the market."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
 from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, SiteId
 from adloom.core.money import Micros
+from adloom.market.standing_store import CampaignBudgets, find_spent
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection, Record
 from adloom.targeting.values import find_landing_domain
@@ -17,6 +20,8 @@ DEMAND: Final = """
     SELECT campaign.public_id AS campaign_id, payer.public_id AS advertiser_id, campaign.bid_amount_micros AS max_cpm,
            campaign.categories, campaign.bids_on_unmatched, campaign.ad_product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites,
+           campaign.budget_daily_paisa, campaign.budget_total_paisa, campaign.timezone,
+           payer.daily_budget_paisa AS payer_paisa, payer.timezone AS payer_zone,
            array_agg(banner.public_id ORDER BY banner.id) AS banner_ids,
            array_agg(banner.width ORDER BY banner.id) AS widths,
            array_agg(banner.height ORDER BY banner.id) AS heights,
@@ -34,6 +39,9 @@ DEMAND: Final = """
 """
 EVERYTHING: Final = DEMAND.format(among="true")
 SOME: Final = DEMAND.format(among="campaign.id = ANY ($1::integer[])")
+NAMED: Final = DEMAND.format(
+    among="(campaign.public_id = ANY ($1::uuid[]) OR payer.public_id = ANY ($2::uuid[]))"
+)
 OLDEST_CHANGE: Final = "SELECT coalesce(min(version), 0) FROM catalog_changes"
 CHANGED_CAMPAIGNS: Final = """
     SELECT campaign.id, campaign.public_id FROM campaigns AS campaign
@@ -75,10 +83,18 @@ async def load_all(connection: Connection) -> MarketChanges:
     """Read all campaigns that bid."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         version = await read_version(connection)
-        rows = await connection.fetch(EVERYTHING)
-    return MarketChanges(
-        version=version, bidding=[_build_demand(row, version) for row in rows], is_everything=True
-    )
+        bidding = await _build_demands(connection, await connection.fetch(EVERYTHING), version)
+    return MarketChanges(version=version, bidding=bidding, is_everything=True)
+
+
+async def load_named(
+    connection: Connection, campaign_ids: Collection[UUID], advertiser_ids: Collection[UUID]
+) -> list[CampaignDemand]:
+    """Read those of some campaigns, and of some advertisers' campaigns, that bid."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        version = await read_version(connection)
+        rows = await connection.fetch(NAMED, campaign_ids, advertiser_ids)
+        return await _build_demands(connection, rows, version)
 
 
 async def load_changes(connection: Connection, *, since: int) -> MarketChanges:
@@ -95,15 +111,35 @@ async def load_changes(connection: Connection, *, since: int) -> MarketChanges:
             changed = {row[0]: CampaignId(row[1]) for row in await connection.fetch(CHANGED_CAMPAIGNS, since)}
             sites = [SiteId(row[0]) for row in await connection.fetch(CHANGED_SITES, since)]
             rows = await connection.fetch(SOME, list(changed)) if changed else []
+        bidding = await _build_demands(connection, rows, version)
     if not is_known:
         return await load_all(connection)
-    bidding = [_build_demand(row, version) for row in rows]
     still = {demand.campaign_id for demand in bidding}
     gone = [campaign_id for campaign_id in changed.values() if campaign_id not in still]
     return MarketChanges(version=version, bidding=bidding, gone=gone, sites=sites)
 
 
-def _build_demand(row: Record, version: int) -> CampaignDemand:
+async def _build_demands(
+    connection: Connection, rows: Sequence[Record], version: int
+) -> list[CampaignDemand]:
+    spent = await find_spent(connection, [_build_budgets(row) for row in rows])
+    return [_build_demand(row, version, is_spent=row["campaign_id"] in spent) for row in rows]
+
+
+def _build_budgets(row: Record) -> CampaignBudgets:
+    return CampaignBudgets(
+        campaign_id=row["campaign_id"],
+        advertiser_id=row["advertiser_id"],
+        max_cpm=Micros(row["max_cpm"]),
+        daily_paisa=row["budget_daily_paisa"],
+        total_paisa=row["budget_total_paisa"],
+        zone=row["timezone"],
+        advertiser_daily_paisa=row["payer_paisa"],
+        advertiser_zone=row["payer_zone"],
+    )
+
+
+def _build_demand(row: Record, version: int, *, is_spent: bool) -> CampaignDemand:
     advertiser_id = row["advertiser_id"]
     banners = zip(row["banner_ids"], row["widths"], row["heights"], row["addresses"], strict=True)
     return CampaignDemand(
@@ -119,4 +155,5 @@ def _build_demand(row: Record, version: int) -> CampaignDemand:
         takes_filler=row["bids_on_unmatched"],
         product_category=row["ad_product_category"],
         blocked_domains=frozenset(row["blocked_sites"]),
+        is_spent=is_spent,
     )

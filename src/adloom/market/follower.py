@@ -11,11 +11,18 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignGone, CampaignReady
-from adloom.budgets.messages import CheckClock
+from adloom.budgets.messages import (
+    AdvertiserExhausted,
+    AdvertiserRestored,
+    CampaignExhausted,
+    CampaignRestored,
+    CheckClock,
+)
+from adloom.budgets.transport.wire import SPEND_CHANNEL, decode_updates
 from adloom.core.errors import UnavailableError
-from adloom.core.ids import SiteId
+from adloom.core.ids import AdvertiserId, CampaignId, SiteId
 from adloom.market.auctioneer.state import PageForSale, PagesClassified
-from adloom.market.demand_store import MarketChanges, load_all, load_changes
+from adloom.market.demand_store import MarketChanges, load_all, load_changes, load_named
 from adloom.market.messages import AllDemand
 from adloom.market.routing import auctioneer_address
 from adloom.market.shortlist.store import remove_expired
@@ -45,9 +52,14 @@ class MarketFollower:
         self._loop = LookLoop(self._try_to_look, every_seconds=LOOK_SECONDS, away=AWAY, name="market")
         noticed = self._loop.noticed.set
         self._subscriptions = [
-            Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
-            for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
+            *(
+                Subscription(valkey, channel, heard=lambda _: noticed(), began=noticed)
+                for channel in (NOTICE_CHANNEL, PAGE_NOTICES)
+            ),
+            Subscription(valkey, SPEND_CHANNEL, heard=self._hear_of_spend, began=noticed),
         ]
+        self._spending: set[CampaignId] = set()  # Whose budgets ran out or were restored.
+        self._paying: set[AdvertiserId] = set()  # Likewise.
         self._version: int | None = None
         self._all_at = 0.0
         self._clean_at = 0.0
@@ -82,6 +94,11 @@ class MarketFollower:
             else:
                 changes = await load_changes(connection, since=self._version)
             configured = await load_sites(connection, changes.sites) if changes.sites else {}
+            if self._spending or self._paying:
+                named = await load_named(connection, self._spending, self._paying)
+                changes = msgspec.structs.replace(changes, bidding=[*changes.bidding, *named])
+                self._spending.clear()
+                self._paying.clear()
         for site_id, message in configured.items():
             self._tell(site_id, message)
         await self._tell_demand(changes)
@@ -90,6 +107,20 @@ class MarketFollower:
         if now >= self._clean_at:
             await remove_expired(self._pool)
             self._clean_at = now + CLEAN_SECONDS
+
+    def _hear_of_spend(self, message: bytes) -> None:
+        """Note budgets that ran out or were restored; what is lost is found within a minute."""
+        if b"_exhausted" not in message and b"_restored" not in message:
+            return  # Nearly all say only how much was spent.
+        for news in decode_updates(message):
+            match news:
+                case CampaignExhausted() | CampaignRestored():
+                    self._spending.add(news.campaign_id)
+                case AdvertiserExhausted() | AdvertiserRestored():
+                    self._paying.add(news.advertiser_id)
+                case _:
+                    continue
+            self._loop.noticed.set()
 
     async def _tell_demand(self, changes: MarketChanges) -> None:
         if changes.is_everything:

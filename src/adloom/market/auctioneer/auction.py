@@ -30,8 +30,9 @@ from adloom.market.weights import blend, draw_weight
 from adloom.runtime.actors.actor import Effect, RecordRow
 
 Ancestors = Callable[[str], Sequence[str]]
-Selected = tuple[list[SlotBid], list[SlotBid]]
-BOTH: Final = (ApprovalState.APPROVED, ApprovalState.PENDING)
+# Those who may be shown, those who may be once they can pay again, and those who wait for a decision.
+Selected = tuple[list[SlotBid], list[SlotBid], list[SlotBid]]
+APPROVALS: Final = (ApprovalState.APPROVED, ApprovalState.APPROVED, ApprovalState.PENDING)
 FILLER_SCORE: Final = 0.5
 NO_QUOTE: Final = HeldQuote()
 
@@ -122,10 +123,10 @@ class _Auction:
         wanted = tuple(category for category in scores if category in self._bids)
         candidates = [
             (
-                *(_candidate(bid, scores[bid.category], is_pending=False) for bid in shown),
+                *(_candidate(bid, scores[bid.category], is_pending=False) for bid in (*shown, *spent)),
                 *(_candidate(bid, scores[bid.category], is_pending=True) for bid in pending),
             )
-            for shown, pending in (self._select(group, wanted) for group in range(len(self._groups)))
+            for shown, spent, pending in (self._select(group, wanted) for group in range(len(self._groups)))
         ]
         return tuple(
             Shortlist(slot=slot.slug, candidates=candidates[self._groups[slot.as_group()]])
@@ -140,9 +141,10 @@ class _Auction:
             count_max = self._state.campaigns_max
             known = (
                 select_fairly([one.bids for one in bids], count_max=count_max),
+                select_fairly([one.spent for one in bids], count_max=count_max),
                 select_fairly([one.pending for one in bids], count_max=count_max),
             )
-            for approval, selected in zip(BOTH, known, strict=True):
+            for approval, selected in zip(APPROVALS, known, strict=True):
                 for bid in selected:
                     self._see(bid, approval)
             self._selected[group, wanted] = known

@@ -1,0 +1,72 @@
+"""Which campaigns have spent their budgets, from the totals of the money ledger."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from adloom.core.money import Micros
+from adloom.market.standing_store import CampaignBudgets, find_spent, is_spent
+from adloom.runtime.postgres import Pool
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+CAMPAIGN, PAYER = UUID(int=1), UUID(int=2)
+TODAY = date(2026, 11, 17)
+
+
+def some_budgets(**fields: Any) -> CampaignBudgets:
+    values: dict[str, Any] = {
+        "campaign_id": CAMPAIGN, "advertiser_id": PAYER, "max_cpm": Micros(5_000_000), "daily_paisa": None,
+        "total_paisa": None, "zone": "UTC", "advertiser_daily_paisa": None, "advertiser_zone": "UTC", **fields,
+    }  # fmt: skip
+    return CampaignBudgets(**values)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "spent"),
+    [
+        ({"daily_paisa": 100}, 995_001),
+        ({"advertiser_daily_paisa": 100}, 10**6),
+        ({"total_paisa": 100}, 10**6),
+    ],
+    ids=["dust", "the advertiser's", "in all"],
+)
+def test_a_budget_is_spent_that_pays_for_no_impression(budgets: dict[str, int], spent: int) -> None:
+    recent = {(CAMPAIGN, TODAY): spent, (PAYER, TODAY): spent}
+
+    assert is_spent(some_budgets(**budgets), recent, {CAMPAIGN: spent}, NOON)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "spent"),
+    [({}, 10**9), ({"daily_paisa": 100}, 0), ({"daily_paisa": 100}, 995_000)],
+    ids=["no budget", "nothing spent", "one left"],
+)
+def test_a_budget_that_pays_for_one_more_is_not_spent(budgets: dict[str, int], spent: int) -> None:
+    assert not is_spent(some_budgets(**budgets), {(CAMPAIGN, TODAY): spent}, {CAMPAIGN: spent}, NOON)
+
+
+def test_a_day_is_the_campaigns_own() -> None:
+    recent = {(CAMPAIGN, TODAY): 10**6}
+
+    assert is_spent(some_budgets(daily_paisa=100, zone="UTC"), recent, {}, NOON)
+    assert not is_spent(some_budgets(daily_paisa=100, zone="Pacific/Kiritimati"), recent, {}, NOON)
+
+
+async def test_totals_are_read_from_the_money_ledger(pool: Pool) -> None:
+    await pool.execute(
+        """
+        INSERT INTO spend_days (kind, id, day, spent_micros)
+        VALUES ('campaign', $1, (now() AT TIME ZONE 'UTC')::date, 1000000), ('campaign', $2, '2020-01-01', 1000000)
+        """,
+        CAMPAIGN,
+        UUID(int=3),
+    )
+    asked = [
+        some_budgets(daily_paisa=100),
+        some_budgets(campaign_id=UUID(int=3), daily_paisa=100),
+        some_budgets(campaign_id=UUID(int=4), total_paisa=0),
+    ]
+    async with pool.acquire() as connection:
+        assert await find_spent(connection, asked) == {CAMPAIGN, UUID(int=4)}
