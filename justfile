@@ -59,9 +59,9 @@ pin *arguments:
 requirements:
     uv export --quiet --no-dev --no-emit-project --no-header --no-annotate --output-file requirements.txt
 
-# Look for known vulnerabilities in what is installed with the product
+# Look for known vulnerabilities in what is installed with the product, and say what could not be looked up
 audit *arguments:
-    uvx pip-audit --requirement requirements.txt --disable-pip --require-hashes {{arguments}}
+    uv run --no-sync python scripts/audit.py {{arguments}}
 
 # Take the pictures of the documentation again, with an installed Chromium
 pictures:

@@ -6,6 +6,7 @@ import pytest
 
 from adloom.runtime.embedded.binaries import valkey_server, valkey_version
 from adloom.runtime.embedded.checksums import PROGRAM_SUMS, ChangedProgramError, check_program
+from scripts.audit import FOUND, NOT_LOOKED_UP, summarize
 from scripts.pin import pins_in, with_pins
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,3 +106,30 @@ def test_a_changed_program_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(ChangedProgramError, match="uv sync --reinstall"):
         check_program(changed, valkey_version())
     check_program(changed, "0.0.0")  # Nothing is known of another version.
+
+
+CLEAN = {"name": "Good", "version": "1.0", "vulns": []}
+FLAWED = {"name": "bad", "version": "2.0", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2.1"]}]}
+SKIPPED = {"name": "odd", "skip_reason": "not on PyPI: odd (1.0)"}
+
+
+def test_an_audit_says_what_it_found_and_what_it_could_not_look_up() -> None:
+    assert summarize(["good"], {"dependencies": [CLEAN]}, "") == (
+        ["Looked up 1 of 1 packages. Vulnerabilities: 0."],
+        0,
+    )
+    lines, code = summarize(["good", "bad", "odd", "gone"], {"dependencies": [CLEAN, FLAWED, SKIPPED]}, "")
+    assert code == FOUND
+    assert lines == [
+        "Looked up 2 of 4 packages. Vulnerabilities: 1.",
+        "bad 2.0: PYSEC-1, fixed in 2.1",
+        "NOT LOOKED UP (not on PyPI): odd",
+        "NOT LOOKED UP (not for this platform): gone",
+    ]
+    assert summarize(["good", "odd"], {"dependencies": [CLEAN, SKIPPED]}, "")[1] == NOT_LOOKED_UP
+
+
+def test_an_audit_without_a_service_does_not_say_that_nothing_was_found() -> None:
+    lines, code = summarize(["good", "bad"], None, "no network")
+
+    assert (lines, code) == (["NOT LOOKED UP: none of the 2 packages. no network"], NOT_LOOKED_UP)

@@ -107,6 +107,26 @@ async def test_a_change_raises_the_version_touches_the_banner_and_is_in_the_trai
     assert trail["items"][1]["changes"]["window"] == {"from": None, "to": "Hour"}
 
 
+async def test_a_cap_is_changed_field_by_field_and_not_moved_to_another_banner(
+    admin: Client, pool: Pool
+) -> None:
+    banner, other = await admin.make_banner(), await admin.make_banner()
+    cap = await admin.make_cap(banner, maxImpressionsPerUser=3, window="Week")
+    await admin.make_cap(banner, window="Hour")
+    before: int = await pool.fetchval("SELECT version FROM catalog_version")
+
+    changed = (await admin.patch(f"{PATH}/{cap['id']}", json={"maxImpressionsPerUser": 5})).json()
+
+    assert changed == {**cap, "maxImpressionsPerUser": 5, "updatedAt": changed["updatedAt"]}
+    assert (await admin.get(f"{PATH}/{cap['id']}")).json() == changed
+    assert await pool.fetchval("SELECT version FROM catalog_version") == before + 1
+    problem(await admin.patch(f"{PATH}/{cap['id']}", json={"window": "Hour"}), 409, "FREQUENCY_CAP_EXISTS")
+    for wrong in ({"maxImpressionsPerUser": 0}, {"window": "Fortnight"}, {"adId": other["id"]}):
+        answer = await admin.patch(f"{PATH}/{cap['id']}", json=wrong)
+        assert error_fields(answer.json()) == set(wrong), answer.text
+    assert (await admin.get(f"{PATH}/{cap['id']}")).json() == changed
+
+
 async def test_an_advertiser_caps_only_its_own_banners(admin: Client, control: ControlPlane) -> None:
     advertiser = control.acting_as(Role.ADVERTISER)
     own = await advertiser.make_cap(await advertiser.make_banner())

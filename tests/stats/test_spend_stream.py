@@ -1,6 +1,7 @@
 """Spend updates as server-sent events, per account, over real sockets and a real Valkey."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -18,16 +19,16 @@ from adloom.budgets.messages import CampaignRestored, SpendUpdate
 from adloom.budgets.transport.wire import SPEND_CHANNEL, encode_updates
 from adloom.core.actor import Actor, Role
 from adloom.core.clock import SystemClock
-from adloom.core.errors import UnavailableError
+from adloom.core.errors import RateLimitedError, UnavailableError
 from adloom.core.ids import AdvertiserId, CampaignId, SystemIds
 from adloom.core.money import Micros
 from adloom.runtime.auth import issue_access_token
-from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENING
+from adloom.runtime.http.event_feed import BEGINNING, HEARTBEAT, LISTENERS_PER_ACTOR_MAX, LISTENING
 from adloom.runtime.http.server import serve
 from adloom.runtime.valkey import Valkey
 from adloom.stats.spend.feed import SpendFeed, SpendListener, encode_update
 from tests.support.builders import NOON
-from tests.support.control import SECRET, control_settings
+from tests.support.control import SECRET, control_settings, problem
 from tests.support.eventually import eventually
 
 PAYER, OTHER_ADVERTISER = AdvertiserId(UUID(int=1)), AdvertiserId(UUID(int=2))
@@ -52,6 +53,12 @@ def an_update(campaign: int = 100, advertiser_id: AdvertiserId | None = PAYER, s
     )
 
 
+def _log_in(role: Role, account_id: UUID | None) -> dict[str, str]:
+    actor = Actor(subject="test", role=role, account_id=account_id)
+    token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
+    return {"Authorization": f"Bearer {token}"}
+
+
 class Control:
     """A control plane that listens on a port."""
 
@@ -59,15 +66,18 @@ class Control:
         self.url = f"http://127.0.0.1:{port}"
         self.feed = feed
 
+    async def ask(self, role: Role, account_id: UUID) -> httpx.Response:
+        """Ask for a stream that is refused."""
+        async with httpx.AsyncClient(base_url=self.url, headers=_log_in(role, account_id)) as client:
+            return await client.get("/admin/spend/stream", timeout=IN_TIME)
+
     @asynccontextmanager
     async def following(
         self, role: Role = Role.ADMIN, account_id: UUID | None = None
     ) -> AsyncGenerator["Follower"]:
         """Follow spend updates; from here on none is missed."""
-        actor = Actor(subject="test", role=role, account_id=account_id)
-        token = issue_access_token(SECRET, actor, now=SystemClock().now(), lifetime=timedelta(hours=1))
         async with (
-            httpx.AsyncClient(base_url=self.url, headers={"Authorization": f"Bearer {token}"}) as client,
+            httpx.AsyncClient(base_url=self.url, headers=_log_in(role, account_id)) as client,
             client.stream("GET", "/admin/spend/stream") as answer,
         ):
             follower = Follower(answer)
@@ -255,6 +265,31 @@ async def test_a_slow_listener_is_disconnected_and_counted() -> None:
 
         assert (slow.is_over, quick.is_over, feed.cut_off) == (True, False, 1)
         assert [part async for part in updates] == []
+
+
+async def test_one_account_has_a_bound_on_its_streams_and_others_are_not_concerned() -> None:
+    feed = SpendFeed()
+    with contextlib.ExitStack() as listening:
+        for _ in range(LISTENERS_PER_ACTOR_MAX):
+            feed.check_room("one")
+            listening.enter_context(feed.listen(SpendListener(None, actor="one")))
+
+        with pytest.raises(RateLimitedError):
+            feed.check_room("one")
+        feed.check_room("other")
+
+    feed.check_room("one")
+
+
+async def test_the_bound_on_streams_is_a_429_over_http(control: Control) -> None:
+    async with contextlib.AsyncExitStack() as listening:
+        for _ in range(LISTENERS_PER_ACTOR_MAX):
+            listening.enter_context(control.feed.listen(SpendListener(PAYER, actor=str(PAYER))))
+
+        refused = await control.ask(Role.ADVERTISER, PAYER)
+
+    problem(refused, 429, "RATE_LIMITED")
+    assert int(refused.headers["retry-after"]) > 0
 
 
 async def test_too_many_listeners_are_refused() -> None:
