@@ -1,6 +1,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_a_changed_program_is_not_run(tmp_path: Path) -> None:
     check_program(changed, "0.0.0")  # Nothing is known of another version.
 
 
-CLEAN = {"name": "Good", "version": "1.0", "vulns": []}
+CLEAN: dict[str, Any] = {"name": "Good", "version": "1.0", "vulns": []}
 FLAWED = {"name": "bad", "version": "2.0", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2.1"]}]}
 SKIPPED = {"name": "odd", "skip_reason": "not on PyPI: odd (1.0)"}
 

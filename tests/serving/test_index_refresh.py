@@ -11,12 +11,15 @@ import pytest
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SystemIds
+from adloom.market.approval import ApprovalRules
 from adloom.resource.changes import NOTICE_CHANNEL, Catalog, IndexedNoun
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.serving.background.index_refresh import CHECK_SECONDS, IndexRefresher
+from adloom.serving.index.site import NO_SITES, compile_site
 from tests.support.eventually import eventually
 from tests.support.relay import Relay
+from tests.support.rows import a_site_row
 
 INSERT_PLACEMENT = """
     INSERT INTO placements (public_id, slug, label, layout_type) VALUES ($1, $2, 'Label', 'full_slider') RETURNING id
@@ -468,3 +471,18 @@ async def test_a_placement_of_a_deleted_publisher_is_not_served(
     await refresher.refresh()
 
     assert not refresher.current.by_slug[b"home"].is_served
+
+
+@pytest.mark.parametrize("verified", [1, 2, 3])
+def test_of_several_sites_with_a_domain_the_verified_one_has_the_hosts(verified: int) -> None:
+    rows = [
+        a_site_row(key=key, domain=domain, verified_host=domain if key == verified else None)
+        for key, domain in ((1, "paper.example"), (2, "www.paper.example"), (3, "paper.example"))
+    ]
+    sites = NO_SITES.replaced((), [compile_site(row, ApprovalRules()) for row in rows])
+    unproven = NO_SITES.replaced(
+        (), [compile_site(row, ApprovalRules()) for row in rows if row.key != verified]
+    )
+
+    assert [site.key for site in sites.find_by_host("blog.paper.example")] == [verified]
+    assert [site.key for site in unproven.find_by_host("paper.example")] == [min({1, 2, 3} - {verified})]

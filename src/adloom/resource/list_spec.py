@@ -56,6 +56,7 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     needs: Need | None
     natural_key: str | None
     normalize: Callable[[str], str]
+    is_in_the_way: Callable[[Item, Item], bool]
     is_for_all: bool
     siblings_max: int | None
     unique_in_parent: str | None
@@ -83,6 +84,10 @@ class ListSpec(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         if self.is_account:
             return item.id
         return getattr(find_parent(self, item), f"{self.owner}_id") if self.parent else None
+
+    def is_owned_by(self, item: Item, account_id: UUID | None) -> bool:
+        """Return whether an item names an account as its owner; None is the house."""
+        return self.owner_field is not None and getattr(item, self.owner_field) == account_id
 
 
 class DocumentLists(msgspec.Struct, frozen=True, dict=True, eq=False):

@@ -92,7 +92,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     the error of a unique constraint. `outlives_parent`: it can be deleted also where its parent is.
 
     Documents. `list_name` is its list, `item_name` one item of it; `natural_key` a field that names one beside the
-    id, in the form that `normalize` gives it; `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
+    id, in the form that `normalize` gives it, and `is_in_the_way` whether another with the same keeps a thing from having it;
+    `is_for_all`: everybody may name one. `siblings_max` bounds those of one parent,
     `unique_in_parent` is a field that no two of them have alike, `needs` another row that must be there too.
     `refuse_reference` says what is wrong with naming a row (field, named, thing, scope). `begin` returns a new thing as
     it begins, by the rows that it names and the scope.
@@ -142,6 +143,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     item_name: str = ""
     natural_key: str | None = None
     normalize: Callable[[str], str] = lambda text: text
+    is_in_the_way: Callable[[Any, Any], bool] = lambda _other, _thing: True
     is_for_all: bool = False
     siblings_max: int | None = None
     unique_in_parent: str | None = None
@@ -265,6 +267,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
             needs=self.needs,
             natural_key=self.natural_key,
             normalize=self.normalize,
+            is_in_the_way=self.is_in_the_way,
             is_for_all=self.is_for_all,
             siblings_max=self.siblings_max,
             unique_in_parent=self.unique_in_parent,

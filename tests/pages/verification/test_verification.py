@@ -161,6 +161,87 @@ async def test_a_site_is_verified_by_its_own_publisher_only(
         problem(await verify(viewer, site), 403, "FORBIDDEN")
 
 
+@pytest.fixture
+async def rival(control: ControlPlane) -> AsyncIterator[Client]:
+    async with control.acting_as(Role.PUBLISHER, SystemIds().new()) as client:
+        yield client
+
+
+async def test_who_only_claims_a_domain_keeps_it_from_nobody_and_cannot_prove_it(
+    publisher: Client, rival: Client, website: Website, site: Json
+) -> None:
+    """The one who came first does not own the domain."""
+    own = await rival.make_site(domain="paper.test")
+    assert own["id"] != site["id"]
+    website.say(PATH, await token_of(rival, own))
+
+    problem(await verify(publisher, site), 409, "SITE_NOT_VERIFIED")
+    assert (await verify(rival, own)).status_code == 200
+
+    assert not await is_verified(publisher, site)
+    problem(await verify(publisher, site), 409, "SITE_NOT_VERIFIED")
+    assert await is_verified(rival, own)
+    again = await rival.post("/admin/sites", json={"domain": "paper.test"})
+    problem(again, 409, "SITE_DOMAIN_EXISTS")
+
+
+async def test_the_domain_of_a_verified_site_cannot_be_claimed(
+    publisher: Client, rival: Client, admin: Client, site: Json
+) -> None:
+    await verify(admin, site, {"force": True})
+    other = await rival.make_site(domain="other.test")
+
+    problem(await rival.post("/admin/sites", json={"domain": "Paper.test."}), 409, "SITE_DOMAIN_EXISTS")
+    moved = await rival.patch(f"/admin/sites/{other['id']}", json={"domain": "paper.test"})
+    problem(moved, 409, "SITE_DOMAIN_EXISTS")
+    imported = await rival.post("/admin/import", json={"sites": [{"domain": "paper.test"}]})
+    assert imported.status_code == 400, imported.text
+
+    assert await is_verified(publisher, site)
+
+
+async def test_a_claimed_domain_can_be_imported_by_another_account(
+    publisher: Client, rival: Client, site: Json
+) -> None:
+    imported = await rival.post("/admin/import", json={"sites": [{"domain": "paper.test", "name": "Ours"}]})
+
+    assert imported.status_code == 200, imported.text
+    [own] = (await rival.get("/admin/sites")).json()["items"]
+    assert (own["domain"], own["name"]) == ("paper.test", "Ours")
+    assert (await publisher.get(f"/admin/sites/{site['id']}")).json() == site
+
+
+async def test_a_site_whose_token_is_gone_gives_way_to_one_that_is_proven(
+    publisher: Client, rival: Client, website: Website, site: Json
+) -> None:
+    other = await rival.make_site(domain="paper.test")
+    first, second = await token_of(publisher, site), await token_of(rival, other)
+    website.say(PATH, first)
+    await verify(publisher, site)
+
+    website.say(PATH, f"{first}\n{second}")
+    refused = problem(await verify(rival, other), 409, "SITE_NOT_VERIFIED")
+    assert "token of another account" in refused["detail"]
+    assert (await is_verified(publisher, site), await is_verified(rival, other)) == (True, False)
+
+    website.say(PATH, second)
+    assert (await verify(rival, other)).status_code == 200
+    assert (await is_verified(publisher, site), await is_verified(rival, other)) == (False, True)
+
+
+async def test_an_admins_word_stands_against_a_file_and_can_be_given_to_another(
+    publisher: Client, rival: Client, admin: Client, website: Website, site: Json
+) -> None:
+    other = await rival.make_site(domain="paper.test")
+    await verify(admin, site, {"force": True})
+    website.say(PATH, await token_of(rival, other))
+
+    assert "ask for it" in problem(await verify(rival, other), 409, "SITE_NOT_VERIFIED")["detail"]
+    assert (await verify(admin, other, {"force": True})).status_code == 200
+
+    assert (await is_verified(publisher, site), await is_verified(rival, other)) == (False, True)
+
+
 async def test_checks_of_a_site_have_a_bound(publisher: Client, site: Json) -> None:
     statuses = [(await verify(publisher, site)).status_code for _ in range(22)]
 

@@ -6,6 +6,7 @@ from typing import Final
 from adloom.catalog.publisher import publishers
 from adloom.catalog.site.model import Site
 from adloom.core.errors import ConflictError
+from adloom.resource.access import Scope
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.forget import ReferenceField, clear_references
 from adloom.resource.resource import Resource
@@ -30,6 +31,22 @@ HAS_SLOTS: Final = """
 PLACEMENT_KEYS = """
     SELECT it.id FROM placements AS it JOIN sites AS site ON site.id = it.site_id WHERE site.public_id = $1
 """
+
+
+IS_VERIFIED_ELSEWHERE: Final = """
+    SELECT EXISTS (SELECT FROM sites WHERE domain = $1 AND public_id <> $2 AND verified_at IS NOT NULL)
+"""
+
+
+def make_taken_error(site: Site) -> ConflictError:
+    return ConflictError(f"There is a site with the domain {site.domain} already.", code="SITE_DOMAIN_EXISTS")
+
+
+async def _check_domain(write: CatalogWrite, _scope: Scope, before: Site | None, after: Site) -> None:
+    """Refuse the domain of a verified site. One that somebody only claims is no obstacle: who proves it has it."""
+    is_new = before is None or before.domain != after.domain
+    if is_new and await write.connection.fetchval(IS_VERIFIED_ELSEWHERE, after.domain, after.id):
+        raise make_taken_error(after)
 
 
 async def _touch_placements(write: CatalogWrite, before: Site, after: Site) -> None:
@@ -68,10 +85,12 @@ sites = Resource(
     finish=lambda site, _given, _now: site.completed(),
     after_update=_touch_placements,
     before_delete=_let_go_of_placements,
-    taken=lambda site: ConflictError(
-        f"There is a site with the domain {site.domain} already.", code="SITE_DOMAIN_EXISTS"
-    ),
+    check=_check_domain,
+    taken=make_taken_error,
     list_name="sites",
     natural_key="domain",
+    is_in_the_way=lambda other, site: (
+        other.publisher_id == site.publisher_id or other.verified_at is not None
+    ),
     normalize=lambda text: normalize_domain(text) or text,
 )

@@ -23,6 +23,10 @@ WRITE: Final = """
            failures = excluded.failures, reason = excluded.reason, checked_at = excluded.checked_at,
            withdrawn_at = excluded.withdrawn_at, created_at = excluded.created_at
 """
+RIVALS: Final = f"""
+    SELECT {COLUMNS} FROM site_verifications AS it JOIN sites AS site ON site.id = it.site_id
+     WHERE site.domain = $1 AND it.domain = $1 AND site.public_id <> $2 AND site.verified_at IS NOT NULL
+"""  # noqa: S608 - our own names
 DUE: Final = f"""
     SELECT {COLUMNS} FROM site_verifications AS it JOIN sites AS site ON site.id = it.site_id
      WHERE site.verified_at IS NOT NULL AND NOT it.is_forced AND it.domain = site.domain
@@ -34,6 +38,12 @@ DUE: Final = f"""
 async def find_verification(connection: Connection, site_id: SiteId) -> Verification | None:
     row = await connection.fetchrow(FIND, site_id)
     return None if row is None else msgspec.convert(dict(row), Verification)
+
+
+async def list_rivals(connection: Connection, site_id: SiteId, domain: str) -> Sequence[Verification]:
+    """Read the proofs of other sites that are verified with a domain."""
+    rows = await connection.fetch(RIVALS, domain, site_id)
+    return [msgspec.convert(dict(row), Verification) for row in rows]
 
 
 async def write_verification(connection: Connection, verification: Verification) -> None:

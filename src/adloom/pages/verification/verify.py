@@ -1,6 +1,7 @@
 """Verifies a site, and withdraws that where its file stays away."""
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -45,16 +46,24 @@ async def ensure_verification(connection: Connection, site: Site, *, now: dateti
 async def verify_site(  # noqa: PLR0913 - who asks, and how
     catalog: Catalog, client: OutboundClient, scope: Scope, site: Site, *, is_forced: bool, now: datetime
 ) -> Site:
-    """Verify a site by its file, or by an admin's word; raises with the reason."""
+    """Verify a site by its file, or by an admin's word; raises with the reason.
+
+    Then another site with the domain is not verified any more, unless it is proven too.
+    """
     async with catalog.read() as connection:
         verification = await ensure_verification(connection, site, now=now)
-    reason = None if is_forced else await check_site(client, verification)
+        rivals = await store.list_rivals(connection, site.id, site.domain)
+    reason = None
+    if not is_forced:
+        reason = await check_site(client, verification) or await _find_better_claim(client, rivals)
     async with catalog.write() as write:
         current = await sites.table.lock(write, scope, site.id)
         verification = await ensure_verification(write.connection, current, now=now)
         if verification.domain != site.domain:
             reason = "The site has another domain now."
         if reason is None:
+            for rival in rivals:
+                await _give_way(write, rival, now)
             await store.write_verification(
                 write.connection, verification.proven(now=now, is_forced=is_forced)
             )
@@ -62,6 +71,35 @@ async def verify_site(  # noqa: PLR0913 - who asks, and how
         failed = verification.failed(reason, now=now, is_verified=False)
         await store.write_verification(write.connection, failed)
     raise SiteNotVerifiedError(f"{verification.url} does not prove the site. {reason}")
+
+
+async def _find_better_claim(client: OutboundClient, rivals: Sequence[Verification]) -> str | None:
+    for rival in rivals:
+        if rival.is_forced:
+            return "An admin has verified the domain for another account: ask for it."
+        if await check_site(client, rival) is None:
+            return "The file has also the token of another account, which came first: remove that token."
+    return None
+
+
+async def _give_way(write: CatalogWrite, rival: Verification, now: datetime) -> None:
+    """Withdraw the verification of a site whose domain another has proven."""
+    try:
+        site = await sites.table.lock(write, EVERYTHING, rival.site_id)
+    except NotFoundError:
+        return
+    if site.verified_at is None or site.domain != rival.domain:
+        return
+    withdrawn = msgspec.structs.replace(
+        rival,
+        is_forced=False,
+        reason="Another account has proven the domain.",
+        checked_at=now,
+        withdrawn_at=now,
+    )
+    await store.write_verification(write.connection, withdrawn)
+    log.warning("verification_withdrawn", site=site.domain, reason=withdrawn.reason)
+    await _set_verified(write, EVERYTHING, site, None)
 
 
 async def _set_verified(write: CatalogWrite, scope: Scope, site: Site, now: datetime | None) -> Site:

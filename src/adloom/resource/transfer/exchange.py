@@ -88,6 +88,8 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         ids, natural_keys = await asyncio.to_thread(self._collect_names, heads)
         found: dict[str, dict[Identity, Any]] = {name: {} for name in self.by_name}
         by_natural_key: dict[str, dict[str, Any]] = {name: {} for name in self.by_name}
+        same_names: dict[str, Mapping[str, list[Any]]] = {}
+        account_id = wanted.actor.account_id
         children = [one for one in self.resources if one.spec.parent is not None and one.identity == ("id",)]
         for child in children:
             parents = await child.table.load_parent_ids(connection, [key for (key,) in ids[child.list_name]])
@@ -100,7 +102,11 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
             if one.natural_key:
                 keys = list(natural_keys[one.list_name])
                 things += await one.table.load_by(connection, one.natural_key, keys)
-                by_natural_key[one.list_name] = {getattr(thing, one.natural_key): thing for thing in things}
+                same_names[one.list_name] = _group_by_name(things, one.natural_key)
+                by_natural_key[one.list_name] = {
+                    name: min(others, key=lambda thing: not one.spec.is_owned_by(thing, account_id))
+                    for name, others in same_names[one.list_name].items()
+                }
             found[one.list_name] = {one.table.identify(thing): thing for thing in things}
         joined = await asyncio.to_thread(self._collect_joined, heads, by_natural_key)
         for name, identities in joined.items():
@@ -120,12 +126,13 @@ class Exchange(msgspec.Struct, frozen=True, dict=True, eq=False):
         return ImportContext(
             lists=self.lists,
             role=wanted.actor.role,
-            scope=Scope(wanted.actor.account_id),
+            scope=Scope(account_id),
             now=wanted.now,
             ids=wanted.ids,
             created_by=await find_creator(write),
             found=found,
             by_natural_key=by_natural_key,
+            same_names=same_names,
             sibling_counts=counts,
             sibling_values=values,
             explain=field_problems,
@@ -234,3 +241,10 @@ def _invalid(problems: Sequence[FieldProblem]) -> ValidationFailedError:
     return ValidationFailedError(
         f"Nothing was imported: the document has {count}. {first}.{more}", errors=problems[:PROBLEMS_MAX]
     )
+
+
+def _group_by_name(things: Iterable[Any], natural_key: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for thing in things:
+        found.setdefault(getattr(thing, natural_key), []).append(thing)
+    return found

@@ -57,7 +57,8 @@ class ImportChange(msgspec.Struct, frozen=True):
 class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     """Who imports, when, and what the catalog has of what the document names.
 
-    `sibling_counts` are how many rows of a list a parent has; `sibling_values` which row of a parent has a value
+    `by_natural_key` has the row that a name means, `same_names` all that have it: of several, the account's own is meant,
+    else the oldest. `sibling_counts` are how many rows of a list a parent has; `sibling_values` which row of a parent has a value
     of the list's `unique_in_parent`. `explain` turns the errors of a body into problems of its fields.
     """
 
@@ -69,6 +70,7 @@ class ImportContext(msgspec.Struct, frozen=True, kw_only=True):
     created_by: UserId | None
     found: Mapping[str, dict[Identity, Any]]
     by_natural_key: Mapping[str, dict[str, Any]]
+    same_names: Mapping[str, Mapping[str, Sequence[Any]]]
     sibling_counts: Mapping[str, Mapping[UUID, int]]
     sibling_values: Mapping[str, Mapping[tuple[UUID, Any], UUID]]
     explain: Callable[[Sequence[Any]], Sequence[FieldProblem]]
@@ -327,11 +329,9 @@ class Planner:
         if spec.natural_key is None:
             return
         value: str = getattr(after, spec.natural_key)
-        others = (
-            self._by_natural_key[spec.name].get(value),
-            self._context.by_natural_key[spec.name].get(value),
-        )
-        if any(other is not None and other.id != after.id for other in others):
+        made = self._by_natural_key[spec.name].get(value)
+        others = (*([] if made is None else [made]), *self._context.same_names[spec.name].get(value, ()))
+        if any(other.id != after.id and spec.is_in_the_way(other, after) for other in others):
             raise ItemProblemError(f"{value!r} is in use", spec.aliases[spec.natural_key])
 
     def _check_named(self, spec: ListSpec, field: str, named: Item, after: Item) -> None:

@@ -74,8 +74,9 @@ class SiteIndex(msgspec.Struct, frozen=True):
         for key in gone:
             by_key.pop(key, None)
         by_key |= {site.key: site for site in sites}
-        # Newest first: of a domain with and without `www.` the older site has the hosts.
-        by_domain = {site.domain: site for _, site in sorted(by_key.items(), reverse=True)}
+        # A verified site has the hosts. Of others, with one domain or with and without `www.`, the oldest has them.
+        ordered = sorted(by_key.values(), key=lambda site: (site.is_verified, -site.key))
+        by_domain = {site.domain: site for site in ordered}
         return SiteIndex(by_key, by_domain)
 
     def find_by_host(self, host: str) -> list[IndexedSite]:
