@@ -8,7 +8,7 @@ import grimp
 import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
-PURE_ROOMS = ("adloom.core", "adloom.auction", "adloom.schedule", "adloom.targeting")
+PURE_ROOMS = ("adloom.core", "adloom.auction", "adloom.bidding", "adloom.schedule", "adloom.targeting")
 FORBIDDEN = (
     "asyncio",
     "asyncpg",

@@ -14,8 +14,9 @@ from uuid import UUID
 
 import typer
 
-from adloom.cli import jobs, ledger, sample, token
-from adloom.cli.options import DataDir, data_directory, database_url, redis_url
+from adloom.bidding.window import BidStrategy
+from adloom.cli import jobs, learn, ledger, sample, token
+from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
 
 app = typer.Typer(
     name="adloom",
@@ -28,6 +29,7 @@ app.add_typer(ledger.app)
 app.add_typer(jobs.app)
 app.add_typer(sample.app)
 app.add_typer(token.app)
+app.add_typer(learn.app)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64
@@ -181,6 +183,29 @@ def classify(
     from adloom.cli import classify as command
 
     command.run(source, os.environ, is_json=is_json)
+
+
+@app.command()
+def bids(
+    *,
+    strategy: Annotated[BidStrategy, typer.Option(help="Who decides the multiplier.")],
+    guard: Annotated[OnOff, typer.Option(help="Keep the cost per conversion at its target.")] = OnOff.ON,
+    tolerance: Annotated[
+        float, typer.Option(min=0, max=10, help="By how much of its budget a campaign may exceed its target.")
+    ] = 0.0,
+) -> None:
+    """Answer a campaign's counters with a bid multiplier: one JSON object a line, in and out."""
+    from adloom.pages.classify.embedded.threads import use_one_thread
+
+    use_one_thread()
+    from adloom.bidding.shipped import load_nets
+    from adloom.bidding.window import BidRules
+    from adloom.cli.bids import answer_lines
+
+    rules = BidRules(has_guard=guard is OnOff.ON, tolerance=tolerance)
+    for answer in answer_lines(sys.stdin.buffer, strategy, rules, load_nets()):
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
 
 
 @app.command()

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,19 @@ DataDir = Annotated[
 ]
 
 
+class OnOff(StrEnum):
+    """A switch with a value, `--guard off`."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class ClassifyCommandError(Exception):
     """A page that cannot be fetched or read; here, so that other errors need no HTML parser to be printed."""
+
+
+class LearnCommandError(Exception):
+    """Recorded days that cannot be read, or too few of one's own; here, so that other errors need no NumPy."""
 
 
 def data_directory(given: Path | None) -> DataDirectory:

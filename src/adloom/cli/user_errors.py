@@ -4,7 +4,7 @@ from adloom.app.listeners import ListenError
 from adloom.cli.days import SyncCommandError
 from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
-from adloom.cli.options import ClassifyCommandError
+from adloom.cli.options import ClassifyCommandError, LearnCommandError
 from adloom.cli.replay import ReplayError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
@@ -20,6 +20,7 @@ USER_ERRORS = (
     DatabaseError,
     InstallationError,
     JobsError,
+    LearnCommandError,
     LedgerCommandError,
     ListenError,
     ProgramFailedError,

@@ -11,6 +11,7 @@ import msgspec
 from pydantic import Field
 
 from adloom.auction.bid import BidType
+from adloom.bidding.window import BidStrategy
 from adloom.catalog.source import Source
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
 from adloom.core.errors import BadRequestError
@@ -39,15 +40,6 @@ class CampaignStatus(StrEnum):
     PAUSED = "paused"
     ENDED = "ended"
     CANCELLED = "cancelled"
-
-
-class BidStrategy(StrEnum):
-    """How a campaign's bids in contextual auctions are moved: not at all, by its pace, with others, or by learning."""
-
-    FIXED = "fixed"
-    PACER = "pacer"
-    FLEET = "fleet"
-    DQN = "dqn"
 
 
 ALLOWED_MOVES: Final[Mapping[CampaignStatus, frozenset[CampaignStatus]]] = {

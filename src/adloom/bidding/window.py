@@ -1,0 +1,64 @@
+"""What a strategy is told at the start of a window, and what it answers."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+WINDOWS: Final = 96
+
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+Share = Annotated[float, msgspec.Meta(ge=-0.001, le=1.001)]  # Sums of shares are rounded.
+
+
+class BidStrategy(StrEnum):
+    """How a campaign's multiplier is decided."""
+
+    FIXED = "fixed"
+    PACER = "pacer"
+    FLEET = "fleet"
+    DQN = "dqn"
+
+
+class BidWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The counters of a campaign; `cost` and `value` are the day's so far, those of the last window are named so."""
+
+    window: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+    windows: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = WINDOWS
+    budget: Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+    remaining: Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]  # Less than nothing is nothing.
+    target: Annotated[float, msgspec.Meta(gt=0, le=1e15)] | None = None
+    cost: Amount
+    value: Amount
+    window_cost: Amount
+    window_value: Amount
+    opportunities: Amount
+    wins: Amount
+    traffic_share: Share  # Of the day's traffic, in the window that begins,
+    traffic_left: Share  # and from its start on.
+    last_multiplier: Annotated[float, msgspec.Meta(gt=0, le=1e6)] | None = None
+
+
+class BidRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the advertiser and the installation say: the guard, its tolerance, and whether predictions can be trusted."""
+
+    has_guard: bool = True
+    tolerance: float = 0.0  # By how much of its budget a campaign may exceed its target.
+    is_calibrated: bool = True
+    money_scale: float = 1.0  # Makes 95 the median target of the fleet.
+
+
+class BidDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The multiplier for a window, who decided it, and what the guard allowed."""
+
+    multiplier: float
+    reason: str  # The strategy's name, `guard`, or `fallback: ` and why.
+    limit: float | None = None  # Of the guard; None without a target or a guard.
+    note: str | None = None  # What the advertiser should know.
+
+    @property
+    def fallback(self) -> str | None:
+        return self.reason.removeprefix(FALLBACK) if self.reason.startswith(FALLBACK) else None
+
+
+FALLBACK: Final = "fallback: "

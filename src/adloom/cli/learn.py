@@ -1,0 +1,66 @@
+"""`adloom learn fleet|dqn`: trains a bid strategy on recorded days, and reports how it did on days held out."""
+
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adloom.pages.classify.embedded.threads import use_one_thread
+
+app = typer.Typer(
+    name="learn",
+    help="Train a bid strategy on recorded days.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[
+    Path | None, typer.Option(help="A folder with recorded market days, tables.npz.", show_default=False)
+]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed and data give the same weights.")]
+Out = Annotated[Path, typer.Option(help="Where weights and report are written.")]
+
+
+@app.command()
+def fleet(
+    *,
+    data: Data = None,
+    seed: Seed = 0,
+    steps: Annotated[int, typer.Option(min=1, max=100_000, help="Batches to learn from.")] = 500,
+    out: Out = Path(),
+) -> None:
+    """Train the net that all campaigns share; about five minutes on one core."""
+    use_one_thread()  # The products are small, and results must not depend on the machine.
+    from adloom.cli import learning
+
+    learning.learn_fleet(learning.read_archive(data), seed=seed, steps=steps, out=out)
+
+
+@app.command()
+def dqn(
+    *,
+    data: Data = None,
+    seed: Seed = 0,
+    episodes: Annotated[int, typer.Option(min=1, max=100_000, help="Batches of days to play.")] = 200,
+    out: Out = Path(),
+) -> None:
+    """Train the agent of the seed on recorded days, inside the guard."""
+    use_one_thread()  # The products are small, and results must not depend on the machine.
+    from adloom.cli import learning
+
+    learning.learn_dqn(learning.read_archive(data), seed=seed, episodes=episodes, out=out)
+
+
+@app.command()
+def score(
+    *,
+    data: Data = None,
+    price: Annotated[float, typer.Option(min=0.01, max=100, help="Multiply all recorded prices.")] = 1.0,
+) -> None:
+    """Play the held-out days with every strategy, through the decision that real campaigns use."""
+    use_one_thread()
+    from adloom.cli import learning
+
+    learning.print_scores(learning.read_archive(data), price=price)

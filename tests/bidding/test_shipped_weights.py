@@ -1,0 +1,80 @@
+"""The weights in the package are whole, say where they come from, and win on days that nobody trained on."""
+
+import pytest
+
+from adloom.bidding.dqn import SHAPES as DQN_SHAPES
+from adloom.bidding.network import SHAPES as FLEET_SHAPES
+from adloom.bidding.shipped import load_nets, read_shipped
+from adloom.bidding.training.generated import generate_days
+from adloom.bidding.training.replay import Replayed, replay
+from adloom.bidding.weights import WeightsCard, WeightsError, decode_weights, encode_weights, read_card
+from adloom.bidding.window import BidRules, BidStrategy
+
+SHIPPED = {
+    "fleet": "d0bc50f43e753d79c44296c352a8e4795bef726627bc11833e7b3443905e598b",
+    "dqn": "da742a963b903badfeec7e020e2ea81d6f47132ad7bb9c250f522540e7b1da86",
+}
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_they_are_those_of_their_hash_and_card(kind: str) -> None:
+    card = read_card(read_shipped(kind) or b"")
+
+    assert (card.kind, card.sha256) == (kind, SHIPPED[kind])
+    assert card.train_days == tuple(range(18))
+    assert card.held_out_days == tuple(range(18, 24))
+
+
+def test_their_cards_say_what_was_promised() -> None:
+    fleet, dqn = (read_card(read_shipped(kind) or b"").scores for kind in ("fleet", "dqn"))
+
+    assert fleet["without guard"] >= 0.87
+    assert fleet["with guard"] >= 0.81
+    assert fleet["with guard, over target"] <= 0.12
+    assert dqn["with guard"] >= 0.70
+
+
+def test_on_synthetic_days_fleet_wins_and_the_guard_keeps_the_target() -> None:
+    days, nets = generate_days(days=3, seats=6, seed=11), load_nets()
+
+    def share(strategy: BidStrategy, *, has_guard: bool = True) -> tuple[float, Replayed]:
+        found = replay(days, strategy, nets, rules=BidRules(has_guard=has_guard))
+        return float(found.score.sum() / days.best_score.sum()), found
+
+    fixed, _ = share(BidStrategy.FIXED)
+    free, _ = share(BidStrategy.FLEET, has_guard=False)
+    guarded, played = share(BidStrategy.FLEET)
+    agent, _ = share(BidStrategy.DQN)
+
+    assert free >= guarded - 1e-3
+    assert guarded > fixed
+    assert agent > 0.9 * fixed
+    assert played.over <= 0.12
+    assert played.spent <= 1.0
+    assert set(played.reasons) <= {"fleet", "guard"}
+    assert (free, guarded, agent) == pytest.approx((0.9541, 0.9544, 0.9195), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"x", "no weights file"),
+        (b"adloom-weights 1\n{}\n", "the card cannot be read"),
+        ((read_shipped("dqn") or b""), "weights of 'dqn'"),
+        ((read_shipped("fleet") or b"")[:-4], "not those of their hash"),
+    ],
+    ids=["other file", "no card", "other kind", "cut"],
+)
+def test_what_is_not_a_weights_file_is_refused(data: bytes, why: str) -> None:
+    with pytest.raises(WeightsError, match=why):
+        decode_weights(data, "fleet", FLEET_SHAPES)
+
+
+def test_weights_are_read_as_they_were_written() -> None:
+    card, arrays = decode_weights(read_shipped("dqn") or b"", "dqn", DQN_SHAPES)
+
+    again = encode_weights(
+        WeightsCard(**{name: getattr(card, name) for name in card.__struct_fields__}), arrays
+    )
+
+    assert again == read_shipped("dqn")
