@@ -11,8 +11,8 @@ from adloom.bidding.weights import WeightsCard, WeightsError, decode_weights, en
 from adloom.bidding.window import BidRules, BidStrategy
 
 SHIPPED = {
-    "fleet": "d0bc50f43e753d79c44296c352a8e4795bef726627bc11833e7b3443905e598b",
-    "dqn": "da742a963b903badfeec7e020e2ea81d6f47132ad7bb9c250f522540e7b1da86",
+    "fleet": "aad8af765e0b3bfe35dfe0048eee1867e1f1e1d4685878341d767c5fea484374",
+    "dqn": "9207cf7a7db4d6229729322ff5672a6f8fc9350d26d48aaecb425abea77781e3",
 }
 
 
@@ -52,7 +52,7 @@ def test_on_synthetic_days_fleet_wins_and_the_guard_keeps_the_target() -> None:
     assert played.over <= 0.12
     assert played.spent <= 1.0
     assert set(played.reasons) <= {"fleet", "guard"}
-    assert (free, guarded, agent) == pytest.approx((0.9541, 0.9544, 0.9195), abs=2e-3)
+    assert (free, guarded, agent) == pytest.approx((0.9948, 0.9953, 0.9548), abs=2e-3)
 
 
 @pytest.mark.parametrize(
