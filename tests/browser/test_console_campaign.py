@@ -257,3 +257,39 @@ def test_a_preview_that_gets_its_width_late_takes_the_ratio_of_a_computer(
     page.set_viewport_size({"width": 1100, "height": 640})
 
     expect(place).to_have_css("--adloom-ratio", "4")
+
+
+def find_charged_campaign(admin: Admin) -> dict[str, Any]:
+    """Return a campaign that was charged, and how much in hundredths."""
+    for campaign in admin.get("/admin/campaigns", status="active")["items"]:
+        spent = admin.get(f"/admin/campaigns/{campaign['id']}/budget")["spentTotalPaisa"]
+        if spent > 1:
+            return {**campaign, "spentPaisa": spent}
+    return {}
+
+
+def test_money_is_given_back_with_a_reason_and_not_more_than_was_charged(
+    console: Visit, product: Product, admin: Admin
+) -> None:
+    wait_for(lambda: bool(find_charged_campaign(admin)), "a campaign that was charged")
+    page, campaign = console.page, find_charged_campaign(admin)
+    page.goto(f"{product.control_url}/console/budgets/campaigns/{campaign['id']}")
+    page.get_by_role("button", name="Refund").click()
+    dialog = page.get_by_role("dialog")
+
+    dialog.get_by_role("button", name="Give back").click()
+    expect(dialog.get_by_text("is required")).to_be_visible()
+    dialog.get_by_label("Reason").fill("Shown beside the wrong article")
+    dialog.get_by_label("Amount").fill("9999999.00")
+    dialog.get_by_role("button", name="Give back").click()
+    expect(page.get_by_text("can be given back")).to_be_visible()
+    expect(dialog).to_be_visible()
+
+    dialog.get_by_label("Amount").fill("0.01")
+    dialog.get_by_role("button", name="Give back").click()
+    expect(page.get_by_text("0.01 given back.")).to_be_visible()
+    expect(dialog).to_have_count(0)
+
+    (refund,) = admin.get(f"/admin/campaigns/{campaign['id']}/refunds")["items"]
+    assert (refund["amountPaisa"], refund["reason"]) == (1, "Shown beside the wrong article")
+    assert console.errors == []

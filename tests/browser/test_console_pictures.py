@@ -40,6 +40,12 @@ LISTS = {
     "publisher_id": "/admin/publishers",
     "auction_id": "/api/v1/admin/auctions",
 }
+# Tabs that are tables of their own.
+TABS = (
+    "/console/sites/{site_id}?tab=market",
+    "/console/sites/{site_id}?tab=approvals",
+    "/console/campaigns/{campaign_id}?tab=contextual",
+)
 PARAMETER = re.compile(r"\{(\w+)\}")
 
 for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
@@ -64,7 +70,7 @@ def addresses(product: Product) -> list[str]:
         wait_until(lambda: first_of(LISTS["auction_id"]) is not None, seconds=60, what="an auction")
         ids = {name: first_of(path) for name, path in LISTS.items()}
         ids["page_id"] = give_page(admin, str(ids["site_id"]))
-    return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in REGISTERED)
+    return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in (*REGISTERED, *TABS))
 
 
 def give_page(admin: httpx.Client, site_id: str) -> str:
@@ -97,7 +103,7 @@ def check_page(visit: Visit, product: Product, address: str) -> Iterator[str]:
         yield f"{address} answers {answer and answer.status}"
     page.locator("h1").first.wait_for()
     page.wait_for_timeout(SETTLE_MILLISECONDS)
-    name = address.removeprefix("/console").strip("/").replace("/", "-") or "overview"
+    name = address.removeprefix("/console").strip("/").replace("?tab=", "-").replace("/", "-") or "overview"
     name = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "one", name)
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})

@@ -7,6 +7,7 @@ import pytest
 
 from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
 from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
+from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
 from adloom.core.actor import Role
 from adloom.core.ids import SiteId
@@ -16,7 +17,7 @@ from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json
 from tests.support.control import ControlPlane
-from tests.support.pages import write_page
+from tests.support.pages import a_candidate, write_page, write_shortlist
 
 CATS, PETS = "424", "422"
 FAILED = "This could not be loaded"
@@ -136,3 +137,71 @@ async def test_why_names_every_step_of_a_contextual_campaign(ann: Visitor, marke
 
     assert FAILED not in shown
     assert "Banners for contextual slots" in shown
+
+
+async def list_candidates(pool: Pool, market: Market, *, is_pending: bool) -> None:
+    candidate = a_candidate(
+        market.banner["id"], market.campaign["id"], category=PETS, is_pending=is_pending, cpm=2_500_000
+    )
+    slots = {market.slot["slug"]: [candidate]}
+    await write_shortlist(pool, market.site["id"], "magazine.test/paws", slots, at=datetime.now(UTC))
+
+
+@pytest.mark.parametrize(("ticks", "said"), [(1, "15 minutes"), (4, "60 minutes"), (60, "15 hours")])
+def test_quarters_of_an_hour_are_said_as_people_do(ticks: int, said: str) -> None:
+    assert describe_ticks(ticks) == said
+
+
+def test_all_that_keeps_campaigns_from_a_site_has_words() -> None:
+    assert set(REMOVED) >= set(BEST_FIRST) - {REACHED, "not_approved"}
+
+
+async def test_a_site_shows_who_wants_what_and_pages_that_nobody_wants(
+    ann: Visitor, market: Market, pool: Pool
+) -> None:
+    before = (await ann.get(f"/console/sites/{market.site['id']}?tab=market")).text
+    await list_candidates(pool, market, is_pending=True)
+    after = (await ann.get(f"/console/sites/{market.site['id']}?tab=market")).text
+
+    assert FAILED not in before
+    for text in ("Demand by category", "Cats", "Nobody", "fixed", "0.50", "magazine.test/paws"):
+        assert text in before, text
+    assert "An ad wants a slot of every fresh page" in after
+    assert "magazine.test/paws" not in after
+
+
+async def test_a_site_without_pages_has_nothing_to_sell(console: ControlPlane, ann: Visitor) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        site = await admin.make_site(domain="empty.test")
+
+    assert "Nothing to sell yet" in (await ann.get(f"/console/sites/{site['id']}?tab=market")).text
+
+
+async def test_a_page_shows_who_competes_for_its_slots_by_name(
+    console: ControlPlane, market: Market, pool: Pool
+) -> None:
+    owner = UUID(market.site["publisherId"])
+    await make_person(console, "publisher@example.com", Role.PUBLISHER, account_id=owner)
+    async with console.acting_as(Role.ADMIN) as admin:
+        (page,) = (await admin.get(f"/admin/sites/{market.site['id']}/pages")).json()["items"]
+    address = f"/console/sites/{market.site['id']}/pages/{page['id']}"
+
+    async with Visitor(console) as visitor:
+        await visitor.log_in("publisher@example.com")
+        before = (await visitor.get(address)).text
+        await list_candidates(pool, market, is_pending=True)
+        after = (await visitor.get(address)).text
+
+    assert "Nobody wants its slots" in before
+    assert FAILED not in after
+    for text in ("Assam", "Autumn", "Sons", "Waits for approval", "2.50", "Decide about those that wait"):
+        assert text in after, text
+    assert market.banner["id"] not in after
+
+
+async def test_pages_are_found_by_whether_an_ad_wants_them(ann: Visitor, market: Market, pool: Pool) -> None:
+    await list_candidates(pool, market, is_pending=False)
+    tab = f"/console/sites/{market.site['id']}?tab=pages&hasCandidates="
+
+    assert "magazine.test/paws" in (await ann.get(f"{tab}true")).text
+    assert "magazine.test/paws" not in (await ann.get(f"{tab}false")).text

@@ -38,6 +38,7 @@ ACTIONS: Final = {
     "end": "ended {it}",
     "cancel": "cancelled {it}",
     "reset": "reset the budget of {it}",
+    "refund": "gave money back to {it}",
     "approve": "approved {it}",
     "reject": "rejected {it}",
     "revoke": "took the approval of {it} back",

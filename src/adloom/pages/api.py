@@ -20,18 +20,17 @@ from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.classify.request import make_request
 from adloom.pages.model import CATEGORIES_MAX, PageCategory, PageSource, SitePage, expiry
 from adloom.pages.notice import PageNotice, publish_written
+from adloom.pages.slots import PageSlots, find_slots
 from adloom.pages.store import (
     TITLE_CHARACTERS_MAX,
     PageClassification,
     PageFilter,
-    PageSlots,
     count_categories,
     count_pages,
     delete_page,
     find_known_page,
     find_page,
     find_page_by_url,
-    find_slots,
     list_pages,
     write_classification,
     write_waiting,
@@ -82,6 +81,7 @@ class PageQuery(ListQuery):
     search: Annotated[Text255 | None, Field(description="A part of the address or the title.")] = None
     category: Annotated[Text100 | None, Field(description="Pages about this node or one below it.")] = None
     is_fresh: bool | None = None
+    has_candidates: Annotated[bool | None, Field(description="Whether an ad wants one of its slots.")] = None
     source: PageSource | None = None
 
 
@@ -128,6 +128,9 @@ class SlotCandidateAnswer(Answer):
     banner_id: UUID
     campaign_id: UUID
     advertiser_id: UUID | None
+    banner_title: str | None
+    campaign_name: str | None
+    advertiser_name: str | None
     category: str | None
     category_score: float
     max_cpm: float
@@ -184,6 +187,7 @@ async def list_site_pages(
         search=query.search,
         categories=None if query.category is None else _with_descendants(query.category),
         is_fresh=query.is_fresh,
+        has_candidates=query.has_candidates,
         source=query.source,
     )
     async with pool.acquire() as connection:
@@ -350,6 +354,9 @@ def _describe_slots(listed: PageSlots | None) -> list[PageSlotAnswer]:
                     banner_id=candidate.banner_id,
                     campaign_id=candidate.campaign_id,
                     advertiser_id=candidate.advertiser_id,
+                    banner_title=candidate.banner_title,
+                    campaign_name=candidate.campaign_name,
+                    advertiser_name=candidate.advertiser_name,
                     category=candidate.category,
                     category_score=round(candidate.category_score, 4),
                     max_cpm=float(decimal_from_micros(candidate.cpm)),

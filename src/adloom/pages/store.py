@@ -3,13 +3,11 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
 from adloom.core.errors import NotFoundError
 from adloom.core.ids import PageId, SiteId
-from adloom.core.money import Micros
 from adloom.pages.model import Evidence, PageCategory, PageSource, SitePage
 from adloom.pages.notice import PageNotice
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
@@ -60,10 +58,6 @@ FAIL: Final = """
            updated_at = greatest(excluded.updated_at, it.updated_at + interval '1 microsecond')
     RETURNING it.public_id, it.version
 """
-SLOTS: Final = """
-    SELECT slots::text, version, updated_at FROM shortlists
-     WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND url = $2
-"""
 DELETE: Final = """
     DELETE FROM site_pages AS it USING sites AS site
      WHERE site.id = it.site_id AND site.public_id = $1 AND it.public_id = $2
@@ -91,6 +85,12 @@ EVICT_OLDEST: Final = """
                    ORDER BY classified_at DESC NULLS LAST, version DESC OFFSET $1 LIMIT $2
            ) AS page)
     RETURNING site.public_id
+"""
+# The market has found an ad for one of the page's slots, approved or not.
+HAS_CANDIDATES: Final = """
+    EXISTS (SELECT FROM shortlists AS listed
+             WHERE listed.site_id = it.site_id AND listed.url = it.url AND listed.expires_at > {}
+               AND jsonb_path_exists(listed.slots, '$[*].candidates[*]'))
 """
 COUNT_PAGES: Final = """
     SELECT count(*) AS pages, count(it.classified_at) AS classified,
@@ -127,11 +127,12 @@ class PageClassification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list of pages is narrowed to: a text, a page's categories, whether it is fresh, its source."""
+    """What a list of pages is narrowed to: a text, categories, whether it is fresh, wanted by an ad, and its source."""
 
     search: str | None = None
     categories: Collection[str] | None = None
     is_fresh: bool | None = None
+    has_candidates: bool | None = None
     source: PageSource | None = None
 
 
@@ -233,41 +234,6 @@ async def find_known_page(connection: Connection, site_id: SiteId, url: str) -> 
         return None
 
 
-class ListedCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A banner that competes for a slot, as the market has written it."""
-
-    banner_id: UUID
-    campaign_id: UUID
-    advertiser_id: UUID | None
-    category: str | None
-    category_score: float
-    cpm: Micros
-    is_pending: bool = False
-
-
-class ListedSlot(msgspec.Struct, frozen=True, kw_only=True):
-    """What competes for a slot of a page."""
-
-    slot: str
-    candidates: tuple[ListedCandidate, ...]
-
-
-class PageSlots(msgspec.Struct, frozen=True):
-    """The slots of a page, and when the market wrote them last."""
-
-    slots: tuple[ListedSlot, ...]
-    version: int
-    updated_at: datetime
-
-
-async def find_slots(connection: Connection, site_id: SiteId, url: str) -> PageSlots | None:
-    row = await connection.fetchrow(SLOTS, site_id, url)
-    return None if row is None else PageSlots(_decode_slots(row[0]), row[1], row[2])
-
-
-_decode_slots: Final = msgspec.json.Decoder(tuple[ListedSlot, ...]).decode
-
-
 async def list_pages(
     connection: Connection, site_id: SiteId, wanted: PageFilter, page: PageRequest, *, now: datetime
 ) -> Listed[SitePage]:
@@ -284,6 +250,8 @@ async def list_pages(
     if wanted.is_fresh is not None:
         fresh = "coalesce(it.expires_at > {}, false)"
         filters.add(fresh if wanted.is_fresh else f"NOT {fresh}", now)
+    if wanted.has_candidates is not None:
+        filters.add(HAS_CANDIDATES if wanted.has_candidates else f"NOT {HAS_CANDIDATES}", now)
     return await fetch_structs(connection, SOURCE, filters, page, SitePage)
 
 

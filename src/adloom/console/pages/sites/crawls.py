@@ -1,6 +1,6 @@
 """The crawls of a site: the one that runs, live, and those before it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -23,10 +23,10 @@ from adloom.console.components.layout import (
 )
 from adloom.console.components.messages import confirm, notify_error, notify_success
 from adloom.console.components.table import Column, DataTable
-from adloom.console.page import PageVisit, refresh_every
+from adloom.console.event_source import Event, follow_site
+from adloom.console.page import PageVisit
 from adloom.console.resource_pages import Reload
 
-REFRESH_SECONDS: Final = 2.0
 NEWEST_MAX: Final = 8
 FAILED_MAX: Final = 10
 STATES: Final = {"queued": "Waiting", "running": "Running", "finished": "Finished", "failed": "Failed"}
@@ -63,14 +63,14 @@ async def show_crawls(visit: PageVisit, site: Json, _: Reload) -> None:
     await table.show()
     past.set_visibility(live.has_begun)
 
-    async def refresh() -> None:
-        was_under_way = live.is_under_way
-        await live.update()
-        if live.is_under_way or was_under_way:
+    async def take(events: Sequence[Event]) -> None:
+        shown = live.state
+        await live.take(events)
+        if live.state != shown:
             await table.show()
-            past.set_visibility(True)
+            past.set_visibility(live.has_begun)
 
-    refresh_every(REFRESH_SECONDS, refresh)
+    follow_site(visit, site["id"], take)
 
 
 class LiveCrawl:
@@ -80,6 +80,7 @@ class LiveCrawl:
         self._visit = visit
         self._site = site
         self._crawl: Json | None = None
+        self._pages: list[Json] = []
         self._may_write = visit.may_write
         with card("Crawl") as self._card, div("stack"):
             self._head = div("row-of apart")
@@ -100,15 +101,41 @@ class LiveCrawl:
     def is_under_way(self) -> bool:
         return self._crawl is not None and self._crawl["state"] in UNDER_WAY
 
+    @property
+    def state(self) -> object:
+        """Which crawl is shown, and whether it waits, runs or has ended."""
+        return (self._crawl["id"], self._crawl["state"]) if self._crawl else None
+
     async def update(self) -> None:
-        self._crawl = crawl = await read_latest(self._visit, self._site["id"])
+        """Read the latest crawl and the newest pages, and show them."""
+        crawl = await read_latest(self._visit, self._site["id"])
+        path = f"/admin/sites/{self._site['id']}/pages"
+        self._pages = await self._visit.api.get_items(path, pageSize=NEWEST_MAX, sort="-updatedAt")
+        await self._show(crawl)
+
+    async def take(self, events: Sequence[Event]) -> None:
+        """Show what has happened, without asking; a stream that begins anew may have missed something."""
+        crawl = self._crawl
+        for name, data in events:
+            if name == "listening":
+                await self.update()
+                return
+            if name == "crawl":
+                crawl = data
+            elif name == "page" and "url" in data:
+                others = [one for one in self._pages if one["id"] != data["id"]]
+                self._pages = [data, *others][:NEWEST_MAX]
+        await self._show(crawl)
+
+    async def _show(self, crawl: Json | None) -> None:
+        self._crawl = crawl
         self._figures.set_visibility(crawl is not None)
         if crawl is not None:
             self._show_figures(crawl)
-        await self._show_newest()
-        state = (crawl["id"], crawl["state"]) if crawl else None
-        if state != self._shown or not self._head.default_slot.children:
-            self._shown = state
+        is_live = self.is_under_way and self._pages
+        self._newest.content = _list_newest(self._site, self._pages) if is_live else ""
+        if self.state != self._shown or not self._head.default_slot.children:
+            self._shown = self.state
             self._show_head()
             await self._show_failed()
 
@@ -156,15 +183,6 @@ class LiveCrawl:
         share = crawl["pagesFetched"] / max(1, self._site["maxPages"])
         self._progress.content = meter(share) if self.is_under_way else ""
         self._note.set_text(crawl["reason"] or "")
-
-    async def _show_newest(self) -> None:
-        if not self.is_under_way:
-            self._newest.content = ""
-            return
-        pages = await self._visit.api.get_items(
-            f"/admin/sites/{self._site['id']}/pages", pageSize=NEWEST_MAX, sort="-updatedAt"
-        )
-        self._newest.content = _list_newest(self._site, pages) if pages else ""
 
     async def _show_failed(self) -> None:
         """Show why pages could not be read, when the crawl has ended."""

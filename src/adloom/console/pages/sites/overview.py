@@ -19,6 +19,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
+from adloom.console.pages.sites.approvals import count_decisions
 from adloom.console.pages.sites.crawls import UNDER_WAY, crawl_notice, read_latest, start_crawl
 from adloom.console.pages.sites.topics import show_topics
 from adloom.console.pages.sites.verification import describe_verification, open_verification
@@ -46,6 +47,11 @@ async def show_overview(visit: PageVisit, site: Json, reload: Reload) -> None:
     crawl = await read_latest(visit, site["id"])
     if crawl is not None and crawl["state"] in UNDER_WAY:
         crawl_notice(site, crawl)
+    waiting = (await count_decisions(visit, site["id"]))["pending"]
+    if waiting:
+        text = f"{count(waiting)} {'ad wants' if waiting == 1 else 'ads want'} to be shown on this site."
+        with notice(text, title="Waiting for your decision"):
+            ui.link("Decide", f"{visit.path}?tab=approvals")
     topics = await visit.api.get(f"/admin/sites/{site['id']}/topics")
     slots = await visit.api.get("/admin/placements", siteId=site["id"], delivery="contextual", pageSize=1)
     _show_steps(

@@ -12,6 +12,7 @@ from adloom.console.components.categories import confidence_bar, describe_catego
 from adloom.console.components.layout import card, div, empty_state, facts, heading, hint, html, notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.page import PageVisit, page
+from adloom.console.pages.sites.shortlist import show_shortlist
 from adloom.console.pages.sites.site_pages import SOURCES, page_badge
 from adloom.console.shell import PUBLISHER_SIDE
 
@@ -35,8 +36,10 @@ async def show_page(visit: PageVisit) -> None:
     if found["failure"]:
         notice(found["failure"], kind="bad", title="It could not be read")
     with div("grid-of side"):
-        with card("Why these categories"):
-            _show_categories(found)
+        with div("stack"):
+            with card("Why these categories"):
+                _show_categories(found)
+            show_shortlist(visit, site_id, found)
         with card("At a glance"):
             _show_facts(visit, found)
 

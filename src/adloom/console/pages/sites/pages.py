@@ -11,6 +11,7 @@ from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.approvals import show_site_approvals
 from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
+from adloom.console.pages.sites.market import show_market
 from adloom.console.pages.sites.overview import new_slot_address, show_overview
 from adloom.console.pages.sites.site_pages import show_pages
 from adloom.console.pages.sites.verification import verification_badge
@@ -68,6 +69,7 @@ SITES: Final = ResourcePages(
         "pages": Tab("Pages", show_pages),
         "crawls": Tab("Crawls", show_crawls),
         "approvals": Tab("Approvals", show_site_approvals),
+        "market": Tab("Market", show_market),
         "placements": PLACEMENTS.tab_of("siteId"),
     },
 ).register()

@@ -28,6 +28,7 @@ SOURCES: Final = {
     "given": "Given by hand",
 }
 FRESHNESS: Final = ("Fresh or old", {"true": "Fresh", "false": "Old or not classified"})
+DEMAND: Final = ("Demand", {"true": "An ad wants it", "false": "No ad wants it"})
 TITLE_LENGTH_MAX: Final = 500
 GIVEN_CONFIDENCE: Final = 1.0
 
@@ -85,6 +86,7 @@ async def show_pages(visit: PageVisit, site: Json, _: Reload) -> None:
     table.search("Search by address or title")
     table.filter("category", "About", _describe_topics(topics, visit.query.get("category")))
     table.filter("isFresh", *FRESHNESS)
+    table.filter("hasCandidates", *DEMAND)
     await table.show()
 
 

@@ -1,0 +1,68 @@
+"""What competes for the slots of a page: the shortlist that its auctions have made."""
+
+from typing import Final
+
+from markupsafe import Markup
+
+from adloom.console import strings
+from adloom.console.client import Json, short_id
+from adloom.console.components.categories import describe_category
+from adloom.console.components.format import ago
+from adloom.console.components.layout import badge, card, div, empty_state, hint, html
+from adloom.console.components.table import Column, plain_table
+from adloom.console.page import PageVisit
+
+STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approval", "info")}
+
+
+def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
+    """Show the candidates of each slot, those that may be shown first."""
+    slots = found["slots"]
+    with card("Who competes for its slots", note=_say_when(visit, slots)):
+        if not any(slot["candidates"] for slot in slots):
+            empty_state(
+                "storefront",
+                "Nobody wants its slots",
+                "No campaign bids on what the page is about, or the site has no contextual slot that is switched on.",
+                action="To the market of the site",
+                href=f"/console/sites/{site_id}?tab=market",
+            )
+            return
+        with div("stack"):
+            for slot in slots:
+                html(Markup("<h3>{}</h3>").format(slot["slot"]))
+                if slot["candidates"]:
+                    rows = sorted(slot["candidates"], key=lambda one: one["state"] != "serving")
+                    html(plain_table(COLUMNS, rows))
+                else:
+                    hint("Nobody wants this slot.")
+        if any(one["state"] == "pending" for slot in slots for one in slot["candidates"]):
+            html(
+                Markup('<a href="/console/sites/{}?tab=approvals">{}</a>').format(
+                    site_id, "Decide about those that wait"
+                )
+            )
+
+
+def _say_when(visit: PageVisit, slots: list[Json]) -> str:
+    return ago(slots[0]["updatedAt"], now=visit.now).striptags() if slots else ""
+
+
+def _ad(row: Json) -> Markup:
+    return Markup('<div class="strong">{}</div><div class="quiet small">{}</div>').format(
+        row["bannerTitle"] or short_id(row["bannerId"]),
+        f"{row['campaignName'] or short_id(row['campaignId'])} · {row['advertiserName'] or strings.THE_HOUSE}",
+    )
+
+
+def _category(row: Json) -> str:
+    return describe_category(row["category"]) if row["category"] else "fits any page"
+
+
+COLUMNS: Final = (
+    Column("Ad", _ad),
+    Column("State", lambda row: badge(*STATES[row["state"]])),
+    Column("Because of", _category, is_wide_only=True),
+    Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
+    Column("Pays at most", lambda row: f"{row['maxCpm']:,.2f}", is_number=True),
+)
