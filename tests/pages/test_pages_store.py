@@ -116,6 +116,36 @@ async def test_the_oldest_pages_beyond_the_most_are_removed(pool: Pool, valkey: 
     assert after[other] == before[other]
 
 
+async def test_pages_that_browsers_sent_are_removed_first(pool: Pool, valkey: Valkey) -> None:
+    site_id = await insert_site(pool, "a.test")
+    for number in range(3):
+        await write_page(pool, site_id, f"a.test/{number}", at=NOON - timedelta(hours=1 + number))
+    for number in range(6):
+        await write_page(pool, site_id, f"a.test/forged-{number}", at=NOON - timedelta(minutes=number))
+    await pool.execute("UPDATE site_pages SET source = 'tag' WHERE url LIKE '%forged%'")
+
+    await PageCleaning(pool, valkey, ManualClock(NOON), pages_max=4).run()
+
+    left = [row[0] for row in await pool.fetch("SELECT url FROM site_pages ORDER BY url")]
+    assert left == ["a.test/0", "a.test/1", "a.test/2", "a.test/forged-0"]
+
+
+async def test_pages_of_the_domain_that_a_site_had_before_are_removed(pool: Pool, valkey: Valkey) -> None:
+    site_id, other = await insert_site(pool, "a.test"), await insert_site(pool, "c.test")
+    for url in ("a.test", "a.test/old", "blog.b.test/x", "b.test/new", "evilb.test", "b.test:8080/x"):
+        await write_page(pool, site_id, url, at=NOON)
+    await write_page(pool, other, "elsewhere.test", at=NOON)
+    await pool.execute(
+        "UPDATE sites SET domain = 'www.b.test', updated_at = $1 WHERE domain = 'a.test'", NOON
+    )
+    await pool.execute("UPDATE sites SET updated_at = $1 WHERE domain = 'c.test'", NOON - timedelta(days=2))
+
+    await PageCleaning(pool, valkey, ManualClock(NOON)).run()
+
+    left = [row[0] for row in await pool.fetch("SELECT url FROM site_pages ORDER BY url")]
+    assert left == ["b.test/new", "b.test:8080/x", "blog.b.test/x", "elsewhere.test"]
+
+
 async def test_what_is_long_expired_is_removed(pool: Pool, valkey: Valkey) -> None:
     site_id = await insert_site(pool, "a.test")
     kept = NOON - KEPT_AFTER_EXPIRY

@@ -21,12 +21,11 @@ from adloom.pages.classify.worker import ClassifyWorker
 from adloom.runtime.background.settings import ClassifierSettings, LanguageModelSettings, classifier_settings
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.settings import SettingsError
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import open_valkey
 
-POOL_SIZE: Final = 2
+POOL_SIZE: Final = 4  # As many as pages are worked on at once.
 STOP_SECONDS_MAX: Final = 2.0
 # Twice what it needs. Beyond this the process ends, and is started again: nothing is lost.
 MEMORY_BYTES_MAX: Final = 400 * 2**20
@@ -58,6 +57,7 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
             consumer=f"{settings.telemetry.process}@{socket.gethostname()}",
             clock=clock,
             ids=SystemIds(),
+            fresh_hours=settings.page_fresh_hours,
         )
         _register(metrics, worker)
         heartbeat = HeartbeatPublisher(
@@ -75,10 +75,7 @@ async def open_classifier(
     if api is None:
         yield load_embedded
         return
-    if not settings.key:
-        raise SettingsError(
-            f"ADLOOM_CLASSIFIER is {settings.provider!r} and ADLOOM_CLASSIFIER_KEY is not set."
-        )
+    assert settings.key, "checked where settings are read"
     async with open_model_client() as http:
         classifier = LanguageModelClassifier(
             http,

@@ -302,6 +302,7 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.quotas = settings.quotas
+    app.state.page_fresh_hours = settings.page_fresh_hours
     app.state.actor_limits = ActorLimits(
         at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
     )

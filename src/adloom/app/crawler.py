@@ -14,7 +14,6 @@ from adloom.pages.crawl.queue import QUEUE, open_crawl_queue
 from adloom.pages.crawl.robots import name_robot
 from adloom.pages.crawl.schedule import CrawlSchedule
 from adloom.pages.crawl.visit import PageReader, VisitParts
-from adloom.pages.model import FRESH_HOURS
 from adloom.pages.verification.verify import RECHECK_SITES, VerificationRecheck, recheck_job
 from adloom.resource.changes import Catalog
 from adloom.runtime.background.settings import CrawlerSettings, crawler_settings
@@ -57,7 +56,7 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
             reader=reader,
             clock=clock,
             robot=name_robot(settings.outbound.user_agent),
-            fresh_hours=FRESH_HOURS,
+            fresh_hours=settings.page_fresh_hours,
             delay_seconds=settings.delay_milliseconds / 1000,
         )
         runner = CrawlRunner(parts, queue, valkey)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
-from fastapi import Query, status
+from fastapi import Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.catalog.site.model import Site
@@ -175,6 +175,12 @@ class SiteTopics(Answer):
     items: Sequence[SiteTopicAnswer]
 
 
+def _fresh_hours(request: Request) -> int:
+    return request.app.state.page_fresh_hours
+
+
+FreshHours = Annotated[int, Depends(_fresh_hours)]
+
 router = guarded_router("/admin/sites/{site_id}", "pages", 400, 401, 403, 404, 413, 429, 503)
 
 
@@ -219,6 +225,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     valkey: CurrentValkey,
     ids: Ids,
     now: Now,
+    fresh_hours: FreshHours,
 ) -> SitePageDetail:
     """Say what a page is about, or send its text.
 
@@ -230,7 +237,7 @@ async def write_site_page(  # noqa: PLR0913, PLR0917 - what a handler asks for
     url = _url_of_site(body.url, site)
     page_id = PageId(ids.new())
     if body.categories is not None:
-        given = _take_categories(body, now)
+        given = _take_categories(body, now, fresh_hours=fresh_hours)
         async with catalog.write() as write:
             before = await find_known_page(write.connection, site.id, url)
             written = await write_classification(write.connection, site.id, url, given, page_id=page_id)
@@ -323,7 +330,7 @@ def _url_of_site(text: str, site: Site) -> str:
     return url.text
 
 
-def _take_categories(body: PageBody, now: datetime) -> PageClassification:
+def _take_categories(body: PageBody, now: datetime, *, fresh_hours: int) -> PageClassification:
     given = body.categories or ()
     if len({one.id for one in given}) < len(given):
         raise wrong_field("categories", "must not name a category twice")
@@ -332,7 +339,7 @@ def _take_categories(body: PageBody, now: datetime) -> PageClassification:
         categories=tuple(PageCategory(one.id, one.confidence) for one in given),
         source=PageSource.GIVEN,
         classified_at=now,
-        expires_at=expiry(now),
+        expires_at=expiry(now, fresh_hours=fresh_hours),
     )
 
 

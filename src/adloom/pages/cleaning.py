@@ -1,4 +1,4 @@
-"""The job that keeps pages within bounds, every 5 minutes: the oldest beyond a site's most, and what is long expired."""
+"""The job that removes pages, every 5 minutes: the oldest beyond a site's most, what is long expired, and other domains'."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,7 +8,7 @@ import structlog
 from adloom.core.clock import Clock
 from adloom.pages.model import PAGES_PER_SITE_MAX
 from adloom.pages.notice import PageNotice, publish_written
-from adloom.pages.store import evict_oldest, remove_expired
+from adloom.pages.store import evict_oldest, remove_expired, remove_foreign
 from adloom.runtime.jobs.cron import Cron
 from adloom.runtime.jobs.schedule import CronJob
 from adloom.runtime.jobs.worker import JobAttempt
@@ -19,6 +19,8 @@ CLEAN_PAGES: Final = "pages.clean"
 EVERY_5_MINUTES: Final = Cron("*/5 * * * *")
 # A stale page still says what it was about, and a site that is crawled once a month finds it again.
 KEPT_AFTER_EXPIRY: Final = timedelta(days=35)
+# Of sites that were changed: another domain has other pages. Longer than a worker is away.
+FOREIGN_LOOKED_FOR: Final = timedelta(days=1)
 # A transaction's worth.
 ROWS_MAX: Final = 1_000
 
@@ -61,5 +63,8 @@ class PageCleaning:
     async def _remove_some(self, before: datetime) -> list[PageNotice]:
         async with self._pool.acquire() as connection, connection.transaction():
             expired = await remove_expired(connection, before, rows_max=self._rows_max)
+            foreign = await remove_foreign(
+                connection, self._clock.now() - FOREIGN_LOOKED_FOR, rows_max=self._rows_max
+            )
             evicted = await evict_oldest(connection, pages_max=self._pages_max, rows_max=self._rows_max)
-        return list({notice.site_id: notice for notice in (*expired, *evicted)}.values())
+        return list({notice.site_id: notice for notice in (*expired, *foreign, *evicted)}.values())

@@ -11,8 +11,10 @@ import msgspec
 from adloom.core.ids import PageId, SiteId
 
 CATEGORIES_MAX: Final = 3
+FRESH_HOURS: Final = 48  # As the setting is by default.
 PAGES_PER_SITE_MAX: Final = 10_000  # The oldest are removed beyond this.
-FRESH_HOURS: Final = 48
+# What is held in memory: between two cleanings a site may get more, and its oldest pages must not go for that.
+PAGES_HELD_MAX: Final = 13_000
 
 
 class PageSource(StrEnum):

@@ -74,6 +74,22 @@ REMOVE_EXPIRED: Final = """
            SELECT id FROM site_pages WHERE coalesce(expires_at, updated_at) < $1 LIMIT $2)
     RETURNING site.public_id
 """
+# After a change of the domain, which takes the place of the old one.
+REMOVE_FOREIGN: Final = """
+    DELETE FROM site_pages AS it USING sites AS site
+     WHERE site.id = it.site_id AND it.id IN (
+           SELECT page.id FROM sites AS changed
+             JOIN site_pages AS page ON page.site_id = changed.id
+             CROSS JOIN LATERAL (
+                  SELECT split_part(split_part(page.url, '/', 1), ':', 1) AS host,
+                         regexp_replace(changed.domain, '^www[.]', '') AS domain
+             ) AS compared
+            WHERE changed.updated_at >= $1 AND compared.host <> compared.domain
+              AND NOT starts_with(reverse(compared.host), reverse('.' || compared.domain))
+            LIMIT $2)
+    RETURNING site.public_id
+"""
+# Any program can send texts: those of browsers make room first, and push out no page that was crawled or given.
 EVICT_OLDEST: Final = """
     DELETE FROM site_pages AS it USING sites AS site
      WHERE site.id = it.site_id AND it.id IN (
@@ -82,7 +98,7 @@ EVICT_OLDEST: Final = """
            ) AS full_site
            CROSS JOIN LATERAL (
                   SELECT id FROM site_pages WHERE site_id = full_site.site_id
-                   ORDER BY classified_at DESC NULLS LAST, version DESC OFFSET $1 LIMIT $2
+                   ORDER BY source = 'tag', classified_at DESC NULLS LAST, version DESC OFFSET $1 LIMIT $2
            ) AS page)
     RETURNING site.public_id
 """
@@ -281,8 +297,16 @@ async def remove_expired(connection: Connection, before: datetime, *, rows_max: 
     return await _read_removals(connection, [row[0] for row in rows])
 
 
+async def remove_foreign(
+    connection: Connection, changed_since: datetime, *, rows_max: int
+) -> list[PageNotice]:
+    """Remove pages that are not of their site's domain, of sites changed since; returns what to publish."""
+    rows = await connection.fetch(REMOVE_FOREIGN, changed_since, rows_max)
+    return await _read_removals(connection, [row[0] for row in rows])
+
+
 async def evict_oldest(connection: Connection, *, pages_max: int, rows_max: int) -> list[PageNotice]:
-    """Remove the oldest pages of sites that have more than they may; returns what to publish after the commit."""
+    """Remove the oldest pages of sites that have more than they may, those of tags first; returns what to publish after the commit."""
     rows = await connection.fetch(EVICT_OLDEST, pages_max, rows_max)
     return await _read_removals(connection, [row[0] for row in rows])
 

@@ -131,6 +131,8 @@ _BOUND: Final = whole_number(0, 1_000_000_000)
 _A_DAY: Final = whole_number(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
 _CAPPED: Final = one_of("offer", "withhold")
+PAGE_FRESH: Final = Variable("ADLOOM_PAGE_FRESH_HOURS", whole_number(1, 8_760))
+PAGE_FRESH_HOURS: Final = 48
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,6 +262,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     unbound_events: Annotated[str, _UNBOUND] = "count"
     delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
     outbound: OutboundSettings = OutboundSettings()
+    page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -223,6 +223,38 @@ async def test_what_a_page_says_of_itself_is_respected(world: CrawlWorld, websit
     assert "/from-blind" not in website.paths
 
 
+async def test_a_canonical_address_that_leads_nowhere_is_not_followed(
+    world: CrawlWorld, website: Website
+) -> None:
+    article(website, "/", "/one", "/copy", "/self")
+    article(website, "/one", in_head='<link rel="canonical" href="/other">')
+    article(website, "/other", in_head='<link rel="canonical" href="/one">')
+    article(website, "/copy", in_head='<link rel="canonical" href="/gone">')
+    article(website, "/self", in_head='<link rel="canonical" href="https://www.a.test/self?utm_source=x">')
+    site = await world.add_site("a.test")
+
+    crawl = await world.crawl(site)
+
+    assert await world.pages() == ["/", "/copy", "/other", "/self"]
+    assert await world.reasons(site, crawl, UrlState.SKIPPED) == {
+        "/one": "Its canonical address is a.test/other."
+    }
+    assert await world.reasons(site, crawl, UrlState.FAILED) == {"/gone": "The server answers 404."}
+    assert website.paths.count("/copy") == 2
+
+
+async def test_links_with_a_user_are_left(world: CrawlWorld, website: Website) -> None:
+    article(website, "/", *(f"https://user{number}:x@a.test/{number}" for number in range(3)), "/mail@me")
+    article(website, "/mail@me")
+    site = await world.add_site("a.test")
+
+    crawl = await world.crawl(site)
+
+    assert await world.pages() == ["/", "/mail@me"]
+    assert (crawl.state, crawl.reason) == (CrawlState.FINISHED, None)
+    assert website.paths.count("/robots.txt") == 1
+
+
 async def test_redirects_lead_to_pages_of_the_site_only(pool: Pool, valkey: Valkey, website: Website) -> None:
     async with running_website() as other, open_world(pool, valkey, a=website, b=other) as world:
         article(website, "/", "/old", "/away", "/loop", "/inside")

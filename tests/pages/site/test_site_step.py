@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adloom.core.ids import SiteId
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable, build_table
-from adloom.pages.model import PAGES_PER_SITE_MAX, PageCategory, expiry
+from adloom.pages.model import PAGES_HELD_MAX, PageCategory, expiry
 from adloom.pages.site.messages import (
     ChangePages,
     ConfigureSite,
@@ -146,12 +146,12 @@ def test_a_seller_that_starts_gets_everything() -> None:
 
 
 def test_beyond_the_cap_the_oldest_page_is_evicted_and_told_as_gone() -> None:
-    pages = [a_page(f"example.com/{number}", number) for number in range(1, PAGES_PER_SITE_MAX + 1)]
-    state, _ = run(ReadPages(build_table(pages, version=PAGES_PER_SITE_MAX)))
+    pages = [a_page(f"example.com/{number}", number) for number in range(1, PAGES_HELD_MAX + 1)]
+    state, _ = run(ReadPages(build_table(pages, version=PAGES_HELD_MAX)))
 
-    after, effects = run(ChangePages((a_page("example.com/more", PAGES_PER_SITE_MAX + 1),)), state=state)
+    after, effects = run(ChangePages((a_page("example.com/more", PAGES_HELD_MAX + 1),)), state=state)
 
-    assert len(after.pages) == PAGES_PER_SITE_MAX
+    assert len(after.pages) == PAGES_HELD_MAX
     gone = [one for one in told(effects) if isinstance(one, PagesWithdrawn)]
     assert [one.urls for one in gone] == [("example.com/1",)]
 

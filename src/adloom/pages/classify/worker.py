@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 import asyncpg
 import msgspec
@@ -61,7 +62,7 @@ class ClassifyTally(msgspec.Struct):
 
 
 class ClassifyWorker:
-    """Classifies pages one after the other; several workers share the queue."""
+    """Classifies pages, a few at once; several workers share the queue."""
 
     def __init__(  # noqa: PLR0913 - what it works with
         self,
@@ -81,6 +82,7 @@ class ClassifyWorker:
         self._queue = ClassifyQueue(valkey)
         self._load = load
         self._classifier: Classifier | None = None
+        self._loading = asyncio.Lock()
         self._consumer = consumer
         self._clock = clock
         self._ids = ids
@@ -119,14 +121,27 @@ class ClassifyWorker:
             return
         waiting = [entry.entry_id for entry in entries]
         keeping = asyncio.ensure_future(self._keep(waiting))
-        try:
-            for entry in entries:
+        # Beside each other: while one is read or written, another is classified. Entries of one page in their order.
+        by_page: dict[tuple[UUID, str], list[QueuedRequest]] = {}
+        for entry in entries:
+            by_page.setdefault((entry.request.site_id, entry.request.url), []).append(entry)
+
+        async def work_off_page(of_page: Sequence[QueuedRequest]) -> None:
+            for entry in of_page:
                 if stop.is_set():
                     return
                 outcome = await self._handle(entry)
                 await self._queue.acknowledge([entry.entry_id])
                 waiting.remove(entry.entry_id)
                 self.tally.outcomes[outcome] += 1
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for of_page in by_page.values():
+                    group.create_task(work_off_page(of_page))
+        except ExceptionGroup as errors:
+            # What is away is away for all: one reason is enough, and all that was not done is taken up again.
+            raise errors.exceptions[0] from errors
         finally:
             keeping.cancel()
 
@@ -143,8 +158,9 @@ class ClassifyWorker:
         request = entry.request
         if entry.deliveries > DELIVERIES_MAX:
             return await self._fail(request, "The classifier ended several times while it read this page.")
-        if self._classifier is None:
-            self._classifier = await self._load()
+        async with self._loading:
+            if self._classifier is None:
+                self._classifier = await self._load()
         classifier = self._classifier
         async with self._pool.acquire() as connection:
             known = await find_classified(connection, request.site_id, request.url)

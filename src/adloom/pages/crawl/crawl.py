@@ -60,6 +60,7 @@ class SiteCrawl:
         self._robots = RobotsCache(parts.client, self._pace, robot=parts.robot)
         # Hashes of all addresses that were taken up: a page is fetched once.
         self._known: set[int] = set()
+        self._left: set[str] = set()
         self._position = 0
         self._prior: int | None = None
         self._pages = 0
@@ -76,9 +77,11 @@ class SiteCrawl:
             if started_at is None:
                 return None
             self._prior = await store.forget_older(connection, plan)
-            for url, position in await store.read_known(connection, plan.key):
+            for url, position, is_left in await store.read_known(connection, plan.key):
                 self._known.add(hash(url))
                 self._position = max(self._position, position + 1)
+                if is_left:
+                    self._left.add(url)
             progress = await store.read_progress(connection, plan.key)
         assert progress is not None
         self._pages = progress.fetched
@@ -99,6 +102,7 @@ class SiteCrawl:
             started_at=started_at,
             prior=self._prior,
             on_extended=self._note_extended,
+            left=self._left,
         )
         left = DURATION_MAX - (self._parts.clock.now() - started_at)
         async with asyncio.TaskGroup() as group:
@@ -173,6 +177,10 @@ class SiteCrawl:
                 connection, key, links, depth=outcome.links_depth, position=position + len(instead)
             )
             await store.record_outcome(connection, key, waiting.url, outcome)
+            if outcome.state is UrlState.FAILED:
+                # Pages that were left for this one are read themselves.
+                self._left.add(waiting.url)
+                self._left.difference_update(await store.take_back(connection, key, waiting.url))
         self._pages += _is_page(outcome)
         self._outcomes[outcome.state.value] += 1
 

@@ -2,6 +2,7 @@
 
 # pure
 
+import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,6 +26,10 @@ NOT_PAGES: Final = frozenset(
 )
 
 
+# A user before the host: nobody links so to pages for readers, and each would be a host of its own.
+_HAS_USER: Final = re.compile(r"[^/?#]*//[^/?#]*@")
+
+
 class FoundUrl(msgspec.Struct, frozen=True):
     """A page that may be fetched: its normalised URL, and the address as it was found."""
 
@@ -44,7 +49,7 @@ def find_pages(addresses: Iterable[str], hosts: SiteHosts) -> list[FoundUrl]:
 
 def read_address(address: str, hosts: SiteHosts) -> FoundUrl | None:
     """Return the page at an address, or None if it is of another site, or no page."""
-    if len(address) > ADDRESS_CHARACTERS_MAX:
+    if len(address) > ADDRESS_CHARACTERS_MAX or _HAS_USER.match(address):
         return None
     normalized = normalize_url(address)
     if normalized is None or ":" in normalized.text.partition("/")[0] or not hosts.has(normalized.host):

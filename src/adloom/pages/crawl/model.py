@@ -141,6 +141,11 @@ class UrlOutcome(msgspec.Struct, frozen=True, kw_only=True):
     are_links_kept: bool = False
 
 
+def describe_canonical(url: str) -> str:
+    """Say why a page was left for another; the reason is how pages find back where that one fails."""
+    return f"Its canonical address is {url}."
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a crawl is."""
 

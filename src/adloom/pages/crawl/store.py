@@ -21,6 +21,7 @@ from adloom.pages.crawl.model import (
     UrlOutcome,
     UrlState,
     WaitingUrl,
+    describe_canonical,
 )
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
@@ -85,7 +86,14 @@ FORGET_OLDER: Final = """
 LAST_FINISHED: Final = """
     SELECT id FROM site_crawls WHERE site_id = $1 AND state = 'finished' ORDER BY finished_at DESC LIMIT 1
 """
-KNOWN: Final = "SELECT url, position FROM crawl_urls WHERE crawl_id = $1"
+KNOWN: Final = """
+    SELECT url, position, state = 'failed' OR (state = 'skipped' AND starts_with(reason, $2)) AS is_left
+      FROM crawl_urls WHERE crawl_id = $1
+"""
+TAKE_BACK: Final = """
+    UPDATE crawl_urls SET state = 'waiting', reason = NULL
+     WHERE crawl_id = $1 AND state = 'skipped' AND reason = $2 RETURNING url
+"""
 INSERT_URLS: Final = """
     INSERT INTO crawl_urls (crawl_id, position, url, address, depth)
     SELECT $1, $2 + number - 1, url, address, $5
@@ -220,9 +228,16 @@ async def forget_older(connection: Connection, plan: CrawlPlan) -> int | None:
     return last
 
 
-async def read_known(connection: Connection, key: int) -> list[tuple[str, int]]:
-    """Read all addresses that a crawl has taken up, with their positions."""
-    return [(row["url"], row["position"]) for row in await connection.fetch(KNOWN, key)]
+async def read_known(connection: Connection, key: int) -> list[tuple[str, int, bool]]:
+    """Read all addresses that a crawl has taken up, their positions, and whether they failed or were left for another."""
+    rows = await connection.fetch(KNOWN, key, describe_canonical("").rstrip("."))
+    return [(row["url"], row["position"], bool(row["is_left"])) for row in rows]
+
+
+async def take_back(connection: Connection, key: int, url: str) -> list[str]:
+    """Let pages wait again that were left for one that failed; return their addresses."""
+    rows = await connection.fetch(TAKE_BACK, key, describe_canonical(url)[:REASON_CHARACTERS_MAX])
+    return [row["url"] for row in rows]
 
 
 async def add_urls(

@@ -24,7 +24,7 @@ from adloom.pages.crawl.fetch import (
     fetch_page,
 )
 from adloom.pages.crawl.frontier import FoundUrl, find_pages, read_address
-from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl
+from adloom.pages.crawl.model import CrawlPlan, UrlOutcome, UrlState, WaitingUrl, describe_canonical
 from adloom.pages.crawl.pace import CrawlPace
 from adloom.pages.crawl.robots_cache import RobotsCache
 from adloom.pages.model import PageSource, expiry
@@ -81,7 +81,9 @@ class Visitor:
         started_at: datetime,
         prior: int | None,
         on_extended: Callable[[int], None],
+        left: set[str],
     ) -> None:
+        """Make a visitor; `left` are pages that failed, or were left for another: none is canonical for a second one."""
         self._plan = plan
         self._parts = parts
         self._robots = robots
@@ -90,6 +92,7 @@ class Visitor:
         self._prior = prior
         self._on_extended = on_extended
         self._hosts = plan.hosts
+        self.left = left
         # One page at a time asks whether the queue has room again.
         self._submitting = asyncio.Lock()
 
@@ -134,8 +137,9 @@ class Visitor:
         if page.is_noindex or extracted.is_noindex:
             return _skipped("It asks not to be indexed.", links, waiting.depth)
         canonical = read_address(extracted.canonical, self._hosts) if extracted.canonical else None
-        if canonical is not None and canonical.url != waiting.url:
-            reason = f"Its canonical address is {canonical.url}."
+        if canonical is not None and canonical.url != waiting.url and canonical.url not in self.left:
+            self.left.add(waiting.url)
+            reason = describe_canonical(canonical.url)
             return msgspec.structs.replace(_skipped(reason, links, waiting.depth), instead=canonical)
         if not extracted.has_text:
             outcome = _skipped(WITHOUT_TEXT, links, waiting.depth)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.pages.model import PAGES_PER_SITE_MAX, PageCategory
+from adloom.pages.model import PAGES_HELD_MAX, PageCategory
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -58,9 +58,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
             return PageState.UNKNOWN
         return PageState.KNOWN if entry.is_fresh(now) else PageState.STALE
 
-    def with_changes(
-        self, changes: Iterable[PageEntry], *, pages_max: int = PAGES_PER_SITE_MAX
-    ) -> "PageTable":
+    def with_changes(self, changes: Iterable[PageEntry], *, pages_max: int = PAGES_HELD_MAX) -> "PageTable":
         """Return a table with changed pages, whichever of them are news; the oldest are evicted beyond the bound."""
         entries, version = dict(self.entries), self.version
         newest = age_order(next(reversed(entries.values()))) if entries else None
@@ -84,9 +82,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
 NO_PAGES: Final = PageTable()
 
 
-def build_table(
-    entries: Iterable[PageEntry], *, version: int, pages_max: int = PAGES_PER_SITE_MAX
-) -> PageTable:
+def build_table(entries: Iterable[PageEntry], *, version: int, pages_max: int = PAGES_HELD_MAX) -> PageTable:
     """Build the table of a site whose pages were all read, at a version."""
     by_url = _sort_by_age({entry.url: entry for entry in entries})
     _evict_oldest(by_url, pages_max)

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.ids import SiteId
 from adloom.pages.follow.page_table import PageEntry, PageTable, build_table
-from adloom.pages.model import PAGES_PER_SITE_MAX, PageCategory
+from adloom.pages.model import PAGES_HELD_MAX, PageCategory
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
 
 ROWS_A_BATCH: Final = 200  # About a millisecond: whoever answers requests does so in between.
@@ -59,7 +59,7 @@ async def read_versions(pool: Pool, site_ids: Sequence[UUID] | None = None) -> d
     return {SiteId(site_id): SiteVersions(changed, removed) for site_id, changed, removed in rows}
 
 
-async def read_table(pool: Pool, site_id: SiteId, *, pages_max: int = PAGES_PER_SITE_MAX) -> PageTable:
+async def read_table(pool: Pool, site_id: SiteId, *, pages_max: int = PAGES_HELD_MAX) -> PageTable:
     """Read all pages of a site."""
     async with read_snapshot(pool) as connection:
         row = await connection.fetchrow(VERSIONS_OF_SOME, [site_id])

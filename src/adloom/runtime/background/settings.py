@@ -8,10 +8,18 @@ import msgspec
 
 from adloom.core.setting import Secret, SettingValueError, Variable, one_of, whole_number
 from adloom.runtime.outbound.settings import OutboundSettings
-from adloom.runtime.settings import Services, Telemetry, read_settings
+from adloom.runtime.settings import (
+    PAGE_FRESH,
+    PAGE_FRESH_HOURS,
+    Services,
+    SettingsError,
+    Telemetry,
+    read_settings,
+)
 
 CRAWLER_PORT: Final = 3002
 CLASSIFIER_PORT: Final = 3003
+EMBEDDED: Final = "embedded"
 
 
 def parse_service_url(text: str) -> str:
@@ -37,14 +45,15 @@ class CrawlerSettings(msgspec.Struct, frozen=True, kw_only=True):
         int, Variable("ADLOOM_CRAWL_DELAY_MILLISECONDS", whole_number(0, 60_000))
     ] = 1_000
     outbound: OutboundSettings = OutboundSettings()
+    page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
 
 
 class LanguageModelSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who classifies pages: the package itself, or the language model of a provider."""
 
     provider: Annotated[
-        str, Variable("ADLOOM_CLASSIFIER", one_of("embedded", "anthropic", "openai", "gemini"))
-    ] = "embedded"
+        str, Variable("ADLOOM_CLASSIFIER", one_of(EMBEDDED, "anthropic", "openai", "gemini"))
+    ] = EMBEDDED
     key: Annotated[Secret | None, Variable("ADLOOM_CLASSIFIER_KEY", Secret)] = None
     model: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_MODEL")] = None
     url: Annotated[str | None, Variable("ADLOOM_CLASSIFIER_URL", parse_service_url)] = None
@@ -61,6 +70,7 @@ class ClassifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, Variable("ADLOOM_CLASSIFIER_HOST")] = "127.0.0.1"
     port: Annotated[int, Variable("ADLOOM_CLASSIFIER_PORT", whole_number(0, 65535))] = CLASSIFIER_PORT
     language_model: LanguageModelSettings = LanguageModelSettings()
+    page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
 
 
 def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
@@ -68,4 +78,11 @@ def crawler_settings(variables: Mapping[str, str]) -> CrawlerSettings:
 
 
 def classifier_settings(variables: Mapping[str, str]) -> ClassifierSettings:
-    return read_settings(ClassifierSettings, variables, process="classifier")
+    settings = read_settings(ClassifierSettings, variables, process="classifier")
+    model = settings.language_model
+    if model.provider != EMBEDDED and not model.key:
+        raise SettingsError(
+            f"ADLOOM_CLASSIFIER is {model.provider!r} and ADLOOM_CLASSIFIER_KEY is not set: set it to your API key,"
+            f" or ADLOOM_CLASSIFIER to {EMBEDDED!r}."
+        )
+    return settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from adloom.pages.classify.embedded.chunks import (
@@ -25,7 +25,12 @@ from adloom.pages.classify.embedded.packaged import read_packaged
 from adloom.pages.classify.embedded.phrases import load_phrases
 from adloom.pages.classify.embedded.prior import PRIOR
 from adloom.pages.classify.embedded.seed_vectors import load_seed_vectors
-from adloom.pages.classify.protocol import CONFIDENCE_MAX, CONFIDENCE_MIN, PageContent
+from adloom.pages.classify.protocol import (
+    CONFIDENCE_MAX,
+    CONFIDENCE_MIN,
+    SECOND_CONFIDENCE_MIN,
+    PageContent,
+)
 from adloom.taxonomy.iab import content
 
 FITTING_TEXTS = Path(__file__).parent.parent / "data" / "fitting-texts.tsv"
@@ -131,31 +136,79 @@ def test_a_page_without_text_has_no_category(classifier: EmbeddedClassifier, tex
     assert classifier.classify_now(PageContent(text=text)).categories == ()
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["tennis", "bread", "the court", "Regierung", "x", "12", "shares fell.", "Katze!", "\ud800"]
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        (
+            "Privacy settings",
+            (
+                "We and our partners use cookies to store and access information on a device. You may accept all, or "
+                "choose which purposes you allow. You can change your choice at any time on this page."
+            ),
         ),
-        max_size=40,
-    ).map(" ".join)
+        (
+            "Along the lane",
+            (
+                "I went out before seven, when the lane was still wet and nobody had driven on it. Nothing much happened. "
+                "A gate was open that is usually shut, and I shut it. Coming back I noticed that the light had changed, "
+                "and that I had thought of nothing at all for an hour."
+            ),
+        ),
+        (
+            "Impressum",
+            (
+                "Angaben gemäß § 5 TMG. Verantwortlich für den Inhalt ist die oben genannte Person. Trotz sorgfältiger "
+                "Kontrolle übernehmen wir keine Haftung für die Inhalte externer Links."
+            ),
+        ),
+        (
+            "",
+            "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore.",
+        ),
+    ],
+    ids=["cookies", "walk", "imprint", "lorem"],
 )
-def test_categories_are_few_sorted_and_never_surer_than_their_root(text: str) -> None:
-    encoder = HashEncoder()
-    classifier = EmbeddedClassifier(load_phrases(), SEEDS, encoder)
+def test_a_text_that_resembles_no_phrase_has_no_category(
+    classifier: EmbeddedClassifier, title: str, text: str
+) -> None:
+    assert classifier.classify_now(PageContent(title=title, text=text)).categories == ()
+
+
+WORDS = [
+    *(
+        "tennis match",
+        "bread from the oven",
+        "the court",
+        "Regierung und Parlament",
+        "x",
+        "12",
+        "shares fell.",
+    ),
+    *("Katze!", "the bank raised its interest rates", "Urlaub am Meer", "\ud800"),
+]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join))
+@example("the bank raised its interest rates shares fell. tennis match Regierung und Parlament")
+def test_categories_are_few_sorted_and_never_surer_than_their_root(
+    classifier: EmbeddedClassifier, text: str
+) -> None:
     page = PageContent(text=text)
 
     found = classifier.classify_now(page).categories
 
     roots = {root.id: root.confidence for root in classifier.rank_roots(page)}
+    confidences = [one.confidence for one in found]
     assert len(found) <= 3
+    assert confidences == sorted(confidences, reverse=True)
     assert len({content().path(one.id)[0] for one in found}) == len(found)
-    for one in found:
+    for one, least in zip(
+        found, [CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN, SECOND_CONFIDENCE_MIN], strict=False
+    ):
         node = content().find(one.id)
         assert node is not None
-        assert one.confidence <= roots[node.root_id] + 1e-4
-        assert one.confidence <= CONFIDENCE_MAX + 1e-4
-    if found:
-        assert max(roots.values()) >= CONFIDENCE_MIN
+        assert least - 1e-4 <= one.confidence <= min(CONFIDENCE_MAX, roots[node.root_id]) + 1e-4
 
 
 SEEDS = load_seed_vectors(load_phrases(), HashEncoder(), None)
@@ -183,6 +236,7 @@ def test_the_texts_that_it_was_fitted_on_are_known(classifier: EmbeddedClassifie
     assert sum(root == ids[0] for root, ids in ranked) / len(ranked) >= 0.88
     assert sum(root in ids[:3] for root, ids in ranked) / len(ranked) >= 0.97
     assert sum(node == best for node, best in nodes) / len(nodes) >= 0.80
+    assert all(classifier.classify_now(page).categories for _, _, page in pages[::10])
 
 
 async def test_classifying_in_a_thread_gives_the_same(classifier: EmbeddedClassifier) -> None:

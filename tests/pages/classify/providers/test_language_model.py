@@ -1,8 +1,9 @@
 """Language models: recorded answers of each provider, and a server that fails in every way."""
 
+import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from adloom.pages.classify.protocol import Classification, Classifier, PageContent
+from adloom.pages.classify.protocol import CONFIDENCE_MIN, Classification, Classifier, PageContent
 from adloom.pages.classify.providers.apis import PROVIDERS
 from adloom.pages.classify.providers.classifier import LanguageModelClassifier
 from adloom.pages.classify.providers.limits import CircuitBreaker, ModelRequestBucket
@@ -68,6 +69,15 @@ class FakeServer:
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
+class Trickle(httpx.AsyncByteStream):
+    """A body that comes byte by byte, for ever."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+
 class Embedded:
     """Stands in for the package's classifier."""
 
@@ -95,7 +105,12 @@ def answered(text: str, provider: str = "openai") -> httpx.Response:
 
 
 def a_classifier(
-    server: FakeServer, time: FakeTime | None = None, *, provider: str = "openai", per_minute: int = 600
+    server: FakeServer,
+    time: FakeTime | None = None,
+    *,
+    provider: str = "openai",
+    per_minute: int = 600,
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> LanguageModelClassifier:
     time = time or FakeTime()
 
@@ -103,11 +118,12 @@ def a_classifier(
         return Embedded()
 
     return LanguageModelClassifier(
-        httpx.AsyncClient(transport=httpx.MockTransport(server.handle)),
+        httpx.AsyncClient(transport=transport or httpx.MockTransport(server.handle)),
         PROVIDERS[provider],
         key=KEY,
         fallback=load,
         requests_per_minute=per_minute,
+        call_seconds_max=15.0 if transport is None else 0.05,
         sleep=time.sleep,
         clock=lambda: time.now,
     )
@@ -186,6 +202,30 @@ async def test_a_server_error_is_tried_again_after_a_while() -> None:
     assert time.slept == [0.5, 7.0]
 
 
+@pytest.mark.parametrize("is_trickling", [False, True], ids=["silent", "trickling"])
+async def test_a_model_that_does_not_end_its_answer_is_left(*, is_trickling: bool) -> None:
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if not is_trickling:
+            await asyncio.sleep(60)
+        return httpx.Response(200, stream=Trickle(), request=request)
+
+    classifier = a_classifier(FakeServer(httpx.Response(200)), transport=httpx.MockTransport(answer))
+    with capture_logs() as logs:
+        found = await classifier.classify(PAGE)
+
+    assert found.by == ("embedded", "1")
+    assert [line["reason"] for line in logs] == ["no answer within 0.05 s"]
+
+
+async def test_a_failure_of_the_second_question_is_one_of_the_page() -> None:
+    server = FakeServer(answered(said((SPORTS, 0.9))), httpx.Response(500))
+
+    found = await a_classifier(server).classify(PAGE)
+
+    assert found.by == ("embedded", "1")
+    assert len(server.requests) == 1 + 3
+
+
 async def test_a_refusal_is_not_tried_again() -> None:
     server = FakeServer(httpx.Response(401))
 
@@ -250,9 +290,14 @@ def test_no_answer_is_surer_than_its_root_and_none_raises_another_error(
 ) -> None:
     with contextlib.suppress(ModelAnswerError):
         read_answer(text, NAMES, most=3)
-    chosen = [PageCategory(one, confidence) for one, confidence in roots.items()]
+    chosen = sorted(
+        (PageCategory(one, confidence) for one, confidence in roots.items()), key=lambda one: -one.confidence
+    )
     found = combine(chosen, [PageCategory(TENNIS, share)], {TENNIS: SPORTS}, ids_max=3)
 
+    confidences = [one.confidence for one in found]
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(confidence >= CONFIDENCE_MIN - 1e-4 for confidence in confidences[:1])
     for one in found:
         root = SPORTS if one.id == TENNIS else one.id
         assert one.confidence <= roots[root] * RELIABILITY + 1e-4

@@ -61,6 +61,7 @@ class LanguageModelClassifier:
         url: str | None = None,
         fallback: Callable[[], Awaitable[Classifier]],
         requests_per_minute: int = 8,
+        call_seconds_max: float = CALL_SECONDS_MAX,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -76,6 +77,7 @@ class LanguageModelClassifier:
         self._fallback: Classifier | None = None
         self._bucket = ModelRequestBucket(requests_per_minute)
         self._breaker = CircuitBreaker()
+        self._call_seconds_max = call_seconds_max
         self._sleep = sleep
         self._clock = clock or asyncio.get_running_loop().time
         self._roots = {node.id: node.name for node in content() if node.parent_id is None}
@@ -116,10 +118,10 @@ class LanguageModelClassifier:
         system, question = build_question(page, names, most=most)
         request = self._api.build(self._model, self._key, system, question)
         try:
-            async with asyncio.timeout(CALL_SECONDS_MAX):
+            async with asyncio.timeout(self._call_seconds_max):
                 body = await self._send(request)
         except TimeoutError as error:
-            raise ModelAwayError(f"no answer within {CALL_SECONDS_MAX:.0f} s") from error
+            raise ModelAwayError(f"no answer within {self._call_seconds_max:g} s") from error
         return read_answer(read_text(self._api, body), names, most=most)
 
     async def _send(self, request: ModelRequest) -> bytes:

@@ -85,15 +85,17 @@ def combine(
     *,
     ids_max: int,
 ) -> tuple[PageCategory, ...]:
-    """Put roots and nodes together: the best node of each root, or the root, never surer than the root."""
+    """Put roots, the surest first, and nodes together: the best node of each root, or the root, never surer than the root."""
     found: list[PageCategory] = []
-    for root in roots:
-        share = min(root.confidence * RELIABILITY, CONFIDENCE_MAX)
-        if share < (SECOND_CONFIDENCE_MIN if found else CONFIDENCE_MIN):
-            continue
+    shares = [min(root.confidence * RELIABILITY, CONFIDENCE_MAX) for root in roots]
+    for root, share, following in zip(roots, shares, [*shares[1:], 0.0], strict=False):
+        least = SECOND_CONFIDENCE_MIN if found else CONFIDENCE_MIN
+        if share < least:
+            break
         best = next((node for node in nodes if root_of.get(node.id) == root.id), None)
         confidence = share * best.confidence if best is not None else 0.0
-        if best is not None and confidence >= SECOND_CONFIDENCE_MIN:
+        # The surest is first: where the next root is surer than the node, the root is the answer.
+        if best is not None and confidence >= max(least, following):
             found.append(PageCategory(best.id, round(confidence, 4)))
         else:
             found.append(PageCategory(root.id, round(share, 4)))
