@@ -1,11 +1,14 @@
 """Law: every active campaign is in every bidder of its categories within 60 s, and no other is."""
 
+from uuid import UUID
+
 import pytest
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
 from adloom.budgets.messages import CheckClock
+from adloom.core.ids import SiteId
 from adloom.market.messages import AllDemand, CategoryDemand
-from adloom.market.routing import STRIPES, bidder_address, distributor_address
+from adloom.market.routing import STRIPES, bidder_address, distributor_address, stripe_of
 from tests.market.builders import a_demand, campaign_id
 from tests.market.network import Campaigns, Network
 
@@ -165,3 +168,8 @@ def test_a_bidder_that_does_not_answer_holds_nothing_up() -> None:
 
     assert network.states[told].unanswered == 5
     assert network.states[bidder_address("9", 0)].version == 1
+
+
+def test_who_is_responsible_is_the_same_on_every_machine_and_in_every_run() -> None:
+    assert [stripe_of(SiteId(UUID(int=number))) for number in range(8)] == [3, 1, 1, 0, 3, 4, 0, 0]
+    assert [distributor_address(one).key for one in CATEGORIES] == ["3", "1", "2", "7"]
