@@ -18,8 +18,8 @@ from adloom.taxonomy.iab import content, products
 STRATEGIES: Final = {
     "fixed": "Fixed: always its bid",
     "pacer": "Pacer: more when it is behind its plan, less when it is ahead",
-    "fleet": "Fleet: together with the advertiser's other campaigns",
-    "dqn": "Learned from what past bids brought",
+    "fleet": "Fleet: by what was learned from all campaigns",
+    "dqn": "DQN: by an agent that was trained on past auctions",
 }
 
 
