@@ -1,5 +1,6 @@
 """Pages of a site are classified again."""
 
+import asyncio
 from datetime import timedelta
 from uuid import UUID
 
@@ -7,16 +8,19 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.core.clock import ManualClock
-from adloom.core.ids import SiteId
+from adloom.core.ids import SiteId, SystemIds
 from adloom.pages.again.job import ClassifyAgain
 from adloom.pages.again.store import ask_again
-from adloom.pages.classify.queue import ClassifyQueue
+from adloom.pages.classify.protocol import Classification, Classifier, PageContent
+from adloom.pages.classify.queue import LENGTH_MAX, ClassifyQueue
 from adloom.pages.classify.request import ClassifyRequest
+from adloom.pages.classify.worker import ClassifyWorker, PageOutcome
 from adloom.pages.model import PageSource
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.builders import NOON
 from tests.support.control import Client, ControlPlane, admin, control, problem
+from tests.support.eventually import eventually
 from tests.support.pages import insert_site, write_page
 
 __all__ = ["admin", "control"]
@@ -84,6 +88,58 @@ async def test_a_full_queue_is_filled_again_later_and_no_page_is_left_out(
     assert counts == [4, 4, 3, 0]
     assert sorted(urls) == sorted([*(f"a.test/{number}" for number in range(10)), "b.test"])
     assert await pool.fetchval("SELECT count(*) FROM classify_again") == 0
+
+
+class DyingQueue(ClassifyQueue):
+    """Takes three requests; then the process is gone, before it could commit how far it is."""
+
+    puts = 0
+
+    async def put(self, request: ClassifyRequest, *, length_max: int = LENGTH_MAX) -> bool:
+        if self.puts == 3:
+            raise asyncio.CancelledError
+        self.puts += 1
+        return await super().put(request, length_max=length_max)
+
+
+class CountingClassifier:
+    """Says nothing of any page, and counts them."""
+
+    name, version = "counting", "1"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def classify(self, page: PageContent, *, ids_max: int = 3) -> Classification:
+        assert page.text
+        assert ids_max
+        self.asked += 1
+        return Classification()
+
+
+async def test_a_worker_that_is_killed_on_the_way_loses_no_page_and_has_none_classified_twice(
+    pool: Pool, valkey: Valkey
+) -> None:
+    site_id = await insert_site(pool, "a.test")
+    await write_texts(pool, site_id, 6)
+    await ask(pool, site_id)
+    with pytest.raises(asyncio.CancelledError):
+        await ClassifyAgain(pool, DyingQueue(valkey), ManualClock(NOON)).run()
+    queue, classifier, stop = ClassifyQueue(valkey), CountingClassifier(), asyncio.Event()
+
+    assert await ClassifyAgain(pool, queue, ManualClock(NOON)).run() == 6
+
+    async def load() -> Classifier:
+        return classifier
+
+    worker = ClassifyWorker(pool, valkey, load, consumer="one", clock=ManualClock(NOON), ids=SystemIds())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        await eventually(lambda: sum(worker.tally.outcomes.values()) == 9, seconds=10)
+        stop.set()
+    assert (classifier.asked, worker.tally.outcomes[PageOutcome.SKIPPED]) == (6, 3)
+    assert await queue.length() == 0
+    assert await pool.fetchval("SELECT count(*) FROM site_pages WHERE classifier = 'counting'") == 6
 
 
 async def test_what_was_classified_since_is_not_asked_for(pool: Pool, valkey: Valkey) -> None:
