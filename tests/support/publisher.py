@@ -88,11 +88,11 @@ class Seller:
 
     def __init__(self, product: Product, admin: httpx.Client, site: Site) -> None:
         self._product = product
-        self._admin = admin
+        self.admin = admin
         self._site = site
 
     def made(self, path: str, **body: object) -> dict[str, Any]:
-        answer = self._admin.post(f"/admin/{path}", json=body)
+        answer = self.admin.post(f"/admin/{path}", json=body)
         assert answer.status_code == 201, answer.text
         return answer.json()
 
@@ -106,10 +106,10 @@ class Seller:
         self.made(links, placementId=placement["id"])
         ids: list[str] = []
         for number in range(count):
-            one = self.made("banners", **(self._banner(slug, number) | banner))
+            one = self.made("banners", **(self.banner(slug, number) | banner))
             self.made(f"{links}/{placement['id']}/banners", bannerId=one["id"], displayOrder=number)
             ids.append(one["id"])
-        assert self._admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
+        assert self.admin.patch(f"/admin/campaigns/{campaign['id']}/activate").status_code == 200
         self.wait_until_served(slug, count)
         return ids
 
@@ -130,9 +130,9 @@ class Seller:
 
     def totals(self, banner_id: str) -> dict[str, int]:
         asked = {**these_days(), "bannerId": banner_id}
-        return self._admin.get("/admin/stats/banners", params=asked).json()["totals"]
+        return self.admin.get("/admin/stats/banners", params=asked).json()["totals"]
 
-    def _banner(self, slug: str, number: int) -> dict[str, object]:
+    def banner(self, slug: str, number: int) -> dict[str, object]:
         return {
             "title": f"{slug} {number}",
             "primaryImageUrl": self._site.picture(number),
