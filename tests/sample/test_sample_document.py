@@ -4,10 +4,13 @@ import json
 from collections import Counter
 from itertools import count
 
+import pytest
+
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.catalog.document import CATALOG
 from adloom.catalog.placement import Layout
 from adloom.resource.transfer.document import read_json
+from adloom.sample.content.articles import ARTICLES, Article
 from adloom.sample.content.catalog import (
     ADVERTISERS,
     BANNER_BY_KEY,
@@ -20,6 +23,7 @@ from adloom.sample.content.catalog import (
 )
 from adloom.sample.content.document import build_document, choose_ids
 from adloom.schedule.pacing import PacingStrategy
+from adloom.taxonomy.iab import content
 from tests.sample.builders import LOADED_AT, a_manifest
 
 DOCUMENT = build_document(a_manifest().things, delivery_url="http://127.0.0.1:8080", now=LOADED_AT)
@@ -60,11 +64,32 @@ def test_every_auction_has_at_least_three_bidders() -> None:
     assert min(bidders.values()) >= 3
 
 
+@pytest.mark.parametrize("article", ARTICLES, ids=lambda article: article.key)
+def test_every_article_has_contextual_demand_that_is_approved(article: Article) -> None:
+    about = {node for one in article.categories for node in (one.id, *content().ancestors(one.id))}
+    bids = [one for one in CAMPAIGNS if about & set(one.categories)]
+
+    # Two slots, and no campaign in both.
+    assert len([one for one in bids if not one.is_pending]) >= 2
+    floors = {slot.floor_cpm for slot in SLOTS if slot.is_contextual}
+    assert all(one.bid is not None and one.bid > max(floors) and one.creatives for one in bids)
+
+
+def test_of_four_contextual_advertisers_one_waits_for_approval() -> None:
+    contextual = [one for one in CAMPAIGNS if one.creatives]
+
+    assert len({one.advertiser for one in contextual}) == 4
+    assert [one.key for one in contextual if one.is_pending] == ["story-lamp"]
+    sections = {article.section for article in ARTICLES}
+    for one in contextual:
+        assert all(set(BANNER_BY_KEY[key].liked_in) & sections for key in one.creatives)
+
+
 def test_every_banner_is_shown_by_a_campaign_of_its_own_advertiser() -> None:
     shown = {
         (campaign.advertiser, key)
         for campaign in CAMPAIGNS
-        for keys in campaign.shows.values()
+        for keys in (*campaign.shows.values(), campaign.creatives)
         for key in keys
     }
 

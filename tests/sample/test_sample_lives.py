@@ -13,7 +13,7 @@ from playwright.sync_api import Browser
 from adloom.app.sample_data import is_catalog_untouched, is_loaded
 from adloom.runtime.installation import DataDirectory
 from adloom.sample.content.articles import ARTICLES
-from adloom.sample.content.catalog import CAMPAIGNS, SLOTS
+from adloom.sample.content.catalog import BANNER_BY_KEY, CAMPAIGNS, SLOTS
 from tests.support.chromium import a_chromium, a_visit
 from tests.support.product import Finished, Product, adloom, status_of, wait_until
 
@@ -120,7 +120,7 @@ def test_the_sample_has_all_its_placements_and_campaigns(product: Product, admin
 
 def test_every_direct_placement_has_banners(product: Product) -> None:
     for slot in SLOTS:
-        if slot.is_active and not slot.is_free and slot.auction_type is None:
+        if slot.is_active and not slot.is_free and slot.auction_type is None and not slot.is_contextual:
             address = f"{product.delivery_url}/banners/serve/{slot.slug}"
             wait_until(lambda it=address: status_of(it) == 200, seconds=5, what=slot.slug)
             with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
@@ -203,6 +203,34 @@ def test_the_magazine_is_a_verified_site_whose_articles_are_known_and_crawled(ad
 
     wait_until(lambda: "crawl" in sources().values(), seconds=120, what="the front page is classified")
     assert {sources()[url] for url in ARTICLE_URLS} == {"given"}, "a crawl does not replace what was given"
+
+
+def test_readers_see_and_click_contextual_ads_by_topic_and_one_banner_waits(admin: Admin) -> None:
+    [site] = admin.ask("GET", "/admin/sites?search=hedgerow.example")["items"]
+    path = f"/admin/sites/{site['id']}"
+
+    def waiting() -> list[str]:
+        listed = admin.ask("GET", f"{path}/approvals?state=pending")["items"]
+        return [one["title"] for one in listed if one["pages"]]
+
+    wait_until(lambda: waiting() == [BANNER_BY_KEY["story-lamp"].headline], seconds=60, what="one waits")
+    demanded = admin.ask("GET", f"{path}/market")["categories"]
+    assert {one["id"] for one in demanded if one["campaigns"]} >= {"42", "210", "274", "542"}
+
+    slots: list[dict[str, Any]] = admin.ask("GET", "/admin/placements?search=hedgerow-story")["items"]
+    now = datetime.now(UTC)
+    days = f"from={now - timedelta(days=1):%Y-%m-%d}&to={now:%Y-%m-%d}"
+
+    def totals(slot: dict[str, Any]) -> dict[str, int]:
+        return admin.ask("GET", f"/admin/stats/banners?{days}&placementId={slot['id']}")["totals"]
+
+    for slot in slots:
+        wait_until(
+            lambda it=slot: totals(it)["impressions"] > totals(it)["unboundImpressions"] == 0,
+            seconds=90,
+            what=f"{slot['slug']} is seen",
+        )
+    wait_until(lambda: sum(totals(one)["spendPaisa"] for one in slots) > 0, seconds=60, what="it is paid for")
 
 
 def create_own_campaign(admin: Admin) -> tuple[str, ...]:

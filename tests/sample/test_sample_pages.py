@@ -95,7 +95,7 @@ def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: s
     assert all(re.search(r'width="\d+" height="\d+" alt="', picture) for picture in pictures)
 
 
-def test_every_direct_slot_is_on_a_page() -> None:
+def test_every_slot_but_those_of_the_app_is_on_a_page() -> None:
     on_pages = {slug for page in PAGES.values() for slug in page.slots}
 
     assert on_pages == {slot.slug for slot in SLOTS if slot.is_active and slot.auction_type is None}

@@ -20,15 +20,12 @@ def test_all_events_are_in_the_24_hours_before_the_load() -> None:
     assert max(moments) <= LOADED_AT
 
 
-def test_repeated_events_have_the_same_correlation_ids() -> None:
-    def impressions(seed: int) -> list[str]:
-        events = past_events(a_manifest(), a_chance(seed))
-        return [event["correlationId"] for event in events if event["type"] == "impression"]
+def test_repeated_events_are_the_same_events() -> None:
+    again = list(past_events(a_manifest(), a_chance()))
 
-    first = impressions(1)
-
-    assert first == impressions(2)
-    assert len(set(first)) == len(first) > 5_000
+    names = [event["correlationId"] for event in again]
+    assert again == events_of_a_load()
+    assert len(set(names)) == len(names) > 5_000
 
 
 def test_another_load_has_different_correlation_ids() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from adloom.core.clock import ManualClock
+from adloom.runtime.random import seeded_chance
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError, ServedPlacement
 from adloom.sample.visitors.past import Event
@@ -73,7 +74,8 @@ class FakeDelivery:
 class VirtualTime:
     """Time that passes only while the traffic sleeps, and a sample that is removed after a while."""
 
-    def __init__(self, *, seconds: float, loaded_at_start: bool = True) -> None:
+    def __init__(self, *, seconds: float, loaded_at_start: bool = True, seed: int = 1) -> None:
+        self.seed = seed
         self.clock = ManualClock(LOADED_AT if loaded_at_start else LOADED_AT + timedelta(days=1))
         self.ends_at = self.clock.now() + timedelta(seconds=seconds)
         self.slept: list[float] = []
@@ -87,7 +89,7 @@ class VirtualTime:
         return a_manifest(state=State.REMOVING if is_over else State.THERE)
 
     def run(self, delivery: FakeDelivery) -> FakeDelivery:
-        Traffic(delivery, self.manifest, self.clock, a_chance(), self.sleep).run()
+        Traffic(delivery, self.manifest, self.clock, a_chance(self.seed), self.sleep, seeded_chance).run()
         return delivery
 
 
@@ -120,6 +122,14 @@ def test_the_day_before_is_reported_only_after_the_load() -> None:
 
     assert len(first.past) > 5_000
     assert next_day.past == []
+
+
+def test_a_restart_reports_the_same_past_again() -> None:
+    first, again = (VirtualTime(seconds=120, seed=seed).run(FakeDelivery(TEA)) for seed in (1, 2))
+
+    assert first.events != again.events
+    assert first.past == again.past
+    assert {event["type"] for event in first.past} == {"impression", "click"}
 
 
 def test_the_traffic_ends_when_the_sample_is_removed() -> None:

@@ -1,5 +1,6 @@
 """The reactions of simulated visitors to offers."""
 
+from adloom.sample.content.articles import ARTICLES
 from adloom.sample.visitors.visitors import pick_visitor
 from adloom.sample.visitors.visits import SIGHTS, SeenOffer, ctrs_of, pick_visit, react_to
 from tests.sample.builders import a_chance, a_manifest
@@ -60,6 +61,16 @@ def test_every_banner_of_the_sample_has_a_ctr() -> None:
 
     assert ctrs_of(manifest).keys() == set(manifest.ids_of("banners").values())
     assert all(0 < ctr < 0.05 for ctr in ctrs_of(manifest).values())
+
+
+def test_readers_click_more_on_what_they_read_about() -> None:
+    manifest = a_manifest()
+    books = manifest.ids_of("banners")["story-books"]
+
+    reading, walking = ctrs_of(manifest, "Reading"), ctrs_of(manifest, "Walks")
+
+    assert reading[books] > 5 * walking[books]
+    assert [sight.section for sight, _ in SIGHTS if sight.section] == [one.section for one in ARTICLES]
 
 
 def test_there_are_400_visitors_who_return() -> None:

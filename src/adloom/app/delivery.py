@@ -73,6 +73,7 @@ from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
 from adloom.serving.background.site_traffic import SiteTraffic
+from adloom.serving.crawler_page import crawler_routes
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
@@ -207,7 +208,7 @@ def _add_other_routes(
     public: Sequence[FastRoute], settings: DeliverySettings, refresher: IndexRefresher
 ) -> list[FastRoute]:
     """Add the routes without limits: scripts, pages of the sample, and whether the process is alive."""
-    routes = [*public, *ScriptRoutes().routes()]
+    routes = [*public, *ScriptRoutes().routes(), *crawler_routes()]
     if settings.has_sample_pages:
         routes += sample_routes(lambda: _has_sample(refresher))
     return [*routes, FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adloom.core.clock import SystemClock
 from adloom.runtime.installation import DataDirectory, InstallationError
-from adloom.runtime.random import system_chance
+from adloom.runtime.random import seeded_chance, system_chance
 from adloom.runtime.settings import telemetry_settings
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.sample.manifest import FILE_NAME, Manifest
@@ -28,7 +28,12 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     Traffic(
-        Browser(host, port), WatchedManifest(directory).read, SystemClock(), system_chance(), time.sleep
+        Browser(host, port),
+        WatchedManifest(directory).read,
+        SystemClock(),
+        system_chance(),
+        time.sleep,
+        seeded_chance,
     ).run()
 
 

@@ -1,18 +1,26 @@
-"""Makes the magazine a verified site whose articles are known, and has it crawled in the background."""
+"""Makes the magazine a verified site whose articles are known and whose ads are approved, and has it crawled."""
 
+import time
+from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.articles import ARTICLES
-from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
+from adloom.sample.content.catalog import CAMPAIGNS, MAGAZINE, SITE_BY_KEY
 from adloom.sample.manifest import Manifest
 from adloom.sample.pages.pages import sample_pages
 
+LOOK_SECONDS: Final = 0.25
+LOOKS_MAX: Final = 60  # The first auctions take a second or two.
 
-def give_pages(admin: AdminClient, manifest: Manifest) -> None:
-    """Say what each article is about, begin a crawl, and verify the site. What was done before is not repeated."""
+
+def give_pages(
+    admin: AdminClient, manifest: Manifest, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Say what each article is about, begin a crawl, approve ads, and verify the site. It is not repeated."""
     path = f"/admin/sites/{manifest.ids_of('sites').get(MAGAZINE)}"
     if not _is_waiting(admin, path):
         return
@@ -21,8 +29,25 @@ def give_pages(admin: AdminClient, manifest: Manifest) -> None:
         categories = msgspec.to_builtins(article.categories)
         admin.send("POST", f"{path}/pages", {"url": url, "title": article.title, "categories": categories})
     _begin_crawl(admin, path)
+    _approve(admin, path, manifest, sleep)
     # Last, because it says that all of this is done. No file can prove a domain that does not exist.
     admin.send("POST", f"{path}/verify", {"force": True})
+
+
+def _approve(admin: AdminClient, path: str, manifest: Manifest, sleep: Callable[[float], None]) -> None:
+    """Approve the ads of all but one advertiser, as soon as the auctions of the articles have found them."""
+    ids = manifest.ids_of("banners")
+    campaigns = [one for one in CAMPAIGNS if not one.is_pending]
+    missing = {ids[key] for campaign in campaigns for key in campaign.creatives}
+    for _ in range(LOOKS_MAX):
+        pending = admin.read(f"{path}/approvals?state=pending&pageSize=100")["items"]
+        found = missing & {str(one["bannerId"]) for one in pending}
+        if found:
+            admin.send("POST", f"{path}/approvals", {"decision": "approve", "bannerIds": sorted(found)})
+            missing -= found
+        if not missing:
+            return
+        sleep(LOOK_SECONDS)
 
 
 def _is_waiting(admin: AdminClient, path: str) -> bool:

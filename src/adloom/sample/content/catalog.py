@@ -34,7 +34,7 @@ class SampleSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleSlot(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement; the fields of auctions matter only where it has an `auction_type`."""
+    """A placement; the floor matters where it has an `auction_type` or is contextual, the scoring in auctions."""
 
     slug: str
     label: str
@@ -44,6 +44,7 @@ class SampleSlot(msgspec.Struct, frozen=True, kw_only=True):
     banners_max: int = 1
     is_active: bool = True
     auction_type: str | None = None
+    is_contextual: bool = False
     floor_cpm: float = 0
     scoring: str = "heuristic"
     notes: str | None = None
@@ -89,6 +90,7 @@ class SampleBanner(msgspec.Struct, frozen=True, kw_only=True):
     shape: BannerShape = BannerShape.CARD
     is_for_feeds: bool = False
     ctr: float = 0.012
+    liked_in: tuple[str, ...] = ()  # Sections of the magazine whose readers click it more, and others less.
     brand: str | None = None
     window: tuple[str, str] | None = None
     recurrence: str | None = None
@@ -124,6 +126,9 @@ class SampleCampaign(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     rules: tuple[SampleRule, ...] = ()
     shows: Mapping[str, tuple[str, ...]] = NO_BANNERS
+    categories: tuple[str, ...] = ()  # It bids on pages about these,
+    creatives: tuple[str, ...] = ()  # with these banners,
+    is_pending: bool = False  # which the magazine has approved, or not yet.
     is_fallback: bool = False
     is_deleted: bool = False
 

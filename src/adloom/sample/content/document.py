@@ -86,6 +86,11 @@ def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, l
         "campaigns": [_campaign(campaign, ids, now) for campaign in CAMPAIGNS],
         "links": [link for campaign in CAMPAIGNS for link in _links(campaign, ids)],
         "assignments": [assignment for campaign in CAMPAIGNS for assignment in _assignments(campaign, ids)],
+        "creatives": [
+            {"campaignId": ids["campaigns"][campaign.key], "bannerId": ids["banners"][key]}
+            for campaign in CAMPAIGNS
+            for key in campaign.creatives
+        ],
         "targetingRules": [rule for campaign in CAMPAIGNS for rule in _rules(campaign, ids)],
         "frequencyCaps": [
             {
@@ -126,6 +131,8 @@ def _placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
             "floorCpm": slot.floor_cpm,
             "auctionScoring": slot.scoring,
         }
+    elif slot.is_contextual:
+        item |= {"delivery": "contextual", "floorCpm": slot.floor_cpm}
     return item
 
 
@@ -198,6 +205,7 @@ def _campaign(campaign: SampleCampaign, ids: Ids, now: datetime) -> Item:
         "pacingStrategy": campaign.pacing,
         "timezone": ZONE,
         "priority": campaign.priority,
+        "categories": list(campaign.categories),
     }
 
 

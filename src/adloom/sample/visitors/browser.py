@@ -36,7 +36,7 @@ class ServedPlacement(msgspec.Struct, frozen=True):
 class PageAnswer(msgspec.Struct, frozen=True):
     """The answer for a page."""
 
-    results: dict[str, Asked]
+    slots: dict[str, Asked]
 
 
 _decode_page = msgspec.json.Decoder(PageAnswer).decode
@@ -51,9 +51,9 @@ class Browser:
 
     def page(self, visitor: SampleVisitor, sight: VisitedPage) -> dict[str, Asked]:
         """Ask for all placements of a page at once."""
-        body = {"placements": sight.slots, "userId": str(visitor.id)}
-        status, answer = self._sent("POST", "/banners/serve", visitor, body)
-        return _decode_page(answer).results if status == HTTPStatus.OK else {}
+        body = {"slots": sight.slots, "url": sight.address, "userId": str(visitor.id)}
+        status, answer = self._sent("POST", "/v1/serve/page", visitor, body)
+        return _decode_page(answer).slots if status == HTTPStatus.OK else {}
 
     def auction(self, visitor: SampleVisitor, slug: str) -> SeenOffer | None:
         body = {"userId": str(visitor.id), "placement": slug}

@@ -23,7 +23,7 @@ BATCH_EVENTS: Final = 500
 
 
 def past_events(manifest: Manifest, chance: Chance) -> Iterator[Event]:
-    """Yield events, oldest first; repeated, they have the same correlation ids, and so count once."""
+    """Yield events, oldest first; with the same chance they are the same, by name too, and so count once."""
     shown = [
         ((campaign.key, slug, key), 1.0 / (1 + rank))
         for campaign in CAMPAIGNS

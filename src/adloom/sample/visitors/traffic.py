@@ -10,7 +10,6 @@ import structlog
 
 from adloom.core.clock import Clock
 from adloom.core.random import Chance
-from adloom.sample.content.catalog import SITES, SLOT_BY_SLUG
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.visitors.browser import Asked, BusyError
 from adloom.sample.visitors.past import BATCH_EVENTS, Event, past_events
@@ -23,7 +22,6 @@ PAST_PAUSE_SECONDS: Final = 0.4  # Pause between batches of past events: they ar
 PAST_UNTIL: Final = timedelta(minutes=30)  # After the load; reported later, it would be another day.
 AWAY_SECONDS: Final = 1.0
 AWAY_SECONDS_MAX: Final = 30.0
-DOMAINS: Final = {site.key: site.domain for site in SITES}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -46,19 +44,21 @@ Act = Callable[[], None]
 class Traffic:
     """All simulated visitors, one action after another; what delivery cannot take now is skipped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that comes from outside
         self,
         delivery: DeliveryClient,
         read_manifest: Callable[[], Manifest | None],
         clock: Clock,
         chance: Chance,
         sleep: Callable[[float], None],
+        seed_chance: Callable[[str], Chance],
     ) -> None:
         self._delivery = delivery
         self._read_manifest = read_manifest
         self._clock = clock
         self._chance = chance
         self._sleep = sleep
+        self._seed_chance = seed_chance
         self._due: list[tuple[datetime, int, Act]] = []
         self._order = itertools.count()
         self._away_seconds = AWAY_SECONDS
@@ -100,7 +100,8 @@ class Traffic:
 
     def _visit(self, manifest: Manifest) -> None:
         visit = pick_visit(self._chance)
-        visitor, sight, ctrs = visit.visitor, visit.sight, ctrs_of(manifest)
+        visitor, sight = visit.visitor, visit.sight
+        ctrs = ctrs_of(manifest, sight.section)
         if sight.slots:
             answers = self._delivery.page(visitor, sight)
             there = [answer for slug in sight.slots if (answer := answers.get(slug)) and answer.placement]
@@ -134,7 +135,7 @@ class Traffic:
                 "campaignId": reaction.offer.campaign_id,
                 "trackingToken": reaction.offer.tracking_token,
                 "userId": str(visitor.id),
-                "pageUrl": f"https://{DOMAINS[SLOT_BY_SLUG[sight.slots[0]].site]}{sight.path}",
+                "pageUrl": sight.address or "",
             }
             for reaction in reactions
         ]
@@ -154,7 +155,8 @@ class Traffic:
             heapq.heappush(self._due, (due_at, next(self._order), act))
 
     def _past(self, manifest: Manifest) -> Iterator[list[Event]]:
-        events = past_events(manifest, self._chance)
+        # The same past after every restart: another would add its clicks to those that were reported before.
+        events = past_events(manifest, self._seed_chance(f"the past of {manifest.loaded_at.isoformat()}"))
         while batch := list(itertools.islice(events, BATCH_EVENTS)):
             yield batch
 

@@ -9,7 +9,7 @@ import msgspec
 
 from adloom.core.random import Chance
 from adloom.sample.content.articles import ARTICLES, DEPARTMENTS, PRODUCTS
-from adloom.sample.content.catalog import BANNERS
+from adloom.sample.content.catalog import BANNERS, SampleBanner
 from adloom.sample.manifest import Manifest
 from adloom.sample.pages.pages import SHOP, sample_pages
 from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
@@ -18,6 +18,9 @@ from adloom.sample.visitors.visitors import SampleVisitor, pick, pick_visitor
 SEEN: Final = (0.94, 0.7, 0.6, 0.45)
 # Probability that a banner of a slot is seen, by its position in the slot.
 SEEN_IN_SLOT: Final = (1.0, 0.75, 0.55, 0.5)
+# How often a banner about something is clicked by who reads about that, and by others.
+CLICKED_MORE: Final = 2.5
+CLICKED_LESS: Final = 0.4
 FIRST_LOOK_SECONDS: Final = (1.0, 4.0)
 THINKING_SECONDS: Final = (1.5, 9.0)
 
@@ -26,6 +29,8 @@ class VisitedPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page that can be opened: the slots it asks for at once, or the one that is auctioned."""
 
     path: str
+    address: str | None = None  # By which it is known; an app has none.
+    section: str | None = None  # Of the magazine, if it is an article.
     slots: tuple[str, ...] = ()
     auctioned: str | None = None
 
@@ -57,7 +62,7 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True):
 
 def _sights() -> Iterator[tuple[VisitedPage, float]]:
     yield _page("/sample"), 0.3
-    yield from ((_page(article.path), 0.26 / len(ARTICLES)) for article in ARTICLES)
+    yield from ((_page(one.path, section=one.section), 0.26 / len(ARTICLES)) for one in ARTICLES)
     yield VisitedPage(path="/app/stories", auctioned="hedgerow-feed"), 0.12
     yield VisitedPage(path="/app/posts", auctioned="hedgerow-app"), 0.1
     yield _page(SHOP), 0.11
@@ -65,8 +70,9 @@ def _sights() -> Iterator[tuple[VisitedPage, float]]:
     yield from ((_page(product.path), 0.07 / len(PRODUCTS)) for product in PRODUCTS)
 
 
-def _page(path: str) -> VisitedPage:
-    return VisitedPage(path=path, slots=sample_pages()[path].slots)
+def _page(path: str, *, section: str | None = None) -> VisitedPage:
+    page = sample_pages()[path]
+    return VisitedPage(path=path, address=page.address, section=section, slots=page.slots)
 
 
 SIGHTS: Final = tuple(_sights())
@@ -76,10 +82,16 @@ def pick_visit(chance: Chance) -> SampleVisit:
     return SampleVisit(visitor=pick_visitor(chance), sight=pick(SIGHTS, chance.random()))
 
 
-def ctrs_of(manifest: Manifest) -> dict[str, float]:
-    """Return the click rates of the sample's own banners by id."""
+def ctrs_of(manifest: Manifest, section: str | None = None) -> dict[str, float]:
+    """Return the click rates of the sample's own banners by id, of the readers of a section."""
     ids = manifest.ids_of("banners")
-    return {ids[creative.key]: creative.ctr for creative in BANNERS if creative.key in ids}
+    return {ids[one.key]: one.ctr * _weigh(one, section) for one in BANNERS if one.key in ids}
+
+
+def _weigh(banner: SampleBanner, section: str | None) -> float:
+    if not banner.liked_in:
+        return 1.0
+    return CLICKED_MORE if section in banner.liked_in else CLICKED_LESS
 
 
 def react_to(
