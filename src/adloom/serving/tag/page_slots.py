@@ -6,6 +6,7 @@ what the visitor has seen: one look-up for the whole page.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -29,6 +30,7 @@ from adloom.serving.auction.bid_record import FREQUENCY_CAP, FREQUENCY_UNKNOWN
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, share_visitor
 from adloom.serving.contextual.api import (
     ASK_AGAIN,
+    NO_OVERRIDES,
     WRONG_HOST,
     FilledPage,
     SlotRoutes,
@@ -52,7 +54,7 @@ from adloom.serving.eligibility.decide import iter_eligible
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index, IndexedPlacement
-from adloom.serving.index.rendered_banner import encode_ids
+from adloom.serving.index.rendered_banner import PAIRS_CACHED_MAX, encode_ids
 from adloom.serving.index.rows import Delivery
 from adloom.serving.request.overrides import Overrides, parse_overrides
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
@@ -119,7 +121,7 @@ class AskedSlots(msgspec.Struct, frozen=True, gc=False):
 
     http: FastRequest
     slugs: Sequence[bytes]
-    addresses: Sequence[NormalizedUrl]  # The page's, the most trusted first.
+    addresses: Sequence[str | None]  # The one that the page names, and its own.
     overrides: Overrides
     user_id: UUID | None
 
@@ -127,6 +129,7 @@ class AskedSlots(msgspec.Struct, frozen=True, gc=False):
 _bodies: Final = BodyDecoder(PageSlotsRequest)
 _decode_tail: Final = msgspec.json.Decoder(OfferTail).decode
 _encode: Final = msgspec.json.encode
+_encode_ids: Final = lru_cache(PAIRS_CACHED_MAX)(encode_ids)
 
 
 class PageSlotRoutes:
@@ -160,12 +163,12 @@ class PageSlotRoutes:
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer for all slots; a slug named twice is answered once."""
         body = _bodies.decode(request.body)
-        overrides = parse_overrides(body.context, within="context.")
+        overrides = parse_overrides(body.context, within="context.") if body.context else NO_OVERRIDES
         user_id = body.user_id or overrides.user_id
         asked = AskedSlots(
             request,
             tuple(dict.fromkeys(slug.encode() for slug in body.slots)),
-            [url for url in map(_normalize, (body.canonical_url, body.url)) if url is not None],
+            (body.canonical_url, body.url),
             overrides,
             None if user_id == NO_USER else user_id,
         )
@@ -265,10 +268,6 @@ class PageSlotRoutes:
         return _encode_one(won.placement, won.bidder.pair, won.bidder.placing, _decode_tail(won.body))
 
 
-def _normalize(address: str | None) -> NormalizedUrl | None:
-    return normalize_url(address) if address else None
-
-
 def _choose_url(index: Index, asked: AskedSlots) -> NormalizedUrl | None:
     """Return the address that a page is known by: the one that it names, if that is of a slot's site, or its own.
 
@@ -276,7 +275,10 @@ def _choose_url(index: Index, asked: AskedSlots) -> NormalizedUrl | None:
     hand: nothing that is seen on it is billed, because its reports do not come from the site.
     """
     sites = [slot[1] for slug in asked.slugs if (slot := index.find_slot(slug)) is not None]
-    return next((url for url in asked.addresses if any(site.has_host(url.host) for site in sites)), None)
+    if not sites:
+        return None
+    urls = (normalize_url(address) for address in asked.addresses if address)
+    return next((url for url in urls if url and any(site.has_host(url.host) for site in sites)), None)
 
 
 def _group(index: Index, slugs: Sequence[bytes]) -> SlugsByDelivery:
@@ -324,7 +326,7 @@ def _encode_one(placement: IndexedPlacement, pair: bytes, banner: bytes, tail: O
     ) % (
         placement.delivery.encode(),
         placement.head[1:],
-        encode_ids(pair),
+        _encode_ids(pair),
         banner,
         ALONE,
         bytes(tail.category),
