@@ -21,6 +21,7 @@ from adloom.serving.index.index import Index
 from adloom.serving.index.rows import (
     AssignmentRow,
     AssignmentStatus,
+    Caps,
     Delivery,
     OfferPrice,
     PlacementRow,
@@ -38,6 +39,7 @@ WITHOUT_BOUND: Final = 1 << 62
 COSTS: Final = (Micros(10_000), Micros(10_000), Micros(7_000), Micros(3_000))
 BUDGETS_PAISA: Final = (0, 1, 2, 5, 10, 40, 100)
 AMPLE_PAISA: Final = (5, 40, 100, 120)
+CAPS: Final = (0, 1, 3, 10, 40)
 
 Limit = tuple[Literal["daily", "total", "payer"], UUID]
 
@@ -57,6 +59,8 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
     daily_paisa: int | None = None
     total_paisa: int | None = None
     pacing: PacingStrategy = PacingStrategy.ACCELERATED
+    impression_cap: int | None = None
+    click_cap: int | None = None
 
     @property
     def bid_type(self) -> BidType:
@@ -67,6 +71,10 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.price.cost if self.bid_type is BidType.CPC else Micros(self.price.cost * IMPRESSIONS_PER_CPM)
         )
+
+    @property
+    def is_capped(self) -> bool:
+        return self.impression_cap is not None or self.click_cap is not None
 
     @property
     def address(self) -> Address:
@@ -85,6 +93,7 @@ class SimulatedCampaigns:
         zone: str = "UTC",
         has_payer: bool = False,
         has_budgets: bool = True,
+        capped: float = 0.0,
     ) -> None:
         self._chance = chance
         self._has_budgets = has_budgets
@@ -117,6 +126,9 @@ class SimulatedCampaigns:
                     pacing=chance.choice([PacingStrategy.ACCELERATED, *PacingStrategy]),
                 )
             )
+        for one in list(self.campaigns.values()) if capped else ():
+            if chance.random() < capped:
+                self.put(self._cap(one))
 
     # ------------------------------------------------------------ what people do
 
@@ -173,6 +185,13 @@ class SimulatedCampaigns:
                 )
             )
 
+    def _cap(self, one: Selling) -> Selling:
+        """Cap impressions, or clicks where they are paid for; caps stay as they are."""
+        cap = self._chance.choice(CAPS)
+        if one.bid_type is BidType.CPC and self._chance.random() < 0.5:  # noqa: PLR2004 - as often as not
+            return _changed(one, click_cap=cap)
+        return _changed(one, impression_cap=cap)
+
     def _budget(self, times: int = 1) -> int | None:
         budget = self._chance.choice([None, *BUDGETS_PAISA, *BUDGETS_PAISA])
         return None if budget is None or not self._has_budgets else budget * times
@@ -201,6 +220,8 @@ class SimulatedCampaigns:
             budget_total_paisa=one.total_paisa,
             pacing_strategy=one.pacing.value,
             timezone=one.timezone,
+            impression_cap=one.impression_cap,
+            click_cap=one.click_cap,
         )
 
     def keys(self) -> CatalogKeys:
@@ -269,6 +290,7 @@ class SimulatedCampaigns:
             bid_type=one.bid_type,
             bid=one.bid,
             is_limited=any(limit is not None for limit in limits),
+            caps=Caps(one.impression_cap, one.click_cap) if one.is_capped else None,
             display_order=one.key,
             title=f"Banner {one.key}",
             primary_image_url="https://cdn.example/banner.png",

@@ -93,6 +93,7 @@ def draw_budget_plan(seed: int) -> BudgetPlan:
         delivery_processes=chance.randint(1, 4),
         workers=chance.randint(1, 2),
         auctioned=chance.choice([0.0, 0.5, 1.0]),
+        capped=chance.choice([0.0, 0.5, 1.0]),
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 from adloom.budgets.charges.offers import Offer
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
+from adloom.budgets.config.count_follower import CappedCount, CountReader
 from adloom.budgets.messages import DayTotal, MoneyRow
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
@@ -21,6 +22,7 @@ from adloom.events.followers.counted import CountedEntry
 from adloom.events.log.event import BEGINNING
 from adloom.events.ports import CursorMovedError, DecodedEntry
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
+from simulation.budgets.caps import count
 from simulation.budgets.laws import BudgetLaws
 from simulation.campaigns import SimulatedCampaigns
 from simulation.faults import Connection, Faults, Host, Outages
@@ -190,6 +192,18 @@ class SimulatedCatalog(_DatabaseConnection, BudgetCatalog):
     async def list_existing(self, after: Address, *, count_max: int) -> list[Address]:
         await self.begin("everyone")
         return sorted(address for address in self._server.states if address > after)[:count_max]
+
+
+class SimulatedCounts(_DatabaseConnection, CountReader):
+    """What the event tables have counted of campaigns with caps."""
+
+    async def read(self) -> tuple[Sequence[CappedCount], str]:
+        async with self.call("counts"):
+            catalog, tables = self._server.catalog, self._server.tables
+            capped = [one for one in catalog.campaigns.values() if one.is_capped and one.is_active]
+            return [
+                CappedCount(one.id, one.payer_id, count(tables, one.key)) for one in capped
+            ], tables.cursor
 
 
 class SimulatedCharges(_DatabaseConnection, ChargeStore):

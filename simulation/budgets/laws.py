@@ -27,6 +27,7 @@ from adloom.events.log.event import ChargedBy
 from adloom.runtime.actors.actor import Address, StateWrite
 from adloom.schedule.budget_day import find_budget_day
 from adloom.serving.auction.decide import WinningBid
+from simulation.budgets.caps import CapLaws
 from simulation.campaigns import WITHOUT_BOUND, Selling, SimulatedCampaigns
 
 VIOLATIONS_MAX: Final = 20
@@ -71,6 +72,9 @@ class BudgetLaws:
         self._spent_totals: Counter[CampaignId] = Counter()
         self._spent_days: Counter[tuple[AdvertiserId, date]] = Counter()
         self._spent_campaign_days: Counter[tuple[CampaignId, date]] = Counter()
+        self.caps = CapLaws(
+            catalog, self.demand, hold_seconds=hold_seconds, are_clocks_right=are_clocks_right
+        )
 
     @property
     def campaigns(self) -> Iterable[CampaignState]:
@@ -86,6 +90,7 @@ class BudgetLaws:
     def offered(self, offer: Offer, made: MadeOffer) -> None:
         """Law: an offer that needs a lease is made out of one, and of no more than is kept as granted."""
         self.made[offer] = made
+        self.caps.offered(offer, made.campaign_id, made.at)
         if not made.is_leased:
             return
         key = made.campaign_id, made.lease
@@ -232,6 +237,7 @@ class BudgetLaws:
         self.demand(offer in self.confirmed, f"an offer of {row.campaign_id} is charged, and was never seen")
         self.demand(row.amount == made.amount, f"an offer of {row.campaign_id} is charged {row.amount}")
         self._charged[offer] = row
+        self.caps.recorded(row)
         if row.kind is not MoneyKind.CHARGE:
             self.demand(
                 made.charged_by is ChargedBy.CLICK or not self._is_held(made, row),
@@ -323,6 +329,7 @@ class BudgetLaws:
                     state.outstanding == 0,
                     f"{state.config.campaign_id} still has {state.outstanding} outstanding",
                 )
+                self.caps.check_rest(state)
 
     def check_totals(self, totals: Mapping[tuple[str, UUID, date], int]) -> None:
         """Law: what is said of a day is the sum of its charges, of campaigns and of advertisers."""
@@ -338,7 +345,9 @@ class BudgetLaws:
         return [
             f"{one.id} could spend {amount}, and does not"
             for one in self._catalog.campaigns.values()
-            if (amount := self._left(one, now)) >= one.price.cost and amount < WITHOUT_BOUND
+            if (amount := self._left(one, now)) >= one.price.cost
+            and amount < WITHOUT_BOUND
+            and not self.caps.is_full(one.id)
         ]
 
     def _left(self, one: Selling, now: datetime) -> int:

@@ -11,6 +11,7 @@ from adloom.auction.bid import Bid
 from adloom.auction.score import Scorer
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
+from adloom.budgets.config.count_follower import CountFollower
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
@@ -36,6 +37,7 @@ from simulation.budgets.database import (
     BudgetDatabase,
     SimulatedCatalog,
     SimulatedCharges,
+    SimulatedCounts,
     SimulatedSessions,
     SimulatedStates,
 )
@@ -97,8 +99,10 @@ class BudgetWorkerProcess:
         )
         inbox = Inbox(valkey, SimulatedSessions(database, self.host), actors, audience, clock)
         follower = CatalogFollower(valkey, catalog, configurer, actors)
+        counts = CountFollower(SimulatedCounts(database, self.host), actors)
         self._leader = LeaderLoop(
-            SimulatedLeaderLock(servers.valkey, self.host, name=name), [actors.run, inbox.run, follower.run]
+            SimulatedLeaderLock(servers.valkey, self.host, name=name),
+            [actors.run, inbox.run, follower.run, counts.run],
         )
         store = SimulatedCharges(database, self.host)
         charges = ChargesProjection(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.messages import OpenWindow
+from adloom.budgets.messages import COUNTED_LEASE, OpenWindow
 from adloom.budgets.transport.wire import INBOX_CHANNEL, SESSION_SECONDS_MAX, encode_envelopes
 from adloom.core.clock import Clock
 from adloom.core.ids import RequestId
@@ -41,6 +41,7 @@ class BudgetPlan(Plan, frozen=True, kw_only=True):
     has_payer: bool = True
     hold_seconds: int = 10
     auctioned: float = 0.0  # The share of requests that are for auctions.
+    capped: float = 0.0  # The share of campaigns with caps.
     database: type[BudgetDatabase] = BudgetDatabase
     kinds: Kinds = make_kinds
     selling: type[SellingProcess] = SellingProcess
@@ -57,13 +58,14 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             campaigns=plan.campaigns,
             zone=plan.zone,
             has_payer=plan.has_payer,
+            capped=plan.capped,
         )
         are_clocks_right = plan.faults.clock_seconds_between == float("inf")
         self.laws = BudgetLaws(
             self._catalog, hold_seconds=plan.hold_seconds, are_clocks_right=are_clocks_right
         )
         self.violations = self.laws.violations
-        tables = TablesServer(self._faults, self._catalog.keys())
+        self.laws.caps.tables = tables = TablesServer(self._faults, self._catalog.keys())
         self._servers = BudgetServers(
             database=plan.database(self._faults, self._catalog, tables, self.laws),
             valkey=ValkeyServer(self._faults),
@@ -167,7 +169,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         one = sold.candidate
         made = MadeOffer(
             campaign_id=self._campaign_ids[one.campaign_key],
-            lease=sold.lease,
+            lease=sold.lease & ~COUNTED_LEASE,
             is_leased=one.is_leased,
             amount=sold.cost,
             hold=sold.hold,
@@ -211,6 +213,8 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         log.take(data)
         entry = DecodedEntry(log.last_id, decode_event(data))
         tables.fold([entry], after=before, cursor=log.last_id)
+        if isinstance(event, Impression) and event.request_id is not None and event.slot is not None:
+            self.laws.caps.seen((event.request_id.int, event.slot), self._clock.now())
 
     def _event(
         self, kind: type[Impression | Click], sold: Sold, name: tuple[RequestId, int]
@@ -284,7 +288,10 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
         return self._servers.database.charges_cursor == self._servers.log.last_id
 
     def _is_at_rest(self) -> bool:
-        return self._is_reported() and not any(state.outstanding for state in self.laws.campaigns)
+        states = self.laws.campaigns
+        return self._is_reported() and not any(
+            state.outstanding or any(one.outstanding for one in state.offers.values()) for state in states
+        )
 
     def _is_reported(self) -> bool:
         """Whether advertisers have answered all reports, and no click waits for one."""
@@ -301,6 +308,8 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             "charges": kinds.count("charge"),
             "seen too late to be charged": kinds.count("unbilled"),
             "clicks over budget": kinds.count("over_budget"),
+            "clicks over their cap": kinds.count("over_cap"),
+            "offers of impression caps": self.laws.caps.offered_of_caps,
             "changes of budgets and campaigns": self._changes,
             "states kept": sum(stored.version for stored in database.states.values()),
         }

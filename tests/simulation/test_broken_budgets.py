@@ -36,6 +36,8 @@ JUMPING = {
 }
 # No person changes anything: without a budget, or with another one, a campaign may spend more on the same day.
 UNCHANGED = {"faults": msgspec.structs.replace(HARSH, change_seconds_between=float("inf"))}
+# Every campaign has a cap, and all clocks are right: then it is certain which holds are over.
+CAPPED = {"capped": 1.0, "faults": msgspec.structs.replace(HARSH, clock_seconds_between=float("inf"))}
 
 _changed = msgspec.structs.replace
 
@@ -142,6 +144,36 @@ def kinds_that_count_no_leases() -> Sequence[AnyKind]:
     return [_campaigns(step), make_advertiser_kind()]
 
 
+def kinds_that_count_no_offers() -> Sequence[AnyKind]:
+    """Campaigns that grant offers of their cap as if none were out."""
+
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
+        config = state.config
+        if config is None or config.impression_cap is None or not isinstance(message, LeaseUsage):
+            return campaign_step.step(state, message, now, chance)
+        out = sum(one.outstanding for one in state.offers.values())
+        raised = _changed(config, impression_cap=config.impression_cap + out)
+        after, effects = campaign_step.step(_changed(state, config=raised), message, now, chance)
+        return StepResult(_changed(after, config=config), effects)
+
+    return [_campaigns(step), make_advertiser_kind()]
+
+
+def kinds_that_pay_for_every_click() -> Sequence[AnyKind]:
+    """Campaigns that do not know their click caps."""
+
+    def step(
+        state: CampaignState, message: CampaignMessage, now: datetime, chance: Chance
+    ) -> StepResult[Any]:
+        if isinstance(message, ConfigureCampaign):
+            message = _changed(message, click_cap=None)
+        return campaign_step.step(state, message, now, chance)
+
+    return [_campaigns(step), make_advertiser_kind()]
+
+
 def kinds_that_ask_nobody() -> Sequence[AnyKind]:
     """Campaigns that do not care for what their advertiser has allotted to them."""
 
@@ -192,6 +224,8 @@ def _campaigns(step: Any) -> AnyKind:
         ({"kinds": kinds_that_count_no_leases}, "has committed"),
         ({"kinds": kinds_that_ask_nobody, **UNCHANGED}, "were charged"),
         ({"kinds": kinds_that_live_in_the_past, **JUMPING}, "went back"),
+        ({"kinds": kinds_that_count_no_offers, **CAPPED}, "and a cap of"),
+        ({"kinds": kinds_that_pay_for_every_click, **CAPPED}, "are paid, and its cap is"),
     ],
     ids=[
         "fence",
@@ -204,6 +238,8 @@ def _campaigns(step: Any) -> AnyKind:
         "leases",
         "advertiser",
         "days",
+        "impression caps",
+        "click caps",
     ],
 )
 def test_a_house_that_breaks_a_law_of_budgets_is_found_out_within_a_few_runs(

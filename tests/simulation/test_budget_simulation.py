@@ -53,6 +53,17 @@ def test_what_is_auctioned_off_is_of_the_highest_who_can_pay_at_a_price_that_it_
     assert sum(outcome.figures["of them auctioned"] for outcome in outcomes) > 50
 
 
+def test_caps_are_exact_over_all_processes_and_what_they_allow_is_offered() -> None:
+    """Processes die with offers of the cap in hand, and offers that nobody sees come back when their holds are over."""
+    faults = msgspec.structs.replace(ROUGH_BUDGETS, clock_seconds_between=float("inf"), unseen=0.3)
+    plans = [msgspec.structs.replace(rough(seed, faults), capped=1.0, hold_seconds=4) for seed in (0, 4)]
+
+    outcomes = [checked(plan) for plan in plans]
+
+    assert sum(outcome.figures["offers of impression caps"] for outcome in outcomes) > 50
+    assert sum(outcome.figures["clicks over their cap"] for outcome in outcomes) > 10
+
+
 def test_everything_that_can_go_wrong_with_budgets_does_in_rough_runs() -> None:
     rates = msgspec.structs.replace(ROUGH_BUDGETS, died=0.01, late=0.03, answer_lost=0.03)
     happened = {fault for seed in range(4) for fault in checked(rough(seed, rates)).faults}

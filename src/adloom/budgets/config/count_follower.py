@@ -4,8 +4,8 @@ Counts and the cursor of the tables are read in one snapshot, so that a campaign
 """
 
 import asyncio
-from typing import Final
-from uuid import UUID
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -36,15 +36,45 @@ CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
+class CappedCount(NamedTuple):
+    """What a campaign with caps has had, and who pays it."""
+
+    campaign_id: CampaignId
+    payer_id: AdvertiserId | None
+    counts: LifetimeCounts
+
+
+class CountReader:
+    """Reads the counts in PostgreSQL; UnavailableError when it is away."""
+
+    def __init__(self, pool: Pool, clock: Clock) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._cap_counts = CapCounts()
+
+    async def read(self) -> tuple[Sequence[CappedCount], str]:
+        """Read the counts of all campaigns with caps, and the last entry that they include."""
+        with unavailable_when_away("The counts of campaigns cannot be read"):
+            async with (
+                self._pool.acquire() as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                rows = await connection.fetch(CAPPED)
+                until = await connection.fetchval(CURSOR, EVENT_TABLES)
+                keys = [row["key"] for row in rows]
+                counts = await self._cap_counts.read(connection, keys, self._clock.now())
+        return [
+            CappedCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows
+        ], until or BEGINNING
+
+
 class CountFollower:
     """Follows the event tables for the campaigns of one host."""
 
-    def __init__(self, pool: Pool, host: Host, clock: Clock) -> None:
-        self._pool = pool
+    def __init__(self, reader: CountReader, host: Host) -> None:
+        self._reader = reader
         self._host = host
-        self._clock = clock
-        self._cap_counts = CapCounts()
-        self._told: dict[UUID, LifetimeCounts] = {}
+        self._told: dict[CampaignId, LifetimeCounts] = {}
         self._is_cut_off = False
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -55,25 +85,13 @@ class CountFollower:
 
     async def look(self) -> None:
         """Tell the campaigns whose counts have changed since the last look."""
-        with unavailable_when_away("The counts of campaigns cannot be read"):
-            async with (
-                self._pool.acquire() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                rows = await connection.fetch(CAPPED)
-                until = await connection.fetchval(CURSOR, EVENT_TABLES)
-                keys = [row["key"] for row in rows]
-                counts = await self._cap_counts.read(connection, keys, self._clock.now())
-        for key, campaign_id, payer_id in rows:
-            found = counts[key]
-            if self._told.get(campaign_id) == found:
+        found, until = await self._reader.read()
+        for campaign_id, payer_id, counts in found:
+            if self._told.get(campaign_id) == counts:
                 continue
-            payer = None if payer_id is None else AdvertiserId(payer_id)
-            message = CampaignCounts(
-                impressions=found.impressions, clicks=found.clicks, until=until or BEGINNING
-            )
-            if self._host.tell(campaign_address(CampaignId(campaign_id), payer), message):
-                self._told[campaign_id] = found
+            message = CampaignCounts(impressions=counts.impressions, clicks=counts.clicks, until=until)
+            if self._host.tell(campaign_address(campaign_id, payer_id), message):
+                self._told[campaign_id] = counts
 
     async def _try_to_look(self) -> None:
         try:
