@@ -15,7 +15,8 @@ from uuid import UUID
 import typer
 
 from adloom.bidding.window import BidStrategy
-from adloom.cli import jobs, learn, ledger, sample, token
+from adloom.cli import jobs, ledger, sample, token
+from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
 
 app = typer.Typer(
@@ -193,17 +194,26 @@ def bids(
     tolerance: Annotated[
         float, typer.Option(min=0, max=10, help="By how much of its budget a campaign may exceed its target.")
     ] = 0.0,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="A fleet.weights of `adloom learn`, in place of the shipped one.",
+        ),
+    ] = None,
 ) -> None:
     """Answer a campaign's counters with a bid multiplier: one JSON object a line, in and out."""
     from adloom.pages.classify.embedded.threads import use_one_thread
 
     use_one_thread()
-    from adloom.bidding.shipped import load_nets
+    from adloom.bidding.shipped import build_nets, load_nets, read_shipped
     from adloom.bidding.window import BidRules
     from adloom.cli.bids import answer_lines
 
     rules = BidRules(has_guard=guard is OnOff.ON, tolerance=tolerance)
-    for answer in answer_lines(sys.stdin.buffer, strategy, rules, load_nets()):
+    nets = load_nets() if weights is None else build_nets(weights.read_bytes(), read_shipped("dqn"))
+    for answer in answer_lines(sys.stdin.buffer, strategy, rules, nets):
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()
 

@@ -32,6 +32,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 500
     batch: int = 256
     seed: int = 0
+    rate: float = 1.0  # Of the usual learning rate.
 
 
 class TrainingStep(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ def train_fleet(
         worth = rows.budget / rows.target
         weight = (1.0 / (worth.mean() * len(rows))) * np.ones_like(worth)
         gradient = player.differentiate(net, weight)
-        net = adam.climb(net, gradient, rate=_rate(number, plan.steps))
+        net = adam.climb(net, gradient, rate=plan.rate * _rate(number, plan.steps))
         kept = min(AVERAGED, (number + 1) / (number + 10))
         average = _mix(average, net, kept)
         if on_step is not None:

@@ -48,7 +48,7 @@ class Archive(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_archive(folder: Path | None) -> Archive:
     if folder is None:
-        raise LearnCommandError("Say where the recorded days are: --data DIR.")
+        raise LearnCommandError("Say where the recorded days are: --data DIR, or --from-ledger 30d.")
     path = folder / ARCHIVE
     if not path.is_file():
         raise LearnCommandError(f"{path} is not there: --data names a folder with recorded days, {ARCHIVE}.")
@@ -57,15 +57,19 @@ def read_archive(folder: Path | None) -> Archive:
             tables: dict[str, npt.NDArray[Any]] = {name: found[name] for name in NEEDED}
     except (KeyError, ValueError, OSError) as error:
         raise LearnCommandError(f"{path} cannot be read: {error}.") from error
-    numbers = {int(day): index for index, day in enumerate(tables["days"])}
-    train = np.array([numbers[int(day)] for day in tables["train_days"]], dtype=np.int64)
-    held_out = np.array([numbers[int(day)] for day in tables["tuning_days"]], dtype=np.int64)
-    if not len(train) or not len(held_out) or tables["value"].shape[2] != WINDOWS:
+    if tables["value"].shape[2] != WINDOWS or not len(tables["train_days"]) or not len(tables["tuning_days"]):
         raise LearnCommandError(
             f"{path} needs days to train on, days to hold out, and {WINDOWS} windows a day."
         )
+    return build_archive(path.name, tables)
+
+
+def build_archive(name: str, tables: Mapping[str, npt.NDArray[Any]]) -> Archive:
+    numbers = {int(day): index for index, day in enumerate(tables["days"])}
+    train = np.array([numbers[int(day)] for day in tables["train_days"]], dtype=np.int64)
+    held_out = np.array([numbers[int(day)] for day in tables["tuning_days"]], dtype=np.int64)
     return Archive(
-        name=str(path),
+        name=name,
         train=build_market_days(tables, train, train),
         held_out=build_market_days(tables, held_out, train),
         train_days=tuple(int(day) for day in tables["train_days"]),
@@ -88,7 +92,7 @@ def learn_fleet(archive: Archive, *, seed: int, steps: int, out: Path) -> None:
         net = train_fleet(archive.train, TrainingPlan(steps=steps, seed=seed), on_step=on_step)
     card = WeightsCard(
         kind="fleet",
-        data=Path(archive.name).name,
+        data=archive.name,
         train_days=archive.train_days,
         held_out_days=archive.held_out_days,
         seed=seed,
@@ -113,7 +117,7 @@ def learn_dqn(archive: Archive, *, seed: int, episodes: int, out: Path) -> None:
     share, over = measure_dqn(archive.held_out, net)
     card = WeightsCard(
         kind="dqn",
-        data=Path(archive.name).name,
+        data=archive.name,
         train_days=archive.train_days,
         held_out_days=archive.held_out_days,
         seed=seed,

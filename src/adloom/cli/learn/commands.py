@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from adloom.cli.options import DataDir, database_url
 from adloom.pages.classify.embedded.threads import use_one_thread
 
 app = typer.Typer(
@@ -24,18 +25,32 @@ Out = Annotated[Path, typer.Option(help="Where weights and report are written.")
 
 
 @app.command()
-def fleet(
+def fleet(  # noqa: PLR0913 - one for each option
     *,
     data: Data = None,
+    from_ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAYS", help="Refine the shipped weights on the installation's own last days, as 30d."
+        ),
+    ] = None,
     seed: Seed = 0,
     steps: Annotated[int, typer.Option(min=1, max=100_000, help="Batches to learn from.")] = 500,
     out: Out = Path(),
+    data_dir: DataDir = None,
 ) -> None:
     """Train the net that all campaigns share; about five minutes on one core."""
     use_one_thread()  # The products are small, and results must not depend on the machine.
-    from adloom.cli import learning
+    from adloom.cli.learn import recorded_days
 
-    learning.learn_fleet(learning.read_archive(data), seed=seed, steps=steps, out=out)
+    if from_ledger is not None:
+        if data is not None:
+            raise typer.BadParameter("Either --data or --from-ledger.", param_hint="--from-ledger")
+        from adloom.cli.learn.own_auctions import refine_from_ledger
+
+        refine_from_ledger(from_ledger, database_url(data_dir), seed=seed, steps=steps, out=out)
+        return
+    recorded_days.learn_fleet(recorded_days.read_archive(data), seed=seed, steps=steps, out=out)
 
 
 @app.command()
@@ -48,9 +63,9 @@ def dqn(
 ) -> None:
     """Train the agent of the seed on recorded days, inside the guard."""
     use_one_thread()  # The products are small, and results must not depend on the machine.
-    from adloom.cli import learning
+    from adloom.cli.learn import recorded_days
 
-    learning.learn_dqn(learning.read_archive(data), seed=seed, episodes=episodes, out=out)
+    recorded_days.learn_dqn(recorded_days.read_archive(data), seed=seed, episodes=episodes, out=out)
 
 
 @app.command()
@@ -61,6 +76,6 @@ def score(
 ) -> None:
     """Play the held-out days with every strategy, through the decision that real campaigns use."""
     use_one_thread()
-    from adloom.cli import learning
+    from adloom.cli.learn import recorded_days
 
-    learning.print_scores(learning.read_archive(data), price=price)
+    recorded_days.print_scores(recorded_days.read_archive(data), price=price)

@@ -1,0 +1,105 @@
+"""Own auctions become market days, and what is learned from them is kept only if it wins."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from adloom.bidding.shipped import decode_fleet, read_shipped
+from adloom.bidding.training.fleet import TrainingPlan
+from adloom.bidding.training.generated import generate_tables
+from adloom.bidding.training.own_days import Opportunity, build_tables
+from adloom.cli.learn.own_auctions import keep_if_better, list_opportunities, parse_days
+from adloom.cli.learn.recorded_days import build_archive
+from adloom.cli.options import LearnCommandError
+from adloom.events.auction_log.learning_store import RecordedAuction, TargetedCampaign
+from adloom.events.auction_log.row import BidView
+
+OURS, RIVAL = UUID(int=1), UUID(int=2)
+
+
+def a_bid(campaign: UUID, *, bid: float, ecpm: float, outcome: str, kind: str = "cpm") -> BidView:
+    return BidView(
+        ad_id=campaign,
+        campaign_id=campaign,
+        bid=bid,
+        bid_type=kind,
+        bid_amount=None,
+        predicted_ctr=0.02,
+        quality_score=1.0,
+        ecpm=ecpm,
+        outcome=outcome,
+    )
+
+
+def opportunities_of(*bids: BidView, floor: str = "0") -> list[Opportunity]:
+    auction = RecordedAuction(datetime(2026, 11, 1, 6, 20, tzinfo=UTC), Decimal(floor), bids)
+    seats = {OURS: (0, TargetedCampaign(OURS, 100.0, 2.0))}
+    return list(list_opportunities(auction, seats, day=3, weight=2.0))
+
+
+def test_a_lost_auction_says_what_would_have_won_it_and_at_what_price() -> None:
+    [found] = opportunities_of(
+        a_bid(OURS, bid=4.0, ecpm=4.0, outcome="lost"), a_bid(RIVAL, bid=6.0, ecpm=6.0, outcome="won")
+    )
+
+    assert (found.day, found.window, found.seat, found.weight) == (3, 25, 0, 2.0)
+    assert found.needed == 1.5
+    assert found.cost == pytest.approx(0.006)
+    assert found.value == 0.02
+
+
+def test_a_bid_per_click_pays_by_its_predicted_clicks() -> None:
+    [found] = opportunities_of(
+        a_bid(OURS, bid=0.5, ecpm=10.0, outcome="won", kind="cpc"),
+        a_bid(RIVAL, bid=5.0, ecpm=5.0, outcome="lost"),
+    )
+
+    assert found.needed == 0.5
+    assert found.cost == pytest.approx(0.005)
+
+
+def test_the_floor_must_be_reached_and_removed_bids_are_no_rivals() -> None:
+    [found] = opportunities_of(
+        a_bid(OURS, bid=4.0, ecpm=4.0, outcome="won"),
+        a_bid(RIVAL, bid=9.0, ecpm=9.0, outcome="removed"),
+        floor="1",
+    )
+
+    assert found.needed == 0.25
+
+
+def test_the_tables_have_what_each_multiplier_would_have_won() -> None:
+    found = [Opportunity(0, 5, 0, 0.5, 0.01, 0.1), Opportunity(0, 5, 0, 2.0, 0.04, 0.1)]
+
+    tables = build_tables(found, [10.0], [0.19], days=2, held_out=1)
+
+    row = tables["value"][0, 0, 5]
+    at = {
+        name: row[int(np.searchsorted(tables["multipliers"], one))]
+        for name, one in (("low", 0.3), ("mid", 1.0), ("high", 3.0))
+    }
+    assert at == pytest.approx({"low": 0.0, "mid": 0.1, "high": 0.2})
+    # Money is scaled: the median target is 95.
+    assert tables["target"].tolist() == pytest.approx([95.0])
+    assert tables["cost"][0, 0, 5, -1] == pytest.approx(0.05 * 500)
+
+
+@pytest.mark.parametrize("asked", ["", "3d", "400d", "month"])
+def test_days_that_make_no_sense_are_refused(asked: str) -> None:
+    with pytest.raises(LearnCommandError, match="how many days"):
+        parse_days(asked)
+
+
+def test_refined_weights_that_do_not_win_are_not_written(tmp_path: Path) -> None:
+    archive = build_archive("days", generate_tables(days=2, seats=4, seed=3, train=1))
+    shipped = decode_fleet(read_shipped("fleet") or b"")
+
+    kept = keep_if_better(Console(), archive, shipped, shipped, TrainingPlan(steps=1), tmp_path, [0.5])
+
+    assert not kept
+    assert list(tmp_path.iterdir()) == []
