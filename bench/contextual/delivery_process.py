@@ -14,6 +14,7 @@ import uvloop
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
 from adloom.events.ingest.token import TokenKeys
+from adloom.market.results.window import build_results
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
@@ -55,7 +56,9 @@ def build_slot_routes(catalog: ContextualCatalog, clock: SystemClock) -> SlotRou
     states.mark_changed(leases.take_changes())
     states.install(index, [run_steps(states.prepare(one, now=clock.now())) for one in index.by_key.values()])
     signer = TokenKeys(SECRET).signer
-    results = {number: (number % 400, number % 3) for number in range(len(index.by_campaign) + 1)}
+    results = build_results(
+        {number: (number % 400, number % 3) for number in range(len(index.by_campaign) + 1)}
+    )
     filler = SlotFiller(
         states,
         Reserver(states, leases),

@@ -45,7 +45,9 @@ def raw(token: bytes) -> bytes:
     at=st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 10**6 - 1)),
     slot=st.integers(0, SLOT_MAX),
     lease=st.integers(0, 2**32 - 1),
-    charge=st.tuples(st.integers(0, 2**62 - 1).map(Micros), st.sampled_from(ChargedBy)),
+    charge=st.tuples(
+        st.integers(0, 2**51 - 1).map(Micros), st.sampled_from(ChargedBy), st.integers(0, 2**11 - 1)
+    ),
 )
 def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that a token says
     ids: tuple[BannerId, PlacementId, CampaignId],
@@ -53,7 +55,7 @@ def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that
     at: tuple[int, int],
     slot: int,
     lease: int,
-    charge: tuple[Micros, ChargedBy],
+    charge: tuple[Micros, ChargedBy, int],
 ) -> None:
     banner, placement, campaign = ids
     second, micros = at
@@ -71,7 +73,7 @@ def test_a_token_returns_the_signed_fields(  # noqa: PLR0913, PLR0917 - all that
     # Never later than it was, so that nothing that came after it seems to come too soon.
     assert micros - 2**TICK_BITS < offer.issued_at.microsecond <= micros
     assert not offer.is_void
-    assert (offer.lease, (offer.charge, offer.charged_by)) == (lease, charge)
+    assert (offer.lease, (offer.charge, offer.charged_by, offer.topic)) == (lease, charge)
 
 
 def test_a_token_of_version_1_is_accepted_and_costs_nothing() -> None:

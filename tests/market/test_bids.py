@@ -7,7 +7,7 @@ from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.market.auctioneer.select import expand_categories, select_fairly
-from adloom.market.bids import BIDS_MAX, NEAR_TOP, SlotBid, collect_bids
+from adloom.market.bids import BIDS_MAX, NEAR_TOP, SlotBid, check_demand, collect_bids
 from tests.market.builders import UNIT, a_demand, banner_id, campaign_id, some_slot_terms
 
 
@@ -65,9 +65,8 @@ def test_bids_are_within_the_terms_and_near_the_top(campaigns: list[CampaignDema
         assert fitting
     assert len({bid.campaign_id for bid in answer.bids}) <= BIDS_MAX
     assert [bid.cpm for bid in answer.bids] == sorted((bid.cpm for bid in answer.bids), reverse=True)
-    removed = sum(answer.removed.values())
+    removed = sum(check_demand(one, slot)[0] is not None for one in campaigns)
     near = [one for one in campaigns if not answer.bids or one.max_cpm >= answer.bids[0].cpm * NEAR_TOP]
-    assert removed <= len(campaigns)
     assert len({bid.campaign_id for bid in answer.bids}) >= min(BIDS_MAX, len(near) - removed)
 
 
@@ -77,14 +76,25 @@ def test_what_the_floor_removed_is_said_for_who_sets_it() -> None:
     answer = collect_bids("483", campaigns, some_slot_terms())
 
     assert answer.under_floor == (Micros(UNIT // 5), Micros(UNIT * 2 // 5))
-    assert answer.removed == {"below_floor": 2}
     assert [bid.campaign_id for bid in answer.bids] == [campaign_id(3)]
 
 
-def test_an_advertiser_is_not_shown_on_a_site_that_it_blocks() -> None:
-    campaigns = [a_demand(1, blocked_domains=frozenset({"magazine.test"}))]
+def test_only_demand_that_may_be_shown_says_where_a_floor_should_be() -> None:
+    campaigns = [a_demand(number, cpm=0.1 * number) for number in (1, 2, 3, 4)]
+    approved = {banner_id(number): ApprovalState.APPROVED for number in (1, 2, 3)}
+    slot = some_slot_terms(approvals=ApprovalRules(ApprovalMode.MANUAL, approved))
 
-    assert collect_bids("483", campaigns, some_slot_terms()).removed == {"site_blocked": 1}
+    assert collect_bids("483", campaigns, slot).under_floor == (
+        Micros(UNIT // 10),
+        Micros(UNIT // 5),
+        Micros(UNIT * 3 // 10),
+    )
+
+
+def test_an_advertiser_is_not_shown_on_a_site_that_it_blocks() -> None:
+    campaign = a_demand(1, blocked_domains=frozenset({"magazine.test"}))
+
+    assert check_demand(campaign, some_slot_terms()) == ("site_blocked", [])
 
 
 def test_a_page_is_sold_under_its_best_three_categories_and_what_is_above_them() -> None:

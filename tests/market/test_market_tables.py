@@ -67,7 +67,7 @@ async def test_weights_survive_a_killed_worker(pool: Pool, valkey: Valkey) -> No
     address = ranker_address("483", "*")
     async with a_worker(pool, valkey) as host:
         at = NOW() - FLUSH_AFTER
-        await host.send_durably(address, RecordResults(100, 3, at))
+        await host.send_durably(address, RecordResults(100, 3, at, 1))
         await eventually_recorded(pool)
 
     [loaded] = await first_messages(pool, address)
@@ -92,7 +92,7 @@ async def site_id(pool: Pool) -> SiteId:
 
 async def test_pages_are_there_again_and_expired_ones_are_not(pool: Pool, site_id: SiteId) -> None:
     """Reading and cleaning go by one expiry: what is restored is not cleaned, what is cleaned is not restored."""
-    [_, _, pages] = await first_messages(pool, auctioneer_address(site_id))
+    [*_, pages] = await first_messages(pool, auctioneer_address(site_id))
 
     assert [page.url for page in pages.pages] == ["example.com/a"]  # type: ignore[attr-defined]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
 from adloom.auction.site_modes import ApprovalMode
-from adloom.budgets.campaign.demand import FILLER, CampaignDemand, WantedCreative
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.catalog.campaign.model import Campaign
 from adloom.core.ids import CampaignId, SiteId
 from adloom.core.money import Micros
@@ -21,6 +21,7 @@ from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.state import AuctionSlot, build_slot_terms
 from adloom.market.bids import collect_bids
 from adloom.market.report.reach import CampaignReach, OfferedSite, PageGroup, find_reach, group_pages
+from adloom.taxonomy.topics import FILLER
 from tests.market.builders import UNIT, a_demand, a_site, banner_id
 
 TENNIS, GOLF = "539", "512"
@@ -33,7 +34,8 @@ def a_reach(demand: CampaignDemand | None = None, *sites: OfferedSite) -> Campai
 def an_offered_site(
     number: int = 1, *groups: PageGroup, mode: ApprovalMode = ApprovalMode.AUTOMATIC, **fields: Any
 ) -> OfferedSite:
-    configured = a_site(mode=mode, **{"domain": f"site{number}.test", **fields})
+    values: dict[str, Any] = {"domain": f"site{number}.test", **fields}
+    configured = a_site(mode=mode, **values)
     return OfferedSite(
         site_id=SiteId(UUID(int=number)),
         terms=configured.terms,

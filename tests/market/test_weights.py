@@ -51,12 +51,13 @@ def test_a_site_with_few_impressions_is_judged_by_all_sites_too() -> None:
 
 def test_a_ranker_records_within_five_seconds_and_forgets_after_two_weeks() -> None:
     network, address = Network(1), ranker_address("483", str(SITE))
-    network.step(address, LoadResults(10, 1, START))
-    network.step(address, RecordResults(90, 9, START))
+    network.step(address, LoadResults(10, 1, START, 4))
+    network.step(address, RecordResults(90, 9, START, 7))
+    network.step(address, RecordResults(90, 9, START, 7))
     assert network.rows == []
 
     network.run(5.1)
-    assert [(row.impressions, row.clicks) for row in network.rows] == [(100, 10)]  # type: ignore[attr-defined]
+    assert [(row.impressions, row.clicks, row.through) for row in network.rows] == [(100, 10, 7)]  # type: ignore[attr-defined]
 
     network.run(15 * 86_400)
     network.loss = 1.0

@@ -9,6 +9,7 @@ from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId, SystemIds
 from adloom.events.ingest.token import TokenSigner
+from adloom.market.results.window import NO_RESULTS
 from adloom.market.shortlist.table import ShortlistTable
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
@@ -149,7 +150,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         signer,
         public_url="http://ads.test",
         chance=seeded(1, "slots"),
-        read_results=lambda _site_id: {},
+        read_results=lambda _site_id: NO_RESULTS,
     )
     return SlotRoutes(
         lambda: index,

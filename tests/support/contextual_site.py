@@ -85,6 +85,7 @@ class Site:
         self.clock = ManualClock(NOON)
         self.categories: tuple[str, ...] = (TENNIS,)
         self.category: str | None = SPORTS  # Of the shortlist.
+        self.category_floor = Micros(0)  # Likewise.
         self.listed_until = NOON + timedelta(hours=48)
 
     def index(self) -> Index:
@@ -125,6 +126,7 @@ class Site:
                 category=self.category,
                 category_score=0.5,
                 cpm=one.assignment.bid or Micros(0),
+                floor=self.category_floor,
             )
             for one in self.creatives
         )

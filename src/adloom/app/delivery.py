@@ -16,7 +16,7 @@ from adloom.app.delivery_auctions import (
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_contextual import ContextualParts, SharedParts, build_contextual
+from adloom.app.delivery_contextual import ContextualParts, SharedParts, SiteLoaders, build_contextual
 from adloom.app.delivery_traffic import (
     TrafficParts,
     build_offer_bounds,
@@ -71,7 +71,6 @@ from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
 from adloom.serving.background.reporter_keys import ReporterKeys
-from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
 from adloom.serving.background.site_traffic import SiteTraffic
 from adloom.serving.crawler_page import crawler_routes
 from adloom.serving.direct.api import ServeRoutes
@@ -95,9 +94,7 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar(
-    "Part", LeaseClient, ModelLoader, PageLoader, ReporterKeys, CountSharer, ShortlistLoader, SiteTraffic
-)
+Part = TypeVar("Part", LeaseClient, ModelLoader, ReporterKeys, CountSharer, SiteLoaders, SiteTraffic)
 
 
 def main() -> None:
@@ -115,8 +112,7 @@ class Running(NamedTuple):
     leases: LeaseClient
     models: ModelLoader
     reporters: ReporterKeys
-    pages: PageLoader
-    shortlists: ShortlistLoader
+    sites: SiteLoaders
     valkey: Valkey
     refresher: IndexRefresher
     bounds: OfferBounds
@@ -140,8 +136,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
-        _run_beside(PageLoader(pool, valkey)) as pages,
-        _run_beside(ShortlistLoader(pool, valkey)) as shortlists,
+        _run_beside(SiteLoaders(pool, valkey)) as sites,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -149,7 +144,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 clock,
                 states=states,
                 markets=build_markets(settings, states, models),
-                swapped=lambda index: _follow_index(index, leases, pages, shortlists),
+                swapped=lambda index: _follow_index(index, leases, sites),
             )
         ) as refresher,
         _run_beside(SiteTraffic(valkey, clock, leases.leases, lambda: refresher.current)) as site_traffic,
@@ -164,8 +159,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             leases,
             models,
             reporters,
-            pages,
-            shortlists,
+            sites,
             valkey,
             refresher,
             bounds,
@@ -316,21 +310,19 @@ def _build_contextual(
     contextual = build_contextual(
         settings,
         running.refresher,
-        running.pages,
-        running.shortlists,
+        running.sites,
         running.valkey,
         running.clock,
         leases=running.leases.leases,
         shared=shared,
     )
-    register_contextual(metrics, contextual, running.pages)
+    register_contextual(metrics, contextual, running.sites.pages)
     return contextual
 
 
-def _follow_index(index: Index, leases: LeaseClient, *loaders: PageLoader | ShortlistLoader) -> None:
+def _follow_index(index: Index, leases: LeaseClient, sites: SiteLoaders) -> None:
     leases.update(index)
-    for loader in loaders:
-        loader.prepare(index)
+    sites.prepare(index)
 
 
 def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:

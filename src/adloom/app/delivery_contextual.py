@@ -1,17 +1,21 @@
 """The contextual part of a delivery process: what is known of pages, and texts from their readers' browsers."""
 
+import asyncio
 from typing import NamedTuple
 
+from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import TokenSigner
 from adloom.pages.classify.queue import ClassifyQueue
+from adloom.runtime.postgres import Pool
 from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.valkey import Valkey
 from adloom.serving.background.index_refresh import IndexRefresher
+from adloom.serving.background.site_results import ResultsLoader
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
@@ -20,10 +24,30 @@ from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
+from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.sender_limits import SenderCheck
+
+
+class SiteLoaders:
+    """What a delivery process holds of sites: pages, shortlists, and how creatives did."""
+
+    def __init__(self, pool: Pool, valkey: Valkey) -> None:
+        self.pages = PageLoader(pool, valkey)
+        self.shortlists = ShortlistLoader(pool, valkey)
+        self.results = ResultsLoader(valkey)
+
+    def prepare(self, index: Index) -> None:
+        """Read what belongs to contextual placements before anybody asks."""
+        self.pages.prepare(index)
+        self.shortlists.prepare(index)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            for loader in (self.pages, self.shortlists, self.results):
+                group.create_task(loader.run(stop))
 
 
 class ContextualParts(NamedTuple):
@@ -45,11 +69,10 @@ class SharedParts(NamedTuple):
     count_traffic: CountTraffic
 
 
-def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them all
+def build_contextual(  # noqa: PLR0913 - a composition root names them all
     settings: DeliverySettings,
     refresher: IndexRefresher,
-    pages: PageLoader,
-    shortlists: ShortlistLoader,
+    sites: SiteLoaders,
     valkey: Valkey,
     clock: Clock,
     *,
@@ -63,16 +86,17 @@ def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them 
         shared.signer,
         public_url=settings.public_url,
         chance=fast_chance(),
-        read_results=lambda _site_id: {},
+        read_results=sites.results.find,
+        method=ChoiceMethod(settings.auctions.creative_choice),
     )
     return ContextualParts(
         SlotRoutes(
             lambda: refresher.current,
-            pages,
+            sites.pages,
             clock,
             SystemIds(),
             recent=recent,
-            shortlists=shortlists,
+            shortlists=sites.shortlists,
             filler=filler,
             seal_user=shared.signer.seal_user,
             contexts=shared.contexts,
@@ -83,7 +107,7 @@ def build_contextual(  # noqa: PLR0913, PLR0917 - a composition root names them 
         ),
         ClassifyPageRoutes(
             lambda: refresher.current,
-            pages,
+            sites.pages,
             ClassifyQueue(valkey),
             PageClaims(valkey),
             clock,

@@ -68,7 +68,7 @@ from adloom.sync.scheduler import SCHEDULE_STATS, SyncScheduler, build_schedule_
 from adloom.sync.words import Platform
 
 # One a projection, three for budget actors, one more.
-LEDGER_POOL_SIZE_MAX = 10
+LEDGER_POOL_SIZE_MAX = 11
 # One each for learning and for looking after tables and ledger, five for syncs, the rest for jobs.
 POOL_SIZE_MAX = 12
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.

@@ -91,7 +91,7 @@ def rank_prepared(
         impressions, clicks = results[position]
         # A late click may make more clicks than impressions: both parameters stay positive.
         hits = clicks + expected * fit
-        misses = missed + impressions - clicks if impressions > clicks else missed
+        misses = missed + (impressions - clicks) if impressions > clicks else missed
         engagement = draw(max(ENGAGEMENT_MIN, hits), max(1.0, misses))
         ranked.append((-engagement * weighted_bid, position, engagement))
     ranked.sort()

@@ -50,15 +50,15 @@ class SlotBid(msgspec.Struct, frozen=True, kw_only=True):
 class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     """What a bidder answers, the best first: bids whose banners may be shown, bids whose banners wait for a decision.
 
-    And what the floor and other reasons removed.
+    And what only the floor removed.
     """
 
     category: str
     bids: tuple[SlotBid, ...]
     pending: tuple[SlotBid, ...] = ()
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns have budget again.
-    under_floor: tuple[Micros, Micros] | None = None  # The lowest and the highest.
-    removed: dict[str, int] = {}
+    # Of bids that only the floor keeps away: the two highest and the lowest, for who sets the floor.
+    under_floor: tuple[Micros, ...] = ()
 
 
 def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotTerms) -> CategoryBids:
@@ -66,7 +66,6 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
 
     Else a high bid that nobody approved could push approved ones off the list.
     """
-    removed: dict[str, int] = {}
     under: list[Micros] = []
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
@@ -74,10 +73,8 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
     judge = slot.approvals.judge
     for one in campaigns:
         reason, creatives = check_demand(one, slot)
-        if reason is not None:
-            removed[reason] = removed.get(reason, 0) + 1
-            if reason == BELOW_FLOOR:
-                under.append(one.max_cpm)
+        if reason == BELOW_FLOOR and _could_be_shown(one, slot):
+            under.append(one.max_cpm)
         for creative in creatives:
             is_pending = judge(creative.banner_id, one.advertiser_id) is ApprovalState.PENDING
             listed = pending if is_pending else spent if one.is_spent else shown
@@ -87,8 +84,18 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         bids=_keep_top(shown),
         pending=_keep_top(pending),
         spent=_keep_top(spent),
-        under_floor=(min(under), max(under)) if under else None,
-        removed=removed,
+        under_floor=tuple(dict.fromkeys((*sorted(under)[:1], *sorted(under)[-2:]))),
+    )
+
+
+def _could_be_shown(one: CampaignDemand, slot: SlotTerms) -> bool:
+    """Whether a lower floor would be enough: only demand that may be shown says where a floor should be."""
+    if one.is_spent:
+        return False
+    _, creatives = check_demand(one, msgspec.structs.replace(slot, floor=Micros(0)))
+    return any(
+        slot.approvals.judge(creative.banner_id, one.advertiser_id) is ApprovalState.APPROVED
+        for creative in creatives
     )
 
 

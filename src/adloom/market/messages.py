@@ -93,19 +93,21 @@ class Quote(msgspec.Struct, frozen=True):
 
 
 class RecordResults(msgspec.Struct, frozen=True):
-    """Impressions and clicks that were counted."""
+    """Impressions and clicks that were counted, up to a row of the results; what is known already is dropped."""
 
     impressions: int
     clicks: int
     at: datetime
+    through: int
 
 
 class LoadResults(msgspec.Struct, frozen=True):
-    """What the ranker had recorded when it was last in memory."""
+    """What the ranker had recorded when it was last in memory, and up to which row of the results."""
 
     impressions: float
     clicks: float
     at: datetime
+    through: int
 
 
 class Quoted(msgspec.Struct, frozen=True):
@@ -145,3 +147,4 @@ class ResultsRow(msgspec.Struct, frozen=True):
     impressions: float
     clicks: float
     at: datetime
+    through: int

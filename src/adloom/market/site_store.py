@@ -5,12 +5,15 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.site_modes import ApprovalMode
+from adloom.auction.floor_sweep import SweepState
+from adloom.auction.site_modes import ApprovalMode, FloorMode
 from adloom.core.ids import AdvertiserId, BannerId, SiteId
 from adloom.market.approval import ApprovalRules, ApprovalState
+from adloom.market.auctioneer.floors import with_floors
 from adloom.market.auctioneer.state import (
     AuctionSlot,
     ConfigureAuctions,
+    LoadFloors,
     LoadShortlists,
     PageForSale,
     PagesClassified,
@@ -24,8 +27,8 @@ from adloom.runtime.postgres import Connection, Record
 from adloom.taxonomy.iab import products
 
 SITES: Final = """
-    SELECT id, public_id, domain, is_suspended, accepts_filler, approval_mode, floor_cpm_micros,
-           ad_product_blocklist, blocked_domains
+    SELECT id, public_id, domain, is_suspended, accepts_filler, approval_mode, floor_cpm_micros, min_floor_cpm_micros,
+           floor_mode, ad_product_blocklist, blocked_domains
       FROM sites WHERE public_id = ANY ($1::uuid[])
 """
 SLOTS: Final = """
@@ -40,6 +43,9 @@ APPROVALS: Final = """
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
      WHERE approval.site_id = ANY ($1::integer[])
 """
+FLOORS: Final = """
+    SELECT site_id, category, tick, state::text FROM category_floors WHERE site_id = ANY ($1::integer[])
+"""
 PAGES: Final = """
     SELECT url, version, categories::text, expires_at FROM site_pages
      WHERE site_id = (SELECT id FROM sites WHERE public_id = $1) AND expires_at > now()
@@ -53,6 +59,10 @@ SHORTLISTS_VERSION: Final = """
 """
 
 
+SITE_KEY: Final = "SELECT id FROM sites WHERE public_id = $1"
+NO_FLOORS: Final = LoadFloors({}, 0)
+
+
 class CategoryOfPage(msgspec.Struct, frozen=True):
     """A category as a page's row has it."""
 
@@ -60,6 +70,7 @@ class CategoryOfPage(msgspec.Struct, frozen=True):
     confidence: float
 
 
+_decode_sweep: Final = msgspec.json.Decoder(SweepState).decode
 _decode_slots: Final = msgspec.json.Decoder(tuple[Shortlist, ...]).decode
 _decode_categories: Final = msgspec.json.Decoder(tuple[CategoryOfPage, ...]).decode
 
@@ -72,15 +83,37 @@ async def load_sites(connection: Connection, site_ids: Sequence[SiteId]) -> dict
         keys = [site["id"] for site in sites]
         slots = await connection.fetch(SLOTS, keys)
         approvals = await connection.fetch(APPROVALS, keys)
+        floors = await read_floors(connection, keys)
     return {
         SiteId(site["public_id"]): ConfigureAuctions(
-            _build_terms(site, [slot for slot in slots if slot["site_id"] == site["id"]], version=version),
+            with_floors(
+                _build_terms(
+                    site, [slot for slot in slots if slot["site_id"] == site["id"]], version=version
+                ),
+                floors.get(site["id"], NO_FLOORS).by_category,
+            ),
             build_approval_rules(
                 site["approval_mode"], [one for one in approvals if one["site_id"] == site["id"]]
             ),
         )
         for site in sites
     }
+
+
+async def read_floors(connection: Connection, site_keys: Sequence[int]) -> dict[int, LoadFloors]:
+    """Read the moving floors of sites by key, with the evidence for them."""
+    found: dict[int, LoadFloors] = {}
+    for site_key, category, tick, state in await connection.fetch(FLOORS, site_keys):
+        known = found.get(site_key, NO_FLOORS)
+        found[site_key] = LoadFloors(
+            {**known.by_category, category: _decode_sweep(state)}, max(known.tick, tick)
+        )
+    return found
+
+
+async def read_site_floors(connection: Connection, site_id: SiteId) -> LoadFloors:
+    site_key = await connection.fetchval(SITE_KEY, site_id)
+    return (await read_floors(connection, [site_key])).get(site_key, NO_FLOORS)
 
 
 async def load_auctioneer(connection: Connection, site_id: SiteId) -> list[msgspec.Struct]:
@@ -102,7 +135,8 @@ async def load_auctioneer(connection: Connection, site_id: SiteId) -> list[msgsp
         )
         for url, page_version, categories, expires_at in await connection.fetch(PAGES, site_id)
     )
-    return [LoadShortlists(shortlists, version), configured, PagesClassified(pages, is_all=True)]
+    floors = await read_site_floors(connection, site_id)
+    return [LoadShortlists(shortlists, version), floors, configured, PagesClassified(pages, is_all=True)]
 
 
 def sell_page(entry: PageEntry) -> PageForSale | None:
@@ -122,6 +156,8 @@ def _build_terms(site: Record, slots: Sequence[Record], *, version: int) -> Site
         is_suspended=site["is_suspended"],
         accepts_filler=site["accepts_filler"],
         floor=site["floor_cpm_micros"],
+        is_sweeping=site["floor_mode"] == FloorMode.SWEEP,
+        floor_min=site["min_floor_cpm_micros"],
         slots=tuple(
             AuctionSlot(
                 slot["slug"], slot["recommended_width"], slot["recommended_height"], slot["floor_cpm_micros"]

@@ -8,15 +8,17 @@ import msgspec
 
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignDemand
 from adloom.core.ids import SiteId
+from adloom.market.auctioneer.floors import FloorRow
 from adloom.market.messages import (
     CategoryDemand,
     CategoryVersionRow,
     DemandRow,
     LoadDemand,
     LoadResults,
+    RecordResults,
     ResultsRow,
 )
-from adloom.market.routing import AUCTIONEER, BIDDER, RANKER
+from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.market.site_store import load_auctioneer
 from adloom.runtime.actors.actor import Address
@@ -35,11 +37,11 @@ SET_VERSIONS: Final = """
      WHERE it.version < EXCLUDED.version
 """
 SET_RESULTS: Final = """
-    INSERT INTO category_results AS it (category, site, impressions, clicks, at)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::timestamptz[])
+    INSERT INTO category_results AS it (category, site, impressions, clicks, at, through)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::timestamptz[], $6::bigint[])
     ON CONFLICT (category, site) DO UPDATE
-       SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks, at = EXCLUDED.at
-     WHERE it.at <= EXCLUDED.at
+       SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks, at = EXCLUDED.at, through = EXCLUDED.through
+     WHERE it.through <= EXCLUDED.through
 """
 SET_SHORTLISTS: Final = """
     INSERT INTO shortlists AS it (site_id, url, version, slots, updated_at, expires_at)
@@ -66,14 +68,32 @@ ADD_APPROVALS: Final = """
       JOIN campaigns AS campaign ON campaign.public_id = said.campaign_id
     ON CONFLICT (site_id, banner_id) DO NOTHING
 """
+SET_FLOORS: Final = """
+    INSERT INTO category_floors AS it (site_id, category, tick, state)
+    SELECT site.id, said.category, said.tick, said.state::jsonb
+      FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[]) AS said (site_id, category, tick, state)
+      JOIN sites AS site ON site.public_id = said.site_id
+    ON CONFLICT (site_id, category) DO UPDATE
+       SET tick = EXCLUDED.tick, state = EXCLUDED.state, updated_at = now()
+     WHERE it.tick < EXCLUDED.tick
+"""
 ALL_DEMAND: Final = "SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL"
 DEMAND_OF: Final = """
     SELECT demand::text FROM contextual_demand WHERE demand IS NOT NULL AND demand -> 'wanted' ?| $1::text[]
 """
 VERSIONS: Final = "SELECT category, version FROM demand_versions"
 RESULTS: Final = """
-    SELECT category, site, impressions, clicks, at FROM category_results
+    SELECT category, site, impressions, clicks, at, through FROM category_results
       JOIN unnest($1::text[], $2::text[]) AS asked (category, site) USING (category, site)
+"""
+# What was counted since a ranker's last record.
+RESULTS_SINCE: Final = """
+    SELECT asked.category, asked.site, sum(it.impressions)::integer, sum(it.clicks)::integer, max(it.minute), max(it.id)
+      FROM unnest($1::text[], $2::text[]) AS asked (category, site)
+      LEFT JOIN category_results AS known USING (category, site)
+      JOIN contextual_results AS it ON it.category = asked.category AND it.id > coalesce(known.through, 0)
+      JOIN sites ON sites.id = it.site_id AND asked.site IN ('*', sites.public_id::text)
+     GROUP BY 1, 2
 """
 
 
@@ -101,6 +121,7 @@ class MarketWriter:
             ResultsRow: _write_results,
             PageShortlists: _write_shortlists,
             ApprovalSeen: _write_approvals,
+            FloorRow: _write_floors,
         }
         for kind, write in writers.items():
             if rows := by_type.get(kind):
@@ -120,6 +141,8 @@ def _key(record: msgspec.Struct) -> object:
             return site_id, url
         case ApprovalSeen(site_id=site_id, banner_id=banner_id):
             return site_id, banner_id
+        case FloorRow(site_id=site_id, category=category):
+            return site_id, category
         case _:
             raise TypeError(f"No table takes a {type(record).__name__}.")
 
@@ -167,6 +190,16 @@ async def _write_approvals(connection: Connection, rows: Sequence[ApprovalSeen])
     )
 
 
+async def _write_floors(connection: Connection, rows: Sequence[FloorRow]) -> None:
+    await connection.execute(
+        SET_FLOORS,
+        [row.site_id for row in rows],
+        [row.category for row in rows],
+        [row.tick for row in rows],
+        [_encode(row.state).decode() for row in rows],
+    )
+
+
 def _columns(rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
     return [list(column) for column in zip(*map(msgspec.structs.astuple, rows), strict=True)]
 
@@ -195,6 +228,11 @@ class MarketTables:
         return found
 
 
+async def load_demands(connection: Connection, categories: Sequence[str]) -> list[CampaignDemand]:
+    """Read the campaigns that want one of some categories."""
+    return [_decode_demand(row[0]).demand for row in await connection.fetch(DEMAND_OF, categories)]
+
+
 async def _load_directory(connection: Connection) -> LoadDemand:
     rows = await connection.fetch(ALL_DEMAND)
     return LoadDemand(tuple(_decode_demand(row[0]).demand for row in rows), await _load_versions(connection))
@@ -213,11 +251,10 @@ async def _load_bidders(
     wanted = sorted(set(categories.values()))
     versions = await _load_versions(connection)
     by_category: dict[str, list[CampaignDemand]] = {category: [] for category in wanted}
-    for row in await connection.fetch(DEMAND_OF, wanted):
-        stored = _decode_demand(row[0])
-        for category in stored.wanted:
+    for demand in await load_demands(connection, wanted):
+        for category in demand.wanted:
             if category in by_category:
-                by_category[category].append(stored.demand)
+                by_category[category].append(demand)
     seeds = {
         category: CategoryDemand(category, versions.get(category, 0), tuple(campaigns))
         for category, campaigns in by_category.items()
@@ -231,8 +268,11 @@ async def _load_rankers(
     asked = [address.key.rpartition("|") for address in addresses]
     if not asked:
         return {}
-    rows = await connection.fetch(RESULTS, [one[0] for one in asked], [one[2] for one in asked])
-    return {
-        Address(RANKER, f"{category}|{site}"): [LoadResults(impressions, clicks, at)]
-        for category, site, impressions, clicks, at in rows
-    }
+    columns = [one[0] for one in asked], [one[2] for one in asked]
+    found: dict[Address, list[msgspec.Struct]] = {}
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        for category, site, *known in await connection.fetch(RESULTS, *columns):
+            found.setdefault(ranker_address(category, site), []).append(LoadResults(*known))
+        for category, site, *more in await connection.fetch(RESULTS_SINCE, *columns):
+            found.setdefault(ranker_address(category, site), []).append(RecordResults(*more))
+    return dict(found)

@@ -15,6 +15,7 @@ from adloom.core.random import Chance
 
 HALF_LIFE: Final = timedelta(days=7)
 FORGOTTEN_AFTER: Final = timedelta(days=14)
+SITES_MAX: Final = 5_000  # Of a category: beyond, those without results for the longest are forgotten.
 SITE_IMPRESSIONS_MIN: Final = 100
 BLEND_IMPRESSIONS: Final = 20
 WEIGHT_MIN: Final = 0.01

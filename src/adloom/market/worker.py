@@ -11,6 +11,7 @@ from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import Clock
 from adloom.market.follower import MarketFollower
 from adloom.market.kinds import make_kinds
+from adloom.market.results.follower import ResultsFollower
 from adloom.market.shortlist.notice import name_channel
 from adloom.market.store import MarketTables, MarketWriter
 from adloom.runtime.actors.host import ActorHost
@@ -31,6 +32,7 @@ class MarketActors(msgspec.Struct, frozen=True, kw_only=True):
 
     host: ActorHost
     follower: MarketFollower
+    results: ResultsFollower
     leader: LeaderLoop
 
 
@@ -61,5 +63,7 @@ def make_market(
         idle_max=IDLE_MAX,
     )
     follower = MarketFollower(pool, valkey, host)
+    results = ResultsFollower(pool, valkey, host, clock)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    return MarketActors(host=host, follower=follower, leader=LeaderLoop(lock, [host.run, follower.run]))
+    leader = LeaderLoop(lock, [host.run, follower.run, results.run])
+    return MarketActors(host=host, follower=follower, results=results, leader=leader)

@@ -24,6 +24,7 @@ from adloom.events.projections.recent_entries import RecentEntries
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.store import EVENT_TABLES, EventTables
 from adloom.events.topics import publish
+from adloom.market.results import store as results
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import AUCTION_RETENTION_DAYS, LEARNING_WAIT_SECONDS
 from adloom.runtime.valkey import Valkey
@@ -76,6 +77,12 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
             EVENT_TABLES,
             charges.BATCH_MAX,
             None if budget_actors is None else budget_actors.is_leader,
+        ),
+        ProjectionSpec(
+            results.CONTEXTUAL_RESULTS,
+            results.ContextualResults(pool, lookup),
+            EVENT_TABLES,
+            results.BATCH_MAX,
         ),
         ProjectionSpec(
             auctions.AUCTIONS,

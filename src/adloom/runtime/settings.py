@@ -188,6 +188,9 @@ class AuctionSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = AUCTION_RECORD_BYTES_PER_SECOND
     frequency_when_away: Annotated[str, Variable("ADLOOM_FREQUENCY_WHEN_AWAY", _CAPPED)] = "withhold"
     frequency_without_user: Annotated[str, Variable("ADLOOM_FREQUENCY_WITHOUT_USER", _CAPPED)] = "withhold"
+    creative_choice: Annotated[str, Variable("ADLOOM_CREATIVE_CHOICE", one_of("informed", "ladder"))] = (
+        "informed"
+    )
 
 
 class TrafficSettings(msgspec.Struct, frozen=True, kw_only=True):

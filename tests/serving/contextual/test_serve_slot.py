@@ -5,7 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from adloom.auction.site_modes import ApprovalMode, AuctionMode
+from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
@@ -13,6 +13,7 @@ from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.rows import AssignmentStatus
+from adloom.taxonomy.topics import FILLER, find_topic
 from tests.support.contextual_site import (
     FOOD,
     SPORTS,
@@ -49,10 +50,49 @@ def test_the_token_charges_the_slots_own_placement_for_an_impression() -> None:
     assert offer.charge == 5_000  # A thousandth of 5.
 
 
+def test_the_token_names_the_category_that_the_slot_was_sold_under() -> None:
+    assert find_topic(read_token(Site(a_creative()).ad()).topic) == SPORTS
+
+    filler = Site(a_creative(terms={"takes_filler": True}))
+    filler.categories, filler.category = (), None
+    assert find_topic(read_token(filler.ad()).topic) == FILLER
+
+
 def test_without_a_rival_the_floor_is_paid() -> None:
     ad = Site(a_creative()).ad()
 
     assert read_token(ad).charge == 500
+
+
+@pytest.mark.parametrize(
+    ("mode", "floor_min", "slot_floor", "paid"),
+    [
+        (FloorMode.SWEEP, 0.1, 0, 2_000),
+        (FloorMode.SWEEP, 0.1, 3, 3_000),
+        (FloorMode.SWEEP, 2.5, 0, 2_500),
+        (FloorMode.FIXED, 0.1, 0, 500),
+    ],
+    ids=["the category's", "the slot's", "the least", "fixed"],
+)
+def test_where_floors_move_the_highest_of_category_slot_and_least_is_paid(
+    mode: FloorMode, floor_min: float, slot_floor: float, paid: int
+) -> None:
+    site = Site(
+        a_creative(),
+        slot={"floor": Micros(round(slot_floor * UNIT))},
+        floor_mode=mode,
+        floor_min=Micros(round(floor_min * UNIT)),
+    )
+    site.category_floor = Micros(2 * UNIT)
+
+    assert read_token(site.ad()).charge == paid
+
+
+def test_a_bid_under_the_moving_floor_is_not_shown() -> None:
+    site = Site(a_creative(cpm=1.9), floor_mode=FloorMode.SWEEP)
+    site.category_floor = Micros(2 * UNIT)
+
+    assert site.reason()[1] == "below_floor"
 
 
 REMOVALS: list[tuple[str, Site]] = [

@@ -17,6 +17,7 @@ from adloom.events.frequency.windows import Window
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.token import OfferToken
 from adloom.market.approval import ApprovalRules
+from adloom.market.results.window import NO_RESULTS
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
@@ -114,7 +115,7 @@ class Publisher:
                 signer,
                 public_url="https://ads.example",
                 chance=fast_chance(),
-                read_results=lambda _site_id: {},
+                read_results=lambda _site_id: NO_RESULTS,
             ),
             seal_user=signer.seal_user,
             page_check=PageCheck("https://ads.example"),

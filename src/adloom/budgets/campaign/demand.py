@@ -9,9 +9,9 @@ import msgspec
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Address
+from adloom.taxonomy.topics import FILLER
 
 DIRECTORY: Final = Address("directory", "directory")
-FILLER: Final = "filler"  # The category of bids on pages without one.
 
 
 class WantedCreative(msgspec.Struct, frozen=True):

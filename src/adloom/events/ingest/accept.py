@@ -28,6 +28,7 @@ from adloom.events.ingest.ivt.flags import TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys, TokenRejection, TrackingTokenInvalidError
 from adloom.events.log.event import ChargedBy, Click, Event, Impression, Mark, resolve_occurred_at
 from adloom.events.log.names import hide_user
+from adloom.taxonomy.topics import find_topic
 
 # The bounds are those of the columns; the address of a page has none there, so it gets one here.
 NAME_MAX: Final = 128
@@ -195,6 +196,7 @@ def build_event(  # noqa: PLR0913 - all that an event is made from
         lease=0 if offer is None else offer.lease,
         charge=_FREE if offer is None else offer.charge,
         charged_by=_BY_IMPRESSION if offer is None else offer.charged_by,
+        category=None if offer is None or not offer.topic else find_topic(offer.topic),
         session_id=report.session_id,
         user_id=report.user_id,
         device_type=report.device_type or info.device_type,

@@ -8,7 +8,8 @@ has exactly one spelling, so a changed character is always another token.
 
 The byte of version 4 is 128 and more: what it has beyond is the part of the second, in steps of 8,192 µs. The charge
 is in micros; its highest bit says that a click is charged, the next that the offer is void: it was made for a doubtful
-sender, and whatever is reported of it does not count. The charge is encrypted: everybody sees tokens, and
+sender, and whatever is reported of it does not count. The next 11 bits are the number of the topic under which a
+contextual slot was sold. The charge is encrypted: everybody sees tokens, and
 what a rival pays is not theirs to read. Encryption is a keyed permutation of the 8 bytes (a Feistel network of four
 rounds of BLAKE2b) that is another one for each banner, placement and campaign. So the same ad at the same price has the
 same 8 bytes: they show that a price has changed, and nothing else about it.
@@ -56,7 +57,9 @@ _TERMS: Final = struct.Struct(">Q16s16s16s")
 _CHARGE: Final = struct.Struct(">Q")
 _BY_CLICK: Final = 1 << 63
 _IS_VOID: Final = 1 << 62
-_FLAGS: Final = _BY_CLICK | _IS_VOID
+_TOPIC_SHIFT: Final = 51
+_TOPICS_MAX: Final = (1 << 11) - 1
+_FLAGS: Final = _BY_CLICK | _IS_VOID | _TOPICS_MAX << _TOPIC_SHIFT
 _CLEAR_VERSION: Final = 2  # The last with the charge in clear.
 _TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
@@ -100,6 +103,7 @@ class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
     charge: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
     is_void: bool = False  # Made for a doubtful sender: nothing of it counts.
+    topic: int = 0  # The number of the topic that a contextual slot was sold under.
 
 
 class TrackingTokenInvalidError(ForbiddenError):
@@ -116,8 +120,11 @@ class TokenRejection(StrEnum):
     FORGED = "forged"
 
 
-def pack_charge(amount: Micros, charged_by: ChargedBy) -> bytes:
-    return _CHARGE.pack(amount | _BY_CLICK if charged_by is ChargedBy.CLICK else amount)
+def pack_charge(amount: Micros, charged_by: ChargedBy, topic: int = 0) -> bytes:
+    assert amount >> _TOPIC_SHIFT == 0, "no price is as high"
+    assert topic <= _TOPICS_MAX
+    charge = amount | topic << _TOPIC_SHIFT
+    return _CHARGE.pack(charge | _BY_CLICK if charged_by is ChargedBy.CLICK else charge)
 
 
 def pack_terms(pair: bytes, placement_id: bytes, charge: bytes = _FREE) -> bytes:
@@ -294,4 +301,5 @@ def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedel
         charge=Micros(charge & ~_FLAGS),
         charged_by=_CLICK if charge & _BY_CLICK else _IMPRESSION,
         is_void=bool(charge & _IS_VOID),
+        topic=charge >> _TOPIC_SHIFT & _TOPICS_MAX,
     )

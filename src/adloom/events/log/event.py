@@ -55,6 +55,7 @@ _SHORT_NAMES: Final = {
     "lease": "l",
     "charge": "ch",
     "charged_by": "by",
+    "category": "ct",
     "session_id": "s",
     "user_id": "u",
     "device_type": "d",
@@ -139,6 +140,8 @@ class TrackedEvent(LogStruct, frozen=True, kw_only=True):
     lease: int = 0
     charge: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
+    # And the category that a contextual slot was sold under.
+    category: str | None = None
     session_id: str | None = None
     user_id: UUID | None = None
     device_type: str | None = None

@@ -10,11 +10,12 @@ import msgspec
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.actor import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.money import Micros, decimal_from_micros
 from adloom.explain.contextual.store import SlotFacts, read_slot
-from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot
+from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
 from adloom.explain.placement.api import build_visitor_request
 from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
@@ -22,6 +23,7 @@ from adloom.pages.follow.page_table import PageState
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import fast_chance
+from adloom.runtime.settings import AuctionSettings
 from adloom.schedule.schedule import find_zone
 from adloom.serving.contextual.api import find_obstacle
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
@@ -31,7 +33,6 @@ from adloom.serving.request.context import ContextParser
 from adloom.taxonomy.iab import content
 
 UTC_ZONE = ZoneInfo("UTC")
-WEIGHT = 0.5  # Of a category of which nothing is known yet.
 
 _contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
 
@@ -81,7 +82,10 @@ class SlotExplanation(Answer):
 
     page: ExplainedPage
     throttle: Annotated[
-        float, Field(description="The share of requests that pacing turns away on this site.")
+        float,
+        Field(
+            description="The share that pacing holds back now, of the campaigns that nothing else keeps from the slot."
+        ),
     ]
     candidates: Sequence[ExplainedCreative]
     winner: UUID | None
@@ -106,6 +110,7 @@ async def explain_contextual_slot(
     it is with every visitor.
     """
     url = parse_page_url(body.url)
+    settings: AuctionSettings = request.app.state.auctions
     async with pool.acquire() as connection:
         facts = await read_slot(
             connection,
@@ -120,7 +125,9 @@ async def explain_contextual_slot(
         raise SiteHostMismatchError("The host of `url` is not one of the site's.")
     slot = compile_slot(facts.placement)
     scores = expand_categories(
-        [(one.id, one.confidence) for one in facts.categories], lambda _: WEIGHT, content().ancestors
+        [(one.id, one.confidence) for one in facts.categories],
+        lambda category: facts.weights[category],
+        content().ancestors,
     )
     zone = find_zone(facts.placement.timezone) or UTC_ZONE
     asked = AskedSlot(
@@ -130,8 +137,12 @@ async def explain_contextual_slot(
         now=now,
         budgets=facts.budgets,
         obstacle=find_obstacle(facts.site, facts.state),
+        floors=facts.floors,
+        results=facts.results,
+        method=ChoiceMethod(settings.creative_choice),
     )
     verdicts = explain_slot(asked, facts.campaigns, fast_chance())
+    throttle = find_throttle(verdicts)
     if actor.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id
@@ -140,10 +151,12 @@ async def explain_contextual_slot(
             if row.assignment.advertiser_id == actor.account_id
         }
         verdicts = [one for one in verdicts if one.campaign_id in own]
-    return _show(url.text, facts, verdicts)
+    return _show(url.text, facts, verdicts, throttle)
 
 
-def _show(url: str, facts: SlotFacts, verdicts: Sequence[CreativeVerdict]) -> SlotExplanation:
+def _show(
+    url: str, facts: SlotFacts, verdicts: Sequence[CreativeVerdict], throttle: float
+) -> SlotExplanation:
     won = next((one for one in verdicts if one.outcome is CandidateOutcome.WON), None)
     return SlotExplanation(
         page=ExplainedPage(
@@ -158,7 +171,7 @@ def _show(url: str, facts: SlotFacts, verdicts: Sequence[CreativeVerdict]) -> Sl
                 for one in facts.categories
             ],
         ),
-        throttle=0.0,
+        throttle=throttle,
         candidates=[ExplainedCreative(**_describe(one)) for one in verdicts],
         winner=None if won is None else won.banner_id,
         price_cpm=None if won is None else _amount(won.price_cpm),

@@ -7,7 +7,12 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.money import Micros
 from adloom.explain.store import PLACEMENT_KEY, find_missing_budgets
+from adloom.market.report.store import read_weights
+from adloom.market.results.store import read_site_results
+from adloom.market.results.window import SiteResults, build_results
+from adloom.market.site_store import read_floors
 from adloom.pages.follow.page_table import PageState
 from adloom.pages.model import PageCategory
 from adloom.runtime.postgres import Connection, Record
@@ -42,6 +47,9 @@ class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[PageCategory, ...]
     campaigns: Sequence[Sequence[CreativeRow]]
     budgets: Mapping[int, str]
+    floors: Mapping[str, Micros]
+    results: SiteResults
+    weights: Mapping[str, float]  # Of the page's categories.
 
 
 async def read_slot(
@@ -70,6 +78,13 @@ async def read_slot(
             categories=categories,
             campaigns=campaigns,
             budgets=await find_missing_budgets(connection, assignments, now),
+            floors={
+                category: one.floor
+                for found in (await read_floors(connection, [placement.site_key])).values()
+                for category, one in found.by_category.items()
+            },
+            results=build_results(await read_site_results(connection, placement.site_key, now=now)),
+            weights=await read_weights(connection, site.id, [one.id for one in categories], now=now),
         )
 
 

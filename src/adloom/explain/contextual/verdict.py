@@ -7,11 +7,12 @@ from datetime import datetime
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoicePolicy
+from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy
 from adloom.core.ids import BannerId, CampaignId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.explain.reasons import CandidateOutcome
+from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.serving.contextual.decide import (
     BUDGET,
@@ -31,6 +32,7 @@ from adloom.serving.index.index import Candidate, IndexedPlacement
 from adloom.serving.index.steps import run_steps
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
+from adloom.taxonomy.topics import FILLER
 
 
 class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,9 @@ class AskedSlot(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     budgets: Mapping[int, str]  # By campaign, the budget that it lacks.
     obstacle: str | None = None  # What keeps all ads from the page.
+    floors: Mapping[str, Micros] = {}  # By category, where they move.
+    results: SiteResults = NO_RESULTS
+    method: ChoiceMethod = ChoiceMethod.INFORMED
 
 
 class CreativeVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +75,7 @@ def explain_slot(
     for rows in campaigns:
         own = run_steps(compile_creatives(rows[0].assignment.campaign_id, rows, shared))
         for row in rows:
-            candidate = _candidate(row, asked.scores)
+            candidate = _candidate(row, asked)
             found = _judge(asked, own, row, candidate)
             if isinstance(found, str):
                 removed.append(_verdict(row, candidate, CandidateOutcome.REMOVED, removed_by=found))
@@ -113,7 +118,11 @@ def _rank(
     if not eligible:
         return []
     ones = [one for _, one in eligible]
-    ranked = rank_eligible(ones, ChoicePolicy(bid_weight=asked.rules.bid_weight), lambda _: (0, 0), chance)
+    results = asked.results
+    policy = ChoicePolicy(
+        bid_weight=asked.rules.bid_weight, method=asked.method, click_rate=results.click_rate
+    )
+    ranked = rank_eligible(ones, policy, results.banners, chance)
     verdicts: list[CreativeVerdict] = []
     for position, scored in enumerate(ranked):
         row, one = eligible[scored.position]
@@ -127,9 +136,16 @@ def _rank(
     return verdicts
 
 
-def _candidate(row: CreativeRow, scores: Mapping[str, float]) -> ShortlistCandidate:
+def find_throttle(verdicts: Sequence[CreativeVerdict]) -> float:
+    """Return the share that pacing holds back now, of the campaigns that nothing else keeps from the slot."""
+    held_back = {one.campaign_id for one in verdicts if one.removed_by == PACING}
+    eligible = {one.campaign_id for one in verdicts if one.outcome is not CandidateOutcome.REMOVED}
+    return len(held_back) / len(held_back | eligible) if held_back else 0.0
+
+
+def _candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
     """Return a creative as a candidate, under the category that fits the page best."""
-    one, terms = row.assignment, row.terms
+    one, terms, scores = row.assignment, row.terms, asked.scores
     category = next((category for category in scores if category in terms.categories), None)
     return ShortlistCandidate(
         banner_id=one.banner_id,
@@ -138,6 +154,7 @@ def _candidate(row: CreativeRow, scores: Mapping[str, float]) -> ShortlistCandid
         category=category,
         category_score=0.0 if category is None else scores[category],
         cpm=one.bid or Micros(0),
+        floor=asked.floors.get(category or FILLER, Micros(0)),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from adloom.budgets.campaign.demand import FILLER
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.select import expand_categories, select_fairly
@@ -28,6 +27,7 @@ from adloom.market.shortlist.model import (
 )
 from adloom.market.weights import blend, draw_weight
 from adloom.runtime.actors.actor import Effect, RecordRow
+from adloom.taxonomy.topics import FILLER
 
 Ancestors = Callable[[str], Sequence[str]]
 # Those who may be shown, those who may be once they can pay again, and those who wait for a decision.
@@ -123,14 +123,26 @@ class _Auction:
         wanted = tuple(category for category in scores if category in self._bids)
         candidates = [
             (
-                *(_candidate(bid, scores[bid.category], is_pending=False) for bid in (*shown, *spent)),
-                *(_candidate(bid, scores[bid.category], is_pending=True) for bid in pending),
+                *(self._build(bid, scores[bid.category], is_pending=False) for bid in (*shown, *spent)),
+                *(self._build(bid, scores[bid.category], is_pending=True) for bid in pending),
             )
             for shown, spent, pending in (self._select(group, wanted) for group in range(len(self._groups)))
         ]
         return tuple(
             Shortlist(slot=slot.slug, candidates=candidates[self._groups[slot.as_group()]])
             for slot in self._terms.slots
+        )
+
+    def _build(self, bid: SlotBid, score: float, *, is_pending: bool) -> ShortlistCandidate:
+        return ShortlistCandidate(
+            banner_id=bid.banner_id,
+            campaign_id=bid.campaign_id,
+            advertiser_id=bid.advertiser_id,
+            category=None if bid.category == FILLER else bid.category,
+            category_score=score,
+            cpm=bid.cpm,
+            floor=self._terms.find_floor(bid.category),
+            is_pending=is_pending,
         )
 
     def _select(self, group: int, wanted: tuple[str, ...]) -> Selected:
@@ -164,15 +176,3 @@ class _Auction:
             at=self._now,
         )
         self._effects.append(RecordRow(seen))
-
-
-def _candidate(bid: SlotBid, score: float, *, is_pending: bool) -> ShortlistCandidate:
-    return ShortlistCandidate(
-        banner_id=bid.banner_id,
-        campaign_id=bid.campaign_id,
-        advertiser_id=bid.advertiser_id,
-        category=None if bid.category == FILLER else bid.category,
-        category_score=score,
-        cpm=bid.cpm,
-        is_pending=is_pending,
-    )

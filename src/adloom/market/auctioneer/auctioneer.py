@@ -20,6 +20,7 @@ from adloom.core.ids import SiteId
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.auction import Ancestors, auction_pages, redraw, score_categories
+from adloom.market.auctioneer.floors import take_tick, with_floors
 from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.auctioneer.state import (
     ANSWERS_WITHIN,
@@ -33,8 +34,10 @@ from adloom.market.auctioneer.state import (
     AuctioneerMessage,
     AuctioneerState,
     ConfigureAuctions,
+    FloorTick,
     HeldBids,
     HeldQuote,
+    LoadFloors,
     LoadShortlists,
     PageForSale,
     PagesClassified,
@@ -103,6 +106,10 @@ def _receive(  # noqa: PLR0913, PLR0917 - a step's own arguments
             state = _take_pages(state, message, now, ancestors, effects)
         case LoadShortlists(by_url=by_url, version=version):
             state = _changed(state, shortlists=by_url, version=max(version, state.version))
+        case LoadFloors(by_category=floors, tick=tick):
+            state = _changed(state, floors=floors, tick=tick)
+        case FloorTick():
+            state = take_tick(state, message, effects)
         case DemandChanged(category=category):
             pages = state.by_category.get(category, NOTHING)
             state = _changed(state, changed=state.changed | {category}, due=state.due | pages)
@@ -122,16 +129,17 @@ def _configure(state: AuctioneerState, message: ConfigureAuctions) -> Auctioneer
     known = state.terms
     if known is not None and message.terms.version < known.version:
         return state
+    terms = with_floors(message.terms, state.floors)
     is_same = (
         known is not None
-        and _changed(known, version=message.terms.version) == message.terms
+        and _changed(known, version=terms.version) == terms
         and state.approvals == message.approvals
     )
     if is_same:
         return state
     return _changed(
         state,
-        terms=message.terms,
+        terms=terms,
         approvals=message.approvals,
         due=frozenset(state.pages),
         round=None,

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from adloom.auction.floor_sweep import SweepState
 from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
@@ -48,10 +49,16 @@ class SiteTerms(msgspec.Struct, frozen=True, kw_only=True):
     is_suspended: bool = False
     accepts_filler: bool = True
     floor: Micros
+    is_sweeping: bool = False  # Whether floors move by category, never under `floor_min`.
+    floor_min: Micros = Micros(0)
     category_floors: dict[str, Micros] = {}
     slots: tuple[AuctionSlot, ...] = ()
     blocked_products: frozenset[str] = frozenset()
     blocked_domains: frozenset[str] = frozenset()
+
+    def find_floor(self, category: str) -> Micros:
+        """Return what a category costs at least; before its floor has moved that is the site's."""
+        return self.category_floors.get(category, self.floor)
 
 
 class PageForSale(msgspec.Struct, frozen=True, gc=False):
@@ -92,8 +99,30 @@ class LoadShortlists(msgspec.Struct, frozen=True):
     version: int
 
 
+class LoadFloors(msgspec.Struct, frozen=True):
+    """The floors that were recorded last, by category, and the last tick that they know."""
+
+    by_category: dict[str, SweepState]
+    tick: int
+
+
+class FloorTick(msgspec.Struct, frozen=True):
+    """A quarter of an hour is over: impressions and revenue of the site in it, by category."""
+
+    number: int
+    results: dict[str, tuple[int, Micros]]
+
+
 AuctioneerMessage: TypeAlias = (
-    ConfigureAuctions | PagesClassified | LoadShortlists | DemandChanged | BidAnswer | Quoted | CheckClock
+    ConfigureAuctions
+    | PagesClassified
+    | LoadShortlists
+    | LoadFloors
+    | FloorTick
+    | DemandChanged
+    | BidAnswer
+    | Quoted
+    | CheckClock
 )
 
 
@@ -152,6 +181,8 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     empty: dict[str, int] = {}  # Tries of pages whose auctions brought nothing.
     empty_at: datetime | None = None
+    floors: dict[str, SweepState] = {}
+    tick: int = 0
 
 
 def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:
@@ -164,7 +195,7 @@ def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:
 
 def build_slot_terms(terms: SiteTerms, approvals: ApprovalRules, category: str) -> tuple[SlotTerms, ...]:
     """Return what is asked of bids of a category for each group of slots."""
-    site_floor = terms.category_floors.get(category, terms.floor)
+    site_floor = terms.find_floor(category)
     return tuple(
         SlotTerms(
             width=slot.width,

@@ -25,6 +25,7 @@ class RankerState(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     site: str
     counts: DecayingCounts = DecayingCounts()
+    through: int = 0  # The last row of the results that is in them.
     flush_at: datetime | None = None
 
 
@@ -41,10 +42,10 @@ def step(
     effects: list[Effect] = []
     match message:
         case LoadResults():
-            state = _changed(state, counts=DecayingCounts(message.impressions, message.clicks, message.at))
+            counts = DecayingCounts(message.impressions, message.clicks, message.at)
+            state = _changed(state, counts=counts, through=message.through)
         case RecordResults():
-            counts = state.counts.plus(message.impressions, message.clicks, message.at)
-            state = _changed(state, counts=counts, flush_at=state.flush_at or now + FLUSH_AFTER)
+            state = _record(state, message, now)
         case Quote():
             known = DecayingCounts() if state.counts.is_forgotten(now) else state.counts
             effects.append(
@@ -57,8 +58,22 @@ def step(
     if state.flush_at is not None and now >= state.flush_at:
         counts = state.counts
         assert counts.at is not None, "something was recorded"
-        row = ResultsRow(state.category, state.site, counts.impressions, counts.clicks, counts.at)
+        row = ResultsRow(
+            state.category, state.site, counts.impressions, counts.clicks, counts.at, state.through
+        )
         effects.append(RecordRow(row))
         state = _changed(state, flush_at=None)
     effects.append(Wake(state.flush_at))
     return StepResult(state, tuple(effects))
+
+
+def _record(state: RankerState, said: RecordResults, now: datetime) -> RankerState:
+    """Add what is new; what is not recorded when a worker dies is told again, from the row that was."""
+    if said.through <= state.through:
+        return state
+    return _changed(
+        state,
+        counts=state.counts.plus(said.impressions, said.clicks, said.at),
+        through=said.through,
+        flush_at=state.flush_at or now + FLUSH_AFTER,
+    )

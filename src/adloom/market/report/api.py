@@ -1,13 +1,17 @@
 """A site's market over HTTP."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
+from pydantic import Field
+
+from adloom.auction.floor_sweep import SweepPhase, SweepState
 from adloom.auction.site_modes import FloorMode
 from adloom.catalog.site.resource import sites
-from adloom.core.money import decimal_from_micros
-from adloom.market.report.store import read_market
+from adloom.core.money import Micros, decimal_from_micros
+from adloom.market.report.store import MarketCategory, read_market
 from adloom.resource.api import PublisherReads
 from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
@@ -19,7 +23,11 @@ class MarketCategoryAnswer(Answer):
 
     id: str
     name: str
-    campaigns: int
+    campaigns: Annotated[int, Field(description="That want it, or a category above it.")]
+    bidding: Annotated[int, Field(description="Those of them that may be shown.")]
+    pending: Annotated[int, Field(description="Those that wait for approval.")]
+    removed: Annotated[Mapping[str, int], Field(description="The others, by what keeps them away.")]
+    highest_cpm: Annotated[float | None, Field(description="The highest bid of those that may be shown.")]
     pages: int
     impressions: float
     clicks: float
@@ -27,12 +35,33 @@ class MarketCategoryAnswer(Answer):
     floor_cpm: float
 
 
+class TriedFloorAnswer(Answer):
+    """A floor that was tried, and what it brought."""
+
+    floor_cpm: float
+    ticks: Annotated[int, Field(description="Quarters of an hour for which it was the floor.")]
+    impressions: int
+    revenue: float
+
+
+class SweepAnswer(Answer):
+    """A floor that moves: what it does now, and the evidence for it."""
+
+    category: str
+    name: str
+    phase: SweepPhase
+    floor_cpm: float
+    ticks_left: Annotated[int, Field(description="Quarters of an hour until other floors are tried again.")]
+    tried: Sequence[TriedFloorAnswer]
+
+
 class SiteFloorAnswer(Answer):
-    """The least that a thousand impressions must be worth on the site."""
+    """The least that a thousand impressions must be worth on the site; `sweeps` are floors that move."""
 
     mode: FloorMode
     floor_cpm: float
     min_floor_cpm: float
+    sweeps: Sequence[SweepAnswer]
 
 
 class SiteDemandAnswer(Answer):
@@ -61,25 +90,59 @@ async def read_site_market(
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
         market = await read_market(connection, site.id, now=now)
-    floor = float(decimal_from_micros(site.floor_cpm_micros))
     return SiteMarketAnswer(
-        categories=[
-            MarketCategoryAnswer(
-                id=one.id,
-                name=node.name if (node := content().find(one.id)) else one.id,
-                campaigns=one.campaigns,
-                pages=one.pages,
-                impressions=one.impressions,
-                clicks=one.clicks,
-                weight=round(one.weight, 4),
-                floor_cpm=floor,
-            )
-            for one in market.categories
-        ],
+        categories=[_show_category(one) for one in market.categories],
         floor=SiteFloorAnswer(
             mode=site.floor_mode,
-            floor_cpm=floor,
-            min_floor_cpm=float(decimal_from_micros(site.min_floor_cpm_micros)),
+            floor_cpm=_amount(site.floor_cpm_micros),
+            min_floor_cpm=_amount(site.min_floor_cpm_micros),
+            sweeps=[_show_sweep(one.id, one.sweep) for one in market.categories if one.sweep is not None],
         ),
         demand=SiteDemandAnswer(updated_at=market.changed_at, version=market.version),
     )
+
+
+def _show_category(one: MarketCategory) -> MarketCategoryAnswer:
+    demand = one.demand
+    return MarketCategoryAnswer(
+        id=one.id,
+        name=_name(one.id),
+        campaigns=demand.campaigns,
+        bidding=demand.bidding,
+        pending=demand.pending,
+        removed=demand.removed,
+        highest_cpm=None if demand.highest is None else _amount(demand.highest),
+        pages=one.pages,
+        impressions=one.impressions,
+        clicks=one.clicks,
+        weight=round(one.weight, 4),
+        floor_cpm=_amount(one.floor),
+    )
+
+
+def _show_sweep(category: str, sweep: SweepState) -> SweepAnswer:
+    return SweepAnswer(
+        category=category,
+        name=_name(category),
+        phase=sweep.phase,
+        floor_cpm=_amount(sweep.floor),
+        ticks_left=sweep.ticks_left,
+        tried=[
+            TriedFloorAnswer(
+                floor_cpm=_amount(one.floor),
+                ticks=one.ticks,
+                impressions=one.impressions,
+                revenue=_amount(one.revenue),
+            )
+            for one in sweep.tried
+        ],
+    )
+
+
+def _name(category: str) -> str:
+    node = content().find(category)
+    return category if node is None else node.name
+
+
+def _amount(amount: Micros) -> float:
+    return float(decimal_from_micros(amount))

@@ -137,10 +137,14 @@ def _judge_group(demand: CampaignDemand, site: OfferedSite, group: PageGroup) ->
         for category in group.categories
         for slot in build_slot_terms(site.terms, site.approvals, category)
     ]
-    if not slots:
-        return NO_SLOTS, []
-    name = min((_judge_slot(demand, slot) for slot in slots), key=BEST_FIRST.index)
-    return name, [Micros(slot.floor - demand.max_cpm) for slot in slots if slot.floor > demand.max_cpm]
+    return judge_slots(demand, slots), [
+        Micros(slot.floor - demand.max_cpm) for slot in slots if slot.floor > demand.max_cpm
+    ]
+
+
+def judge_slots(demand: CampaignDemand, slots: Iterable[SlotTerms]) -> str:
+    """Return the best of what becomes of a campaign in slots."""
+    return min((_judge_slot(demand, slot) for slot in slots), key=BEST_FIRST.index, default=NO_SLOTS)
 
 
 def _judge_slot(demand: CampaignDemand, slot: SlotTerms) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from adloom.auction.bid import BidType
-from adloom.budgets.campaign.demand import FILLER, CampaignDemand, WantedCreative
+from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.catalog.campaign.model import Campaign
 from adloom.core.ids import BannerId, SiteId
 from adloom.core.money import Micros
@@ -14,6 +14,7 @@ from adloom.market.site_store import load_sites
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain
 from adloom.taxonomy.iab import content
+from adloom.taxonomy.topics import FILLER
 
 SITES_MAX: Final = 1_000  # Those with most pages; more than anybody reads.
 

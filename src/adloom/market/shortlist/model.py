@@ -12,7 +12,10 @@ from adloom.market.approval import ApprovalState
 
 
 class ShortlistCandidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A creative that may fill a slot; `category` is None for filler, `cpm` is the most its campaign pays."""
+    """A creative that may fill a slot; `category` is None for filler, `cpm` is the most its campaign pays.
+
+    `floor` is what the category costs on the site at least; a slot's own floor may be higher.
+    """
 
     banner_id: BannerId
     campaign_id: CampaignId
@@ -20,6 +23,7 @@ class ShortlistCandidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     category: str | None
     category_score: float
     cpm: Micros
+    floor: Micros = Micros(0)
     is_pending: bool = False
 
 

@@ -6,7 +6,8 @@ decided later: frequency caps are looked up for those that are left, and the bes
 
 # pure
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import operator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -34,6 +35,9 @@ FREQUENCY: Final = "frequency"
 TARGETING: Final = "targeting"
 ON_PAGE_ALREADY: Final = "on_page_already"
 NO_DEMAND: Final = "no_demand"
+NOT_SHOWN: Final = (0, 0)
+
+_get_score = operator.attrgetter("score")
 
 
 class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +46,21 @@ class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     width: int | None
     height: int | None
-    floor: Micros
+    floor: Micros  # Of the slot and the site, where floors are fixed;
+    floor_min: Micros = Micros(0)  # of the slot, and the least of the site, where they move by category.
+    is_sweeping: bool = False
     accepts_filler: bool
     blocked_products: frozenset[str] = frozenset()
     blocked_domains: frozenset[str] = frozenset()
     approvals: ApprovalRules = ApprovalRules()
     bid_weight: float = 0.5
     is_first_price: bool = False
+
+    def find_floor(self, candidate: ShortlistCandidate) -> Micros:
+        """Return the least that a candidate pays; where floors move, its category's is on the shortlist."""
+        if not self.is_sweeping or not candidate.floor:
+            return self.floor
+        return max(self.floor_min, candidate.floor)
 
 
 class EligibleCandidate(Protocol):
@@ -85,7 +97,8 @@ def find_removal(
     sizes = (creative.width, creative.height, rules.width, rules.height)
     if None not in sizes and sizes[:2] != sizes[2:]:
         return SIZE_MISMATCH
-    return _find_refusal(creative, candidate, rules) or (BELOW_FLOOR if creative.bid < rules.floor else None)
+    refusal = _find_refusal(creative, candidate, rules)
+    return refusal or (BELOW_FLOOR if creative.bid < rules.find_floor(candidate) else None)
 
 
 def _find_refusal(
@@ -105,14 +118,16 @@ def _find_refusal(
 
 
 def rank_eligible(
-    eligible: Sequence[Eligible],
+    eligible: Sequence[EligibleCandidate],
     policy: ChoicePolicy,
-    read_results: Callable[[int], tuple[int, int]],
+    results: Mapping[int, tuple[int, int]],
     chance: Chance,
 ) -> list[ScoredContender]:
-    """Rank what is left; `read_results` returns the impressions and clicks of a banner on this site."""
+    """Rank what is left; `results` are the impressions and clicks of banners on this site in the last hour."""
     contenders = [
-        Contender(one.creative.bid, one.candidate.category_score, *read_results(one.creative.banner_key))
+        Contender(
+            one.creative.bid, one.candidate.category_score, *results.get(one.creative.banner_key, NOT_SHOWN)
+        )
         for one in eligible
     ]
     return rank(contenders, policy, chance)
@@ -133,19 +148,18 @@ def price_winner(
     if rules.is_first_price:
         return own.creative.bid
     advertiser_id = own.candidate.advertiser_id
-    rival = next(
-        (
-            one
-            for one in others
-            if one.score <= winner.score
-            and (advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id)
-        ),
-        None,
+    rivals = (
+        one
+        for one in others
+        if one.score <= winner.score
+        and (advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id)
     )
+    # By score: the ladder may rank others before it.
+    rival = max(rivals, key=_get_score, default=None)
     return second_price(
         winner,
         () if rival is None else (rival,),
         bid=own.creative.bid,
-        floor=rules.floor,
+        floor=rules.find_floor(own.candidate),
         bid_weight=rules.bid_weight,
     )

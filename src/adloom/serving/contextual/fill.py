@@ -3,29 +3,31 @@
 Everything is read from what this process holds: the index, the pages, the shortlists and the leases. Nothing waits.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from typing import Final
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoicePolicy, rank_prepared
+from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, ScoredContender, rank_prepared
 from adloom.core.ids import OpaqueId, SiteId
 from adloom.core.money import Micros, impression_cost
 from adloom.core.random import Chance
 from adloom.events.ingest.token import TokenSigner, pack_charge, void_charge
 from adloom.events.log.event import ChargedBy
+from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.contextual.decide import (
     BUDGET,
     CAMPAIGN_INACTIVE,
     FREQUENCY,
+    NOT_SHOWN,
     ON_PAGE_ALREADY,
     PACING,
     TARGETING,
     price_winner,
+    rank_eligible,
 )
 from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot
 from adloom.serving.direct.encode import MillisecondStamp
@@ -36,14 +38,7 @@ from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.overrides import Overrides
 from adloom.targeting.context import Context
 
-POLICIES_MAX: Final = 1_024
-
-NOT_SHOWN: Final = (0, 0)
-
-# Of a site, the impressions and clicks of banners, by key.
-ReadResults = Callable[[SiteId], Mapping[int, tuple[int, int]]]
-
-
+ReadResults = Callable[[SiteId], SiteResults]
 ParseContext = Callable[[FastRequest, ZoneInfo, datetime], Context]
 
 
@@ -91,17 +86,18 @@ class SlotFiller:
         public_url: str,
         chance: Chance,
         read_results: ReadResults,
+        method: ChoiceMethod = ChoiceMethod.INFORMED,
     ) -> None:
         self._states = states
         self._reserve = reserver.reserve
         self._sign = signer.sign
         self._chance = chance
         self._read_results = read_results
+        self._method = method
         self._stamp = MillisecondStamp()
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
-        self._policies: dict[float, ChoicePolicy] = {}
 
     def find_capped(
         self, index: Index, candidates: Sequence[ShortlistCandidate]
@@ -150,13 +146,7 @@ class SlotFiller:
         self, prepared: PreparedSlot, visit: SlotVisit, eligible: Sequence[PreparedCandidate], number: int
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
-        rules, find_results = prepared.rules, self._read_results(prepared.site.id).get
-        ranked = rank_prepared(
-            [one.contender for one in eligible],
-            [find_results(one.creative.banner_key, NOT_SHOWN) for one in eligible],
-            self._find_policy(rules.bid_weight),
-            self._chance,
-        )
+        rules, ranked = prepared.rules, self._rank(prepared, eligible)
         for position, winner in enumerate(ranked):
             one = eligible[winner.position]
             price = price_winner(winner, ranked[position + 1 :], eligible, rules=rules)
@@ -167,13 +157,20 @@ class SlotFiller:
                 return FilledSlot(body, one.creative.campaign_key, one.creative.banner_key, price)
         return None
 
-    def _find_policy(self, bid_weight: float) -> ChoicePolicy:
-        policy = self._policies.get(bid_weight)
-        if policy is None:
-            if len(self._policies) >= POLICIES_MAX:
-                self._policies.clear()
-            policy = self._policies[bid_weight] = ChoicePolicy(bid_weight=bid_weight)
-        return policy
+    def _rank(self, prepared: PreparedSlot, eligible: Sequence[PreparedCandidate]) -> list[ScoredContender]:
+        results = self._read_results(prepared.site.id)
+        policy = ChoicePolicy(
+            bid_weight=prepared.rules.bid_weight, method=self._method, click_rate=results.click_rate
+        )
+        if self._method is not ChoiceMethod.INFORMED:
+            return rank_eligible(eligible, policy, results.banners, self._chance)
+        find = results.banners.get
+        return rank_prepared(
+            [one.contender for one in eligible],
+            [find(one.creative.banner_key, NOT_SHOWN) for one in eligible],
+            policy,
+            self._chance,
+        )
 
     def _encode(  # noqa: PLR0913, PLR0917 - all that an answer is made of
         self,
@@ -184,7 +181,7 @@ class SlotFiller:
         lease: int,
         number: int,
     ) -> bytes:
-        terms = pack_charge(cost, ChargedBy.IMPRESSION) + one.ids
+        terms = pack_charge(cost, ChargedBy.IMPRESSION, one.topic) + one.ids
         request_id = visit.request_id
         token = self._sign(
             void_charge(terms) if visit.is_free else terms,

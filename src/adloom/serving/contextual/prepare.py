@@ -22,6 +22,7 @@ from adloom.serving.index.index import Candidate, Index, IndexedPlacement
 from adloom.serving.index.site import IndexedSite
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX, TargetingBlock
 from adloom.taxonomy.iab import content
+from adloom.taxonomy.topics import FILLER, number_topic
 
 SLOTS_MAX: Final = 8_192  # About 2 KB each; beyond that all are prepared again.
 PAGES_CACHED_MAX: Final = 4_096
@@ -39,6 +40,7 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     bit: int
     targeting: TargetingBlock | None  # None: everybody.
     contender: PreparedContender
+    topic: int  # The number of its category.
     ids: bytes  # Of banner, placement and campaign, as a token has them.
     head: bytes  # Of the answer.
 
@@ -168,6 +170,7 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         1 << bit_place,
         block.targeting if offer.rules else None,
         prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
+        number_topic(candidate.category or FILLER),
         ids,
         head,
     )
@@ -180,6 +183,8 @@ def build_rules(slot: IndexedPlacement, site: IndexedSite) -> SlotRules:
         width=slot.width,
         height=slot.height,
         floor=max(slot.floor, site.floor),
+        floor_min=max(slot.floor, site.floor_min),
+        is_sweeping=site.is_sweeping,
         accepts_filler=site.accepts_filler,
         blocked_products=site.blocked_products,
         blocked_domains=site.blocked_domains,

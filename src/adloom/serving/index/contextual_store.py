@@ -22,6 +22,7 @@ from adloom.serving.index.store import (
 SITES = build_query(
     """
     SELECT id AS key, public_id AS id, domain, host_pattern, verified_host, is_suspended, floor_cpm_micros AS floor,
+           min_floor_cpm_micros AS floor_min, floor_mode,
            bid_weight, auction_mode, accepts_filler, approval_mode, ad_product_blocklist AS blocked_products,
            blocked_domains, coalesce((pacing ->> 'warmup')::boolean, false) AS is_warming_up, timezone,
            coalesce((pacing ->> 'dayDurationSeconds')::integer, 86400) AS day_seconds

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from adloom.auction.site_modes import ApprovalMode, AuctionMode
+from adloom.auction.site_modes import ApprovalMode, AuctionMode, FloorMode
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
@@ -27,6 +27,8 @@ class SiteRow(msgspec.Struct, frozen=True, kw_only=True):
     verified_host: str | None = None
     is_suspended: bool = False
     floor: Micros = Micros(0)
+    floor_min: Micros = Micros(0)
+    floor_mode: FloorMode = FloorMode.FIXED
     bid_weight: float = 0.5
     auction_mode: AuctionMode = AuctionMode.SECOND_PRICE
     accepts_filler: bool = True
@@ -48,6 +50,8 @@ class IndexedSite(msgspec.Struct, frozen=True, kw_only=True):
     is_verified: bool
     is_suspended: bool
     floor: Micros = Micros(0)
+    floor_min: Micros = Micros(0)
+    is_sweeping: bool = False  # Whether floors move by category.
     bid_weight: float = 0.5
     is_first_price: bool = False
     accepts_filler: bool = True
@@ -110,6 +114,8 @@ def compile_site(row: SiteRow, approvals: ApprovalRules) -> IndexedSite:
         is_verified=row.verified_host is not None,
         is_suspended=row.is_suspended,
         floor=row.floor,
+        floor_min=row.floor_min,
+        is_sweeping=row.floor_mode is FloorMode.SWEEP,
         bid_weight=row.bid_weight,
         is_first_price=row.auction_mode is AuctionMode.FIRST_PRICE,
         accepts_filler=row.accepts_filler,

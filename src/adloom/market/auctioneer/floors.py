@@ -1,0 +1,66 @@
+"""Floors that move: a sweep for each category of a site, advanced every quarter of an hour."""
+
+# pure
+
+import msgspec
+
+from adloom.auction.floor_sweep import SweepState, TickResult, advance
+from adloom.core.ids import CampaignId, SiteId
+from adloom.core.money import Micros
+from adloom.market.auctioneer.state import AuctioneerState, FloorTick, HeldBids, SiteTerms
+from adloom.runtime.actors.actor import Effect, RecordRow
+
+_changed = msgspec.structs.replace
+
+
+class FloorRow(msgspec.Struct, frozen=True):
+    """A row: the floor of a category on a site with the evidence for it, as of a tick."""
+
+    site_id: SiteId
+    category: str
+    tick: int
+    state: SweepState
+
+
+def with_floors(terms: SiteTerms, floors: dict[str, SweepState]) -> SiteTerms:
+    """Return a site's terms with its moving floors; none of them where floors are fixed."""
+    found = {category: Micros(max(one.floor, terms.floor_min)) for category, one in floors.items()}
+    return _changed(terms, category_floors=found if terms.is_sweeping else {})
+
+
+def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) -> AuctioneerState:
+    """Advance the floor of each category that has been auctioned; where it moves, its pages are auctioned again."""
+    terms = state.terms
+    if terms is None or not terms.is_sweeping or tick.number <= state.tick:
+        return state
+    floors = dict(state.floors)
+    for category, held in sorted(state.bids.items()):
+        known = floors.get(category) or SweepState(
+            floor=terms.find_floor(category), floor_min=terms.floor_min
+        )
+        impressions, revenue = tick.results.get(category, (0, Micros(0)))
+        result = TickResult(bids=list_bids(held), impressions=impressions, revenue=revenue)
+        floors[category] = advance(_changed(known, floor_min=terms.floor_min), result)
+        effects.append(RecordRow(FloorRow(state.site_id, category, tick.number, floors[category])))
+    moved = with_floors(terms, floors)
+    changed = frozenset(
+        category for category in state.bids if moved.find_floor(category) != terms.find_floor(category)
+    )
+    due = frozenset(url for category in changed for url in state.by_category.get(category, frozenset[str]()))
+    return _changed(
+        state,
+        terms=moved,
+        floors=floors,
+        tick=tick.number,
+        changed=state.changed | changed,
+        due=state.due | due,
+    )
+
+
+def list_bids(held: HeldBids) -> tuple[Micros, ...]:
+    """Return the bids of a category by campaign, those under the floor too; only what may be shown counts."""
+    by_campaign: dict[CampaignId, Micros] = {
+        bid.campaign_id: bid.cpm for slot in held.slots for bid in slot.bids
+    }
+    under = max((slot.under_floor for slot in held.slots), key=len, default=())
+    return (*by_campaign.values(), *under)

@@ -1,0 +1,126 @@
+"""Reads what was counted in contextual slots, and tells who wants to know: rankers, delivery, and floors that move.
+
+It runs on the one worker that leads the market. After a start it reads the last hour, and wakes the rankers that have
+not recorded all rows: they read the rest themselves.
+"""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from adloom.budgets.messages import CheckClock
+from adloom.core.clock import Clock
+from adloom.core.errors import UnavailableError
+from adloom.core.money import Micros
+from adloom.market.auctioneer.state import FloorTick
+from adloom.market.messages import RecordResults
+from adloom.market.results import store
+from adloom.market.results.publish import publish_results
+from adloom.market.results.window import ResultRow, ResultWindows, build_results
+from adloom.market.routing import EVERYWHERE, auctioneer_address, ranker_address
+from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
+from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.loops import LookLoop
+from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+
+LOOK_SECONDS: Final = 2.0
+PUBLISH_ALL: Final = timedelta(minutes=1)  # Minutes leave the window, and Valkey may have lost what it had.
+CLEAN_EVERY: Final = timedelta(hours=1)
+TICK: Final = timedelta(minutes=15)
+TICK_DELAY: Final = timedelta(seconds=30)  # For events of the quarter that are still on their way.
+AWAY: Final = (UnavailableError, *VALKEY_AWAY)
+
+
+class ResultsFollower:
+    """Follows the results for the actors of the market and for delivery."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, host: Host, clock: Clock) -> None:
+        self._pool = pool
+        self._valkey = valkey
+        self._host = host
+        self._clock = clock
+        self._loop = LookLoop(self._look, every_seconds=LOOK_SECONDS, away=AWAY, name="results")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._through: int | None = None  # The last row that was read.
+        self._windows = ResultWindows()
+        self._publish_all_at = self._clean_at = datetime.min.replace(tzinfo=UTC)
+        self._ticked = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        self._begin()
+        await self._loop.run(stop)
+
+    async def _look(self) -> None:
+        with unavailable_when_away("The results cannot be read"):
+            await self.look()
+
+    async def look(self) -> None:
+        """Tell what was counted since the last look."""
+        now = self._clock.now()
+        if self._through is None:
+            await self._catch_up(now)
+        else:
+            while rows := await store.read_rows(self._pool, after=self._through):
+                self._tell_rankers(rows)
+                self._windows.add(rows)
+                self._through = rows[-1].id
+        await self._publish(now)
+        await self._tick(now)
+        if now >= self._clean_at:
+            await store.clean(self._pool, now=now, forgotten_after=FORGOTTEN_AFTER, sites_max=SITES_MAX)
+            self._clean_at = now + CLEAN_EVERY
+
+    async def _catch_up(self, now: datetime) -> None:
+        newest = await store.read_newest(self._pool)
+        for category, site in await store.find_behind(self._pool):
+            self._host.tell(ranker_address(category, site), CheckClock())
+        self._windows.add(await store.read_window(self._pool, until=newest, now=now))
+        self._through = newest
+
+    def _tell_rankers(self, rows: list[ResultRow]) -> None:
+        """Tell each ranker its sum; one with a full mailbox reads the rows when it wakes the next time."""
+        told: dict[tuple[str, str], RecordResults] = {}
+        for row in rows:
+            for where in (str(row.site_id), EVERYWHERE):
+                known = told.get((row.category, where))
+                told[row.category, where] = RecordResults(
+                    row.impressions + (known.impressions if known else 0),
+                    row.clicks + (known.clicks if known else 0),
+                    max(row.minute, known.at) if known else row.minute,
+                    row.id,
+                )
+        for (category, where), message in told.items():
+            self._host.tell(ranker_address(category, where), message)
+
+    async def _publish(self, now: datetime) -> None:
+        if now >= self._publish_all_at:
+            self._windows.drop_old(now)
+            self._windows.mark_all()
+            self._publish_all_at = now + PUBLISH_ALL
+        version = int(now.timestamp() * 1_000)
+        changed = self._windows.take_changed()
+        try:
+            await publish_results(
+                self._valkey, {site_id: build_results(sums, version) for site_id, sums in changed.items()}
+            )
+        except VALKEY_AWAY:
+            self._publish_all_at = now  # At the next look.
+            raise
+
+    async def _tick(self, now: datetime) -> None:
+        """Tell sites whose floors move how the last quarter of an hour was, once it is over."""
+        number = int((now - TICK_DELAY).timestamp() // TICK.total_seconds()) - 1
+        if number <= self._ticked:
+            return
+        since = datetime.fromtimestamp(number * TICK.total_seconds(), UTC)
+        results = await store.read_categories(self._pool, since=since, until=since + TICK)
+        for site_id in await store.list_sweeping(self._pool):
+            by_category = {
+                category: (impressions, Micros(revenue))
+                for category, (impressions, revenue) in results.get(site_id, {}).items()
+            }
+            self._host.tell(auctioneer_address(site_id), FloorTick(number, by_category))
+        self._ticked = number
