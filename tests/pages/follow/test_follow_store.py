@@ -35,6 +35,22 @@ async def test_reading_on_equals_reading_everything(pool: Pool, site_id: SiteId)
     assert set(table.entries) == {"example.com/a", "example.com/b", "example.com/c"}
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4, 200])
+async def test_many_changes_are_read_as_few_are(
+    rows: int, pool: Pool, site_id: SiteId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "ROWS_A_BATCH", rows)
+    for number in range(3):
+        await write_page(pool, site_id, f"example.com/{number}", at=NOON)
+
+    changes = await store.read_changes(pool, site_id, 0)
+
+    assert changes is not None
+    assert [one.url for one in changes] == [f"example.com/{number}" for number in range(3)]
+    assert changes == list((await store.read_table(pool, site_id)).entries.values())
+    assert await store.read_changes(pool, SiteId(SystemIds().new()), 0) is None
+
+
 async def test_a_removed_page_is_not_followed_any_more(pool: Pool, site_id: SiteId) -> None:
     await write_page(pool, site_id, "example.com/a", at=NOON)
     await write_page(pool, site_id, "example.com/b", at=NOON)
