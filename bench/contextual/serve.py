@@ -1,4 +1,4 @@
-"""The cost of requests for contextual slots, as ratios to a no-op of the same server."""
+"""`adloom bench contextual`: the cost of requests for contextual slots, as ratios to a no-op of the same server."""
 
 import os
 import subprocess
@@ -7,15 +7,16 @@ import time
 import urllib.request
 from collections.abc import Sequence
 from statistics import median
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 import msgspec
+import typer
 
 from adloom.runtime.ports import free_port
 from bench.contextual.catalog import SLOTS, ContextualSize, name_page, name_slot
 from bench.contextual.delivery_process import NO_OP_PATH
-from bench.figures import BenchTable, GoalResult
+from bench.figures import BenchTable, GoalResult, show
 from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, take_samples
 from bench.processes import LoadError, ShowStatus, keep_off_last_cpu, stop
 from bench.servers import filter_environment
@@ -41,6 +42,17 @@ class SizeFigures(msgspec.Struct, frozen=True, kw_only=True):
     to_no_op: float
     batch_to_one: float
     resident_bytes: int
+
+
+def main(
+    *,
+    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Length of a round.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of each target.")] = 5,
+    connections: Annotated[int, typer.Option(min=1, max=1_000, help="Open connections.")] = 32,
+) -> None:
+    """Measure one slot and a batch of five, with few and many candidates, pages and campaigns."""
+    plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=1)
+    show(lambda say: measure_serving(plan, say), width=110)
 
 
 def measure_serving(plan: BenchPlan, say: ShowStatus) -> BenchTable:
