@@ -1,5 +1,6 @@
 """Builds the tables of market days out of auctions that were held: what each multiplier would have won and paid."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,13 +37,15 @@ def build_tables(
 ) -> dict[str, npt.NDArray[Any]]:
     """Build the tables of an archive; the last days are held out. Money is scaled as the shipped net's was."""
     scale = float(np.median(targets)) / TARGET
-    steps = np.linspace(np.log(MULTIPLIER_MIN), np.log(MULTIPLIER_MAX), MULTIPLIERS)
+    steps: npt.NDArray[np.float64] = np.linspace(
+        math.log(MULTIPLIER_MIN), math.log(MULTIPLIER_MAX), MULTIPLIERS
+    )
     shape = (days, len(budgets), WINDOWS, MULTIPLIERS)
     value, cost, won = (np.zeros(shape, dtype=np.float64) for _ in range(3))
     traffic = np.zeros((days, WINDOWS), dtype=np.float64)
     for one in opportunities:
         traffic[one.day, one.window] += one.weight / len(budgets)
-        first = int(np.searchsorted(steps, np.log(max(one.needed, MULTIPLIER_MIN))))
+        first = int(np.searchsorted(steps, math.log(max(one.needed, MULTIPLIER_MIN))))
         place = (one.day, one.seat, one.window, slice(first, None))
         value[place] += one.weight * one.value
         cost[place] += one.weight * one.cost / scale
