@@ -1,7 +1,7 @@
 """The multiplier of a window, for one campaign or many: strategy, guard and fallback; a function of state and counters."""
 
 from collections.abc import Sequence
-from math import exp, isfinite
+from math import exp
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from adloom.bidding.state import BidState, counts_from_end
 from adloom.bidding.window import FALLBACK, BidDecision, BidRules, BidStrategy, BidWindow
 
 OPPORTUNITIES_MIN: Final = 30
+LOG_SOUND_MAX: Final = 10.0  # A multiplier of 22,000; nets answer far less.
 STRANGE_FEATURES: Final = 6  # A third of them beyond the clip
 STRANGE_WINDOWS: Final = 4  # in so many windows in a row.
 BELOW_MARKET: Final = "the target is below the market: at its full bid the campaign wins next to nothing"
@@ -53,6 +54,7 @@ def decide(request: WindowRequest, nets: Nets) -> WindowAnswer:
 
 def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnswer]:
     """Decide for all at once: the nets run over all campaigns in one product."""
+    requests = [_changed(one, window=one.window.without_dust()) for one in requests]
     observed = [observe(one.state, one.window) for one in requests]
     proposals = dict[int, _Proposal]()
     by_strategy: dict[BidStrategy, list[int]] = {}
@@ -99,7 +101,7 @@ def _propose_fleet(asked: list[tuple[int, WindowRequest, BidState]], nets: Nets)
             found[index] = _Proposal(state, None, str(nets.fleet))
             continue
         strange = state.strange + 1 if answer.beyond >= STRANGE_FEATURES else 0
-        is_sound = isfinite(answer.log_m)
+        is_sound = abs(answer.log_m) <= LOG_SOUND_MAX  # NaN is not.
         after = _changed(state, strange=strange, hidden=answer.hidden if is_sound else b"")
         reason = _doubt(request, state)
         if not is_sound:

@@ -6,6 +6,18 @@ from typing import Annotated, Final
 import msgspec
 
 WINDOWS: Final = 96
+DUST: Final = 1e-9
+MEASURED: Final = (
+    "remaining",
+    "cost",
+    "value",
+    "window_cost",
+    "window_value",
+    "opportunities",
+    "wins",
+    "traffic_share",
+    "traffic_left",
+)
 
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Share = Annotated[float, msgspec.Meta(ge=-0.001, le=1.001)]  # Sums of shares are rounded.
@@ -37,6 +49,11 @@ class BidWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     traffic_share: Share  # Of the day's traffic, in the window that begins,
     traffic_left: Share  # and from its start on.
     last_multiplier: Annotated[float, msgspec.Meta(gt=0, le=1e6)] | None = None
+
+    def without_dust(self) -> "BidWindow":
+        """Take amounts and shares too small to divide by for nothing."""
+        dust = {name: 0.0 for name in MEASURED if 0 < abs(getattr(self, name)) < DUST}
+        return msgspec.structs.replace(self, **dust) if dust else self
 
 
 class BidRules(msgspec.Struct, frozen=True, kw_only=True):
