@@ -15,7 +15,7 @@ from adloom.budgets.charges.offers import Offer
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
 from adloom.budgets.config.count_follower import CappedCount, CountReader
-from adloom.budgets.messages import DayTotal, MoneyRow
+from adloom.budgets.messages import DayTotal, MoneyRow, WaitingOffer
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.events.followers.counted import CountedEntry
@@ -60,6 +60,7 @@ class BudgetDatabase:
             if row.request_id is not None and row.slot is not None
         ]
         self.refuse(offers)
+        self.refuse({(one.request_id.int, one.slot) for one in records if isinstance(one, WaitingOffer)})
         for write in writes:
             stored = StoredState(write.was_version + 1, write.format, write.state, write.wake_at)
             self.states[write.address] = stored
@@ -79,7 +80,7 @@ class BudgetDatabase:
                 self.faults.injected["fenced out"] += 1
                 raise FencedOutError(f"{write.address.key} was written since.")
 
-    def refuse(self, offers: Sequence[Offer]) -> None:
+    def refuse(self, offers: Collection[Offer]) -> None:
         """Raise where an offer is in the money ledger already."""
         if len(set(offers)) < len(offers) or not self.offers.isdisjoint(offers):
             self.faults.injected["repeated charge refused"] += 1

@@ -8,10 +8,11 @@ import asyncpg
 import msgspec
 import pytest
 
-from adloom.budgets.messages import ChargeKind, DayRefund, DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.messages import ChargeKind, DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.runtime.actors.actor import StateRejectedError
 from adloom.runtime.postgres import Pool
 from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT
 from tests.events.catalog import insert_catalog
@@ -127,6 +128,18 @@ async def test_a_repeated_offer_is_refused_together_with_its_whole_batch(
 
     assert await tables.rows("request_id, slot, kind", "money_entries") == [(UUID(int=1), 0, "charge")]
     assert await tables.rows("day, spent_micros, kind", "spend_days") == [(TODAY, 5_000, "campaign")]
+
+
+async def test_a_click_that_waits_although_it_is_charged_is_refused(tables: MoneyTables) -> None:
+    charge = a_charge(1)
+    assert charge.request_id is not None
+    assert charge.slot is not None
+    waiting = WaitingOffer(request_id=charge.request_id, slot=charge.slot)
+
+    await tables.write(waiting, charge)  # It waits and is charged in one transaction.
+    await tables.write(WaitingOffer(request_id=charge.request_id, slot=charge.slot + 1))
+    with pytest.raises(StateRejectedError):
+        await tables.write(waiting)
 
 
 async def test_different_slots_of_a_request_are_different_offers(tables: MoneyTables) -> None:

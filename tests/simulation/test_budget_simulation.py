@@ -67,10 +67,6 @@ def test_caps_are_exact_over_all_processes_and_what_they_allow_is_offered() -> N
 ROUGHEST_BUDGETS = msgspec.structs.replace(ROUGH_BUDGETS, died=0.01, late=0.03, answer_lost=0.03)
 
 
-@pytest.mark.xfail(
-    reason="A click that is confirmed again while its first commit is late may wait in the stored state of its "
-    "campaign, although it is charged: then the ledger refuses every later state."
-)
 def test_a_click_that_is_confirmed_again_during_a_late_commit_blocks_nobody() -> None:
     checked(rough(3, ROUGHEST_BUDGETS))
 

@@ -358,6 +358,13 @@ class DayRefund(msgspec.Struct, frozen=True, kw_only=True):
     amount: Micros
 
 
+class WaitingOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A click that waits in the stored state: the state is refused if the click is in the money ledger already."""
+
+    request_id: RequestId
+    slot: int
+
+
 class DayTotal(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign or an advertiser spent on a day: an absolute total, written with the state."""
 

@@ -14,7 +14,15 @@ from adloom.budgets.campaign.headroom import compute_headroom, find_unfit_budget
 from adloom.budgets.campaign.lease import Lease
 from adloom.budgets.campaign.reports import publish_spend, queue_report
 from adloom.budgets.campaign.state import CampaignState, WaitingClick
-from adloom.budgets.messages import BudgetVerdict, ChargeKind, Confirm, DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.messages import (
+    BudgetVerdict,
+    ChargeKind,
+    Confirm,
+    DayTotal,
+    MoneyKind,
+    MoneyRow,
+    WaitingOffer,
+)
 from adloom.core.money import Micros
 from adloom.runtime.actors.actor import Effect, Persist, RecordRow
 
@@ -98,7 +106,8 @@ def _apply_click(
         return _record_click(state, confirm, now, effects, kind=_kind_of(unfit))
     click = WaitingClick(confirm, now + ALLOTMENT_WAIT)
     state = _changed(state, clicks=(*state.clicks, click), is_giving_back=False)
-    effects.append(Persist())
+    waiting = WaitingOffer(request_id=confirm.request_id, slot=confirm.slot)
+    effects += [RecordRow(waiting), Persist()]
     return queue_report(state, now, effects)
 
 

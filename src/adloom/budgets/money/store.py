@@ -13,8 +13,9 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import astuple
 
-from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow
+from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.core.money import MICROS_PER_PAISA
+from adloom.runtime.actors.actor import StateRejectedError
 from adloom.runtime.postgres import Connection
 
 # In the order of a row's fields.
@@ -24,6 +25,13 @@ COLUMNS: Final = (
 )
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
+IS_CHARGED: Final = """
+    SELECT EXISTS (
+        SELECT FROM money_entries AS it
+          JOIN unnest($1::uuid[], $2::integer[]) AS waiting (request_id, slot) USING (request_id, slot)
+         WHERE it.request_id IS NOT NULL
+    )
+"""
 # Totals are set, not added, so that repeating the statement changes nothing.
 SET_TOTALS: Final = """
     INSERT INTO spend_days AS it (kind, id, day, spent_micros)
@@ -101,15 +109,20 @@ class MoneyWriter:
         rows: list[MoneyRow] = []
         totals: dict[tuple[str, UUID, int], DayTotal] = {}
         given_back: list[DayRefund] = []
+        waiting: list[WaitingOffer] = []
         for record in records:
             if isinstance(record, MoneyRow):
                 rows.append(record)
             elif isinstance(record, DayRefund):
                 given_back.append(record)
+            elif isinstance(record, WaitingOffer):
+                waiting.append(record)
             elif isinstance(record, DayTotal):
                 totals[record.kind, record.id, record.day.toordinal()] = record
             else:
                 raise TypeError(f"No table takes a {type(record).__name__}.")
+        if waiting:
+            await _refuse_charged(connection, waiting)
         charges = [row for row in rows if row.kind is _CHARGE]
         if rows:
             await connection.copy_records_to_table(
@@ -125,6 +138,16 @@ class MoneyWriter:
         self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
         self.charged_micros += sum(row.amount for row in charges)
         self.released_micros += sum(row.amount for row in rows if row.kind is MoneyKind.RELEASE)
+
+
+async def _refuse_charged(connection: Connection, waiting: Sequence[WaitingOffer]) -> None:
+    """Refuse a state in which an offer waits that is charged: it could never be stored again.
+
+    Before the rows of the same transaction are written: an offer may wait and be charged in one.
+    """
+    requests, slots = [one.request_id for one in waiting], [one.slot for one in waiting]
+    if await connection.fetchval(IS_CHARGED, requests, slots):
+        raise StateRejectedError("A click that waits is charged already.")
 
 
 async def _set_totals(connection: Connection, totals: dict[tuple[str, UUID, int], DayTotal]) -> None:
