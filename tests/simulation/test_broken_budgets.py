@@ -1,6 +1,6 @@
 """The laws of budgets know when they are broken: each of these houses has one fault too many, and a few runs show it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -77,7 +77,7 @@ class DatabaseThatIsToldTooLate(BudgetDatabase):
 class DatabaseWithoutKey(BudgetDatabase):
     """Takes an offer as often as it comes, and does not remember it."""
 
-    def refuse(self, offers: Sequence[Offer]) -> None:
+    def refuse(self, offers: Collection[Offer]) -> None:
         assert offers is not None
 
     def charged(self, offers: Sequence[Offer]) -> set[Offer]:
