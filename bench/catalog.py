@@ -87,7 +87,7 @@ def lease_all(leases: LocalLeases, index: Index) -> None:
     """Grant every campaign that needs a lease more than a bench can offer."""
     leases.update({key: placement.terms for key, placement in index.by_key.items()}, at=0.0)
     second, at = int(SystemClock().now().timestamp()), 0.0
-    while leases.list_excluded():
+    while leases.registry.list_excluded():
         at += 1.0
         said = leases.collect_reports(second=second, at=at, most=1_000, is_wanted=lambda _: True)
         for terms, usage in said:

@@ -235,7 +235,7 @@ class SellingProcess:
         book = self._leasing.leases
         if book.changes:
             return ()
-        out = frozenset[int]().union(*book.list_excluded().values())
+        out = frozenset[int]().union(*book.registry.list_excluded().values())
         return tuple(
             Bid(
                 campaign_key=one.campaign_key,

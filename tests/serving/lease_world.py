@@ -166,7 +166,7 @@ class LeaseWorld:
 
     def offer(self, process: Process, key: int, *, confirmed_after: float | None = None) -> bool:
         """Make an offer if the process may; confirm it after some seconds, or never."""
-        is_shown = not any(key in keys for keys in process.leases.list_excluded().values())
+        is_shown = not any(key in keys for keys in process.leases.registry.list_excluded().values())
         lease = process.leases.reserve(key, COST, self.second) if is_shown else None
         if lease is None:
             return False

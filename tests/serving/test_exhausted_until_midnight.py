@@ -15,7 +15,7 @@ def marks(world: LeaseWorld) -> list[dict[str, frozenset[int]]]:
     return [
         {
             reason: keys
-            for reason, keys in process.leases.list_excluded().items()
+            for reason, keys in process.leases.registry.list_excluded().items()
             if reason in REASON_BY_VERDICT.values()
         }
         for process in world.processes

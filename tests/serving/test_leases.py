@@ -78,7 +78,9 @@ class LeaseHolder:
 
     @property
     def reason(self) -> str | None:
-        return next((name for name, keys in self.leases.list_excluded().items() if KEY in keys), None)
+        return next(
+            (name for name, keys in self.leases.registry.list_excluded().items() if KEY in keys), None
+        )
 
 
 def test_a_new_campaign_asks_for_a_lease_and_is_excluded_until_it_has_one() -> None:
@@ -444,7 +446,7 @@ def test_a_campaign_that_leaves_the_index_returns_its_lease_and_is_removed() -> 
     holder.answer(usage, granted=Micros(0))
 
     assert usage.want == 0
-    assert holder.leases.list_excluded() == {}
+    assert holder.leases.registry.list_excluded() == {}
     assert holder.due(after=100) == []
 
 

@@ -25,13 +25,13 @@ class LeasedRoutes:
 
     def __init__(self, *rows: AssignmentRow, **placement: Any) -> None:
         snapshot = a_snapshot(*rows, **placement)
-        self.states, self.leases = PlacementStates(), LocalLeases(1)
+        self.states, self.leases = PlacementStates(), LocalLeases(1, draw=lambda: 0.0)
         self.routes: ServeRoutes = serve_routes(snapshot, states=self.states, leases=self.leases)
         self._placement = compile_index(snapshot).by_slug[b"home"]
         self.leases.update({1: self._placement.terms}, at=0.0)
         self._mark()
 
-    def grant(self, offers: int) -> None:
+    def grant(self, offers: int, throttle: float = 0.0) -> None:
         reports = self.leases.collect_reports(second=SECOND, at=1.0, most=10, is_wanted=lambda _: True)
         for terms, usage in reports:
             answer = LeaseAnswer(
@@ -43,6 +43,7 @@ class LeasedRoutes:
                 given=Micros(0),
                 ends_at=datetime(2100, 1, 1, tzinfo=UTC),
                 verdict=BudgetVerdict.GRANTED,
+                throttle=throttle,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
         self._mark()
@@ -110,6 +111,18 @@ def test_evergreens_stand_in_only_where_nothing_else_is_left() -> None:
     assert alone.served() == ["first"]
     alone.spend(7, 2)
     assert alone.served() == ["evergreen"]
+
+
+def test_an_evergreen_fills_the_slot_of_a_campaign_that_its_pace_leaves_out() -> None:
+    rows = (
+        named(leased_row(1, 7), "first", display_order=1),
+        named(leased_row(2, 7), "its second banner", display_order=2),
+        named(a_row(3, 9), "evergreen", is_fallback=True, is_evergreen_fallback=True),
+    )
+    routes = LeasedRoutes(*rows, max_banners=1)
+    routes.grant(100, throttle=0.5)
+
+    assert [routes.served(), routes.served()] == [["evergreen"], ["evergreen"]]
 
 
 def test_the_slots_of_a_page_are_refilled_too() -> None:

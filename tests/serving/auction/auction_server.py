@@ -75,7 +75,8 @@ class AuctionServer:
     def __init__(self, *rows: AssignmentRow, slots: Sequence[PlacementRow] = (), **options: Any) -> None:
         self.index = an_index(rows, *slots)
         self.clock = ManualClock(NOON)
-        self.states, self.leases = PlacementStates(), LocalLeases(1)
+        self.states = PlacementStates()
+        self.leases = LocalLeases(1, draw=options.get("draw", lambda: 1.0))
         markets = Markets(self.states)
         self.counts = FakeCounts()
         self.frequency = FrequencyLookup(
@@ -112,7 +113,7 @@ class AuctionServer:
         self.logged.append(decode_event(entry))
         self.published.append(auction)
 
-    def grant(self, amount: int, impressions: int = 0) -> None:
+    def grant(self, amount: int, impressions: int = 0, throttle: float = 0.0) -> None:
         """Grant a lease of `amount` micros to every campaign that asks."""
         reports = self.leases.collect_reports(second=SECOND, at=1.0, most=100, is_wanted=lambda _: True)
         for terms, usage in reports:
@@ -126,6 +127,7 @@ class AuctionServer:
                 impressions_granted=impressions,
                 ends_at=NOON + timedelta(hours=1),
                 verdict=BudgetVerdict.GRANTED,
+                throttle=throttle,
             )
             self.leases.on_answer(answer, second=SECOND, at=1.0)
         self.states.mark_changed(self.leases.take_changes())

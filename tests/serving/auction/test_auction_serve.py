@@ -189,6 +189,17 @@ def test_the_next_best_wins_if_the_winner_cannot_be_reserved() -> None:
     assert auction.bid_count == 2
 
 
+def test_campaigns_that_their_pace_leaves_out_neither_win_nor_set_the_price() -> None:
+    paced = [a_row(number, f"{number}.00", is_limited=True) for number in range(3, 33)]
+    server = AuctionServer(*paced, a_row(1, "1.00"), a_row(2, "2.00"), draw=lambda: 0.0)
+    server.grant(1_000_000, throttle=0.99)
+
+    ad = server.served()
+
+    assert ad is not None
+    assert (ad["adId"], ad["finalPrice"]) == (ad_id(2), 1.01)
+
+
 def test_a_cap_of_one_impression_is_offered_once() -> None:
     server = AuctionServer(a_row(1, "10.00", caps=Caps(1, None)), a_row(2, "1.00"))
     server.grant(1_000_000, impressions=1)

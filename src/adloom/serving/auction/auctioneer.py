@@ -1,6 +1,6 @@
 """Decides auctions from the current market, and reserves what the winner needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Final
 
@@ -19,6 +19,7 @@ from adloom.serving.eligibility.frequency_lookup import (
     SeenBanners,
 )
 from adloom.serving.index.index import Index
+from adloom.serving.leases.pace_gate import PaceGate
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.request.context import ContextParser
 from adloom.targeting.context import Context
@@ -57,6 +58,7 @@ class Auctioneer:
         self._move_to_zone = contexts.move_to_zone
         self._local_time = contexts.local_time
         self._reserve = reserver.reserve
+        self._make_gate = reserver.make_gate
         self._bid_recorder = BidRecorder(find_exclusion)
         self._cache = AuctionCache(markets.change_counter)
         self.is_fresh = self._cache.is_fresh
@@ -75,7 +77,9 @@ class Auctioneer:
         context = self._parse_context(http, market.zones[0], now)
         if seen is not None and seen.enough:
             auction_input = self._build_input(visitor, market, context, now, seen)
-            return DecidedAuction(self._find_winner(market, auction_input), market, auction_input)
+            return DecidedAuction(
+                self._find_winner(market, auction_input, auction_input.unreserved), market, auction_input
+            )
         key: CacheKey = (market, context, visitor)
         if len(market.zones) > 1:
             # The hour changes at other times there.
@@ -100,18 +104,24 @@ class Auctioneer:
         """
         auction, seen = request.auction, request.seen
         looked_up = seen.unseen or auction.capped_banner_ids
+        gate: PaceGate | None = None
+        tries = 0
         while True:
+            tries += 1
             if is_recorded:
                 # Before the reservation, which may exclude the winner's campaign.
                 request.record = self._record(auction, request.now, seen)
             win = auction.win
             if win is None or request.is_free:
                 return True
-            lease = self._reserve(win.bidder, auction.hold, request.second)
+            lease = self._reserve(win.bidder, auction.hold, request.second, is_drawn=gate is not None)
             if lease is not None:
                 request.lease = lease
                 return True
-            auction = request.auction = self._rerun(auction, seen, unreserved=win.bidder.campaign_key)
+            if gate is None:
+                gate = self._make_gate(auction.input.unreserved)
+            gate.add(win.bidder.campaign_key)
+            auction = request.auction = self._rerun(auction, seen, gate, is_last=tries >= TRIES_MAX)
             if not seen.is_all and not set(auction.capped_banner_ids) <= set(looked_up):
                 return False
 
@@ -135,26 +145,32 @@ class Auctioneer:
             market.plan_scan(scorers), contexts, scorers, seen_enough=seen.enough, is_unknown=seen.is_unknown
         )
 
-    def _find_winner(self, market: Market, auction_input: AuctionInput) -> WinningBid | None:
+    def _find_winner(
+        self, market: Market, auction_input: AuctionInput, unreserved: Collection[int]
+    ) -> WinningBid | None:
         win, _ = self._markets.decide(
             market,
             auction_input.contexts,
             auction_input.scorers,
             seen_enough=auction_input.seen_enough,
-            unreserved=auction_input.unreserved,
+            unreserved=unreserved,
         )
         return win
 
     def _rerun(
-        self, auction: DecidedAuction, seen: SeenBanners, *, unreserved: int | None = None
+        self,
+        auction: DecidedAuction,
+        seen: SeenBanners,
+        gate: PaceGate | None = None,
+        *,
+        is_last: bool = False,
     ) -> DecidedAuction:
+        """Run an auction again, without what the visitor has seen and what the gate leaves out."""
         market, auction_input = auction.market, _add_seen(auction.input, seen)
-        if unreserved is not None:
-            auction_input = msgspec.structs.replace(
-                auction_input, unreserved=auction_input.unreserved | {unreserved}
-            )
-        is_given_up = len(auction_input.unreserved) >= TRIES_MAX
-        win = None if is_given_up else self._find_winner(market, auction_input)
+        without = auction_input.unreserved if gate is None else gate
+        win = None if is_last else self._find_winner(market, auction_input, without)
+        if gate is not None:
+            auction_input = msgspec.structs.replace(auction_input, unreserved=frozenset(gate))
         return DecidedAuction(win, market, auction_input)
 
     def _record(self, auction: DecidedAuction, now: datetime, seen: SeenBanners) -> BidRecord:

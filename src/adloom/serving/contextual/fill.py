@@ -90,6 +90,7 @@ class SlotFiller:
     ) -> None:
         self._states = states
         self._reserve = reserver.reserve
+        self._is_left_out = reserver.is_left_out
         self._sign = signer.sign
         self._chance = chance
         self._read_results = read_results
@@ -140,7 +141,10 @@ class SlotFiller:
             visit.parse_context(slot.zone), one.bit
         ):
             return TARGETING
-        return FREQUENCY if visit.seen and creative.banner_key in visit.seen else None
+        if visit.seen and creative.banner_key in visit.seen:
+            return FREQUENCY
+        is_drawn = one.offer.is_leased and not visit.is_free
+        return PACING if is_drawn and self._is_left_out(creative.campaign_key) else None
 
     def _choose(
         self, prepared: PreparedSlot, visit: SlotVisit, eligible: Sequence[PreparedCandidate], number: int
@@ -151,7 +155,7 @@ class SlotFiller:
             one = eligible[winner.position]
             price = price_winner(winner, ranked[position + 1 :], eligible, rules=rules)
             cost = impression_cost(price)
-            lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second)
+            lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, is_drawn=True)
             if lease is not None:
                 body = self._encode(prepared, visit, one, cost, lease, number)
                 return FilledSlot(body, one.creative.campaign_key, one.creative.banner_key, price)

@@ -309,14 +309,22 @@ class ServeRoutes:
         offers, (reserved, leases) = tried
         made, its_leases = list(reserved), list(leases)
         banners = on_page | {offer.candidate.banner_key for offer in offers}
-        candidates = iter_eligible(state.placement, context, state.available, has_evergreens=not made)
+        kept = {offer.candidate.campaign_key for offer in made}
+        keys = {offer.candidate.campaign_key for offer in offers}
+        candidates = iter_eligible(
+            state.placement,
+            context,
+            state.available,
+            has_evergreens=not made,
+            left_out=self._reserver.make_gate(keys - kept),
+        )
         for candidate in islice(candidates, REFILL_CANDIDATES_MAX):
             if len(made) == len(offers):
                 break
             if candidate.banner_key in banners:
                 continue
             banners.add(candidate.banner_key)
-            lease = self._reserver.reserve(candidate, candidate.hold, second)
+            lease = self._reserver.reserve(candidate, candidate.hold, second, is_drawn=True)
             if lease is not None:
                 made += state.build_offers((candidate,))
                 its_leases.append(lease)

@@ -18,15 +18,19 @@ def decide(placement: IndexedPlacement, context: Context, available: Sequence[in
     return list(islice(iter_eligible(placement, context, available), placement.slots_max))
 
 
-def iter_eligible(
+def iter_eligible(  # noqa: PLR0913 - all that may stand in the way
     placement: IndexedPlacement,
     context: Context,
     available: Sequence[int],
     *,
     has_evergreens: bool = True,
     without: Collection[int] = (),
+    left_out: Collection[int] = (),
 ) -> Iterator[Candidate]:
-    """Yield the candidates that may serve in fill order, `without` some banners; `available` has a bitmap per block."""
+    """Yield the candidates that may serve in fill order; `available` has a bitmap per block.
+
+    `without` has banners that are not shown, `left_out` campaigns that take no part at all.
+    """
     is_empty = has_evergreens
     evergreens_from = placement.primary_blocks + placement.fallback_blocks
     for number, block in enumerate(placement.blocks):
@@ -41,6 +45,8 @@ def iter_eligible(
             mask ^= lowest
             candidate = block.candidates[lowest.bit_length() - 1]
             if without and candidate.banner_key in without:
+                continue
+            if left_out and candidate.campaign_key in left_out:
                 continue
             is_empty = False
             yield candidate

@@ -2,9 +2,7 @@
 
 All offers take their money from here, so a process never spends more than it was granted. It reports what
 it spent and asks for more, one report per campaign at a time. A late, lost or overtaken answer changes
-nothing. Money to be returned is set aside before the report says so.
-
-Only the start and the end of a session look at all campaigns. `at` is monotonic, `second` of the calendar.
+nothing. Money to be returned is set aside before the report says so. `at` is monotonic, `second` of the calendar.
 """
 
 # pure
@@ -76,13 +74,6 @@ class LocalLeases:
         changes, self.changes = self.changes, {}
         return changes
 
-    def list_excluded(self) -> dict[str, frozenset[int]]:
-        found: dict[str, set[int]] = {}
-        for key, lease in self._leases.items():
-            if lease.reason is not None:
-                found.setdefault(lease.reason, set()).add(key)
-        return {reason: frozenset(keys) for reason, keys in found.items()}
-
     @property
     def offerable_count(self) -> int:
         return len(self._leases) - self._out
@@ -110,17 +101,25 @@ class LocalLeases:
         lease = self._leases.get(key)
         return () if lease is None else lease.placements
 
-    def reserve(self, key: int, cost: int, second: int) -> int | None:
-        """Take the price of an offer out of a lease. Returns the number of the lease, or None if too little is left."""
+    def is_left_out(self, key: int) -> bool:
+        """Draw whether the pace of a campaign leaves it out of a request."""
+        lease = self._leases.get(key)
+        if lease is None or not lease.throttle or self._draw() >= lease.throttle:
+            return False
+        self.left_out += 1
+        lease.requests += 1
+        if not lease.is_touched:
+            self._mark_touched(key, lease)
+        return True
+
+    def reserve(self, key: int, cost: int, second: int, *, is_drawn: bool = False) -> int | None:
+        """Take the price of an offer out of a lease. Returns its number, or None if it is left out, or too little is left."""
         lease = self._leases.get(key)
         if lease is None:
             return None
-        lease.requests += 1
-        if lease.throttle and self._draw() < lease.throttle:
-            self.left_out += 1
-            if not lease.is_touched:
-                self._mark_touched(key, lease)
+        if lease.throttle and not is_drawn and self.is_left_out(key):
             return None
+        lease.requests += 1
         lease.offers += 1
         left = lease.left - cost
         number, is_low = lease.number, left <= lease.low

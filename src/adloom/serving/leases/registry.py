@@ -39,6 +39,13 @@ class LeaseRegistry:
         key = self._keys.get(campaign_id)
         return None if key is None else (key, self.leases[key])
 
+    def list_excluded(self) -> dict[str, frozenset[int]]:
+        found: dict[str, set[int]] = {}
+        for key, lease in self.leases.items():
+            if lease.reason is not None:
+                found.setdefault(lease.reason, set()).add(key)
+        return {reason: frozenset(keys) for reason, keys in found.items()}
+
     def list_of_advertiser(self, advertiser_id: AdvertiserId) -> list[tuple[int, CampaignLease]]:
         return [(key, self.leases[key]) for key in self._of_advertiser.get(advertiser_id, ())]
 

@@ -2,11 +2,12 @@
 
 # pure
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates, RenderedOffer
 from adloom.serving.index.index import Candidate
 from adloom.serving.leases.local_leases import LocalLeases
+from adloom.serving.leases.pace_gate import PaceGate
 
 ReservedOffers = tuple[Sequence[RenderedOffer], Sequence[int]]  # With the lease of each.
 
@@ -18,11 +19,21 @@ class Reserver:
         self._states = states
         self._leases = leases
 
-    def reserve(self, candidate: Candidate, hold: int, second: int) -> int | None:
-        """Return the lease of an offer, 0 if it needs none, None if it cannot be reserved."""
+    def make_gate(self, left_out: Iterable[int]) -> PaceGate:
+        """Return a gate for the rest of a request, after some campaigns could not be reserved."""
+        return PaceGate(self.is_left_out, left_out)
+
+    def is_left_out(self, campaign_key: int) -> bool:
+        return self._leases.is_left_out(campaign_key)
+
+    def reserve(self, candidate: Candidate, hold: int, second: int, *, is_drawn: bool = False) -> int | None:
+        """Return the lease of an offer, 0 if it needs none, None if it cannot be reserved.
+
+        Where its pace has let the campaign through already, it `is_drawn`.
+        """
         if not candidate.is_leased:
             return 0
-        lease = self._leases.reserve(candidate.campaign_key, hold, second)
+        lease = self._leases.reserve(candidate.campaign_key, hold, second, is_drawn=is_drawn)
         if self._leases.changes:
             self._exclude_exhausted()
         return lease
