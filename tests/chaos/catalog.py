@@ -30,13 +30,14 @@ def some_ads(admin: httpx.Client, delivery_url: str, name: str) -> Ads:
         for number in range(3)
     ]
     # Only what has a cap is counted per visitor.
-    create(
-        admin,
-        "/api/v1/admin/frequency/caps",
-        adId=banners[-1]["id"],
-        maxImpressionsPerUser=1_000_000,
-        window="Lifetime",
-    )
+    for banner in banners[1:]:
+        create(
+            admin,
+            "/api/v1/admin/frequency/caps",
+            adId=banner["id"],
+            maxImpressionsPerUser=1_000_000,
+            window="Lifetime",
+        )
     ids = [
         ad
         for number in range(2)

@@ -114,6 +114,7 @@ class Client:
                 route="link", method="GET", address=banner["clickUrl"], keys=(EventKey("click", key),)
             )
             ids = {"bannerId": banner["id"], "placementId": served["placement"]["id"]}
+            ids["userId"] = self._chance.choice(USERS)  # Caps are counted of those who have a name.
             posts = [
                 self._a_report(kind, key, **ids, trackingToken=banner["trackingToken"])
                 for kind in ("impression", "click")
