@@ -14,7 +14,7 @@ import msgspec
 from adloom.budgets.charges.offers import Offer
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
-from adloom.budgets.config.count_follower import CappedCount, CountReader
+from adloom.budgets.config.count_follower import CampaignCount, CountReader
 from adloom.budgets.messages import DayTotal, MoneyRow, WaitingOffer
 from adloom.budgets.transport.session_store import SessionStore, StoredSessions
 from adloom.core.ids import AdvertiserId, CampaignId
@@ -198,12 +198,12 @@ class SimulatedCatalog(_DatabaseConnection, BudgetCatalog):
 class SimulatedCounts(_DatabaseConnection, CountReader):
     """What the event tables have counted of campaigns with caps."""
 
-    async def read(self) -> tuple[Sequence[CappedCount], str]:
+    async def read(self) -> tuple[Sequence[CampaignCount], str]:
         async with self.call("counts"):
             catalog, tables = self._server.catalog, self._server.tables
             capped = [one for one in catalog.campaigns.values() if one.is_capped and one.is_active]
             return [
-                CappedCount(one.id, one.payer_id, count(tables, one.key)) for one in capped
+                CampaignCount(one.id, one.payer_id, count(tables, one.key)) for one in capped
             ], tables.cursor
 
 

@@ -12,9 +12,14 @@ class LifetimeCounts(msgspec.Struct, frozen=True):
 
     impressions: int = 0
     clicks: int = 0
+    conversions: int = 0
 
     def plus(self, other: "LifetimeCounts") -> "LifetimeCounts":
-        return LifetimeCounts(self.impressions + other.impressions, self.clicks + other.clicks)
+        return LifetimeCounts(
+            self.impressions + other.impressions,
+            self.clicks + other.clicks,
+            self.conversions + other.conversions,
+        )
 
 
 NO_COUNTS: Final = LifetimeCounts()

@@ -119,6 +119,7 @@ class CampaignCounts(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_co
 
     impressions: int
     clicks: int
+    conversions: int = 0
     until: str
 
 

@@ -85,8 +85,9 @@ def apply_counts(
     if state.counted is not None and parse_entry_id(counts.until) < parse_entry_id(state.counted.until):
         return state
     until = parse_entry_id(counts.until)
-    before = state.clicked_before
-    if before is None:
+    # Clicks are only counted here while there is a click cap.
+    before = state.clicked_before if state.configured.click_cap is not None else None
+    if before is None and state.configured.click_cap is not None:
         before = max(0, counts.clicks - state.clicked)
     return _changed(
         state,
@@ -99,7 +100,11 @@ def apply_counts(
 def has_click_left(state: CampaignState) -> bool:
     """Whether another click is within the click cap."""
     cap = state.configured.click_cap
-    return cap is None or state.clicked + (state.clicked_before or 0) < cap
+    if cap is None:
+        return True
+    if state.clicked_before is None:
+        return max(state.clicked, 0 if state.counted is None else state.counted.clicks) < cap
+    return state.clicked + state.clicked_before < cap
 
 
 def oldest_offer(usage: LeaseUsage, offers: Lease | None) -> int | None:

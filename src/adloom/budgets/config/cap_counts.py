@@ -1,4 +1,4 @@
-"""Reads the counts of campaigns with caps, cheaply enough to ask twice a second.
+"""Reads the counts of campaigns, cheaply enough to ask twice a second for those with caps.
 
 Caps count valid events. An event is at most a day old when it is accepted, so only the counts of the last two
 days grow: those are read when a projection has moved, and only for campaigns with caps. The days before are
@@ -22,12 +22,14 @@ WRITTEN_BEFORE = """
      WHERE day < ($1 AT TIME ZONE 'UTC')::date
 """
 COUNTS_BEFORE = """
-    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint,
+           sum(conversions)::bigint
       FROM events.event_counts
      WHERE hour < $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
 """
 COUNTS_SINCE = """
-    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint,
+           sum(conversions)::bigint
       FROM events.event_counts
      WHERE hour >= $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
 """

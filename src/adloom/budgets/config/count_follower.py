@@ -1,4 +1,4 @@
-"""Tells campaigns with caps what the event tables have counted.
+"""Tells campaigns with caps, and those with a bid strategy, what the event tables have counted.
 
 Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include.
 """
@@ -23,21 +23,27 @@ from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 0.5
+# A strategy decides by the quarter of an hour, so its campaigns are told at every tenth look only.
+STRATEGY_LOOKS: Final = 10
 
-CAPPED: Final = """
+_CAMPAIGNS: Final = """
     SELECT campaign.id AS key, campaign.public_id AS id, payer.public_id AS payer_id
       FROM campaigns AS campaign
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
-     WHERE (campaign.impression_cap IS NOT NULL OR campaign.click_cap IS NOT NULL)
+     WHERE {condition}
        AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
 """
+CAPPED: Final = _CAMPAIGNS.format(condition="num_nonnulls(campaign.impression_cap, campaign.click_cap) > 0")
+WITH_STRATEGY: Final = _CAMPAIGNS.format(
+    condition="num_nonnulls(campaign.impression_cap, campaign.click_cap) = 0 AND campaign.bid_strategy <> 'fixed'"
+)
 CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
-class CappedCount(NamedTuple):
-    """What a campaign with caps has had, and who pays it."""
+class CampaignCount(NamedTuple):
+    """What a campaign has had, and who pays it."""
 
     campaign_id: CampaignId
     payer_id: AdvertiserId | None
@@ -45,35 +51,38 @@ class CappedCount(NamedTuple):
 
 
 class CountReader:
-    """Reads the counts in PostgreSQL; UnavailableError when it is away."""
+    """Reads the counts of some campaigns in PostgreSQL; UnavailableError when it is away."""
 
-    def __init__(self, pool: Pool, clock: Clock) -> None:
+    def __init__(self, pool: Pool, clock: Clock, campaigns: str = CAPPED) -> None:
         self._pool = pool
         self._clock = clock
+        self._campaigns = campaigns
         self._cap_counts = CapCounts()
 
-    async def read(self) -> tuple[Sequence[CappedCount], str]:
-        """Read the counts of all campaigns with caps, and the last entry that they include."""
+    async def read(self) -> tuple[Sequence[CampaignCount], str]:
+        """Read the counts of the campaigns, and the last entry that they include."""
         with unavailable_when_away("The counts of campaigns cannot be read"):
             async with (
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                rows = await connection.fetch(CAPPED)
+                rows = await connection.fetch(self._campaigns)
                 until = await connection.fetchval(CURSOR, EVENT_TABLES)
                 keys = [row["key"] for row in rows]
                 counts = await self._cap_counts.read(connection, keys, self._clock.now())
         return [
-            CappedCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows
+            CampaignCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows
         ], until or BEGINNING
 
 
 class CountFollower:
     """Follows the event tables for the campaigns of one host."""
 
-    def __init__(self, reader: CountReader, host: Host) -> None:
-        self._reader = reader
+    def __init__(self, capped: CountReader, host: Host, *, with_strategy: CountReader | None = None) -> None:
+        self._capped = capped
+        self._with_strategy = with_strategy
         self._host = host
+        self._looks = 0
         self._told: dict[CampaignId, LifetimeCounts] = {}
         self._is_cut_off = False
 
@@ -85,11 +94,21 @@ class CountFollower:
 
     async def look(self) -> None:
         """Tell the campaigns whose counts have changed since the last look."""
-        found, until = await self._reader.read()
+        self._tell(*await self._capped.read())
+        if self._with_strategy is not None and self._looks % STRATEGY_LOOKS == 0:
+            self._tell(*await self._with_strategy.read())
+        self._looks += 1
+
+    def _tell(self, found: Sequence[CampaignCount], until: str) -> None:
         for campaign_id, payer_id, counts in found:
             if self._told.get(campaign_id) == counts:
                 continue
-            message = CampaignCounts(impressions=counts.impressions, clicks=counts.clicks, until=until)
+            message = CampaignCounts(
+                impressions=counts.impressions,
+                clicks=counts.clicks,
+                conversions=counts.conversions,
+                until=until,
+            )
             if self._host.tell(campaign_address(campaign_id, payer_id), message):
                 self._told[campaign_id] = counts
 

@@ -17,7 +17,7 @@ from adloom.runtime.postgres import Connection
 IN_USE: Final = "events"
 REBUILT: Final = "events_rebuild"
 REPLACED: Final = "events_old"
-TABLES: Final = (*KINDS, "event_counts", "event_days")
+TABLES: Final = (*KINDS, "conversions", "event_counts", "event_days")
 
 PREPARE_SESSION: Final = """
     SELECT set_config('client_connection_check_interval', '2s', false),
@@ -51,6 +51,7 @@ CREATE: Final = """
         PARTITION BY RANGE (occurred_at);
     CREATE TABLE events_rebuild.banner_clicks (LIKE events.banner_clicks INCLUDING ALL)
         PARTITION BY RANGE (occurred_at);
+    CREATE TABLE events_rebuild.conversions (LIKE events.conversions INCLUDING ALL);
     CREATE TABLE events_rebuild.event_counts (LIKE events.event_counts INCLUDING ALL);
     CREATE TABLE events_rebuild.event_days (LIKE events.event_days INCLUDING ALL);
     CREATE TEMPORARY TABLE kept_entries (kept_ms bigint, first_seq bigint, last_seq bigint);

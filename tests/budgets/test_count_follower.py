@@ -1,0 +1,101 @@
+"""What campaigns with caps or a bid strategy hear of their impressions, clicks and conversions."""
+
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.config.count_follower import STRATEGY_LOOKS, WITH_STRATEGY, CountFollower, CountReader
+from adloom.budgets.messages import CampaignCounts, ChargeKind, MoneyKind
+from adloom.core.clock import SystemClock
+from adloom.core.money import Micros
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.postgres import Pool
+from tests.budgets.builders import UNIT, CampaignBench, a_campaign, a_confirm
+from tests.budgets.worker_stage import CAMPAIGN, insert_campaign
+
+COUNT: Final = """
+    INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, clicks, conversions)
+    SELECT date_trunc('hour', $1::timestamptz), 1, 1, id, 100, 10, 3 FROM campaigns
+"""
+
+
+class Heard:
+    """A host that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.messages: list[CampaignCounts] = []
+
+    def tell(self, address: Address, message: object) -> bool:
+        assert str(CAMPAIGN) in address.key
+        assert isinstance(message, CampaignCounts)
+        self.messages.append(message)
+        return True
+
+
+def a_follower(pool: Pool, heard: Heard) -> CountFollower:
+    clock = SystemClock()
+    return CountFollower(
+        CountReader(pool, clock),
+        heard,  # pyright: ignore[reportArgumentType] - it only tells
+        with_strategy=CountReader(pool, clock, WITH_STRATEGY),
+    )
+
+
+async def test_a_campaign_with_a_strategy_hears_of_its_conversions(pool: Pool) -> None:
+    await insert_campaign(pool)
+    await pool.execute(COUNT, SystemClock().now() - timedelta(days=3))
+    await pool.execute("UPDATE campaigns SET bid_strategy = 'pacer'")
+    heard = Heard()
+    follower = a_follower(pool, heard)
+
+    for _ in range(STRATEGY_LOOKS + 1):
+        await follower.look()
+
+    [counts] = heard.messages
+    assert (counts.impressions, counts.clicks, counts.conversions) == (100, 10, 3)
+
+
+async def test_a_campaign_with_a_fixed_bid_and_no_cap_hears_nothing(pool: Pool) -> None:
+    await insert_campaign(pool)
+    await pool.execute(COUNT, SystemClock().now())
+    heard = Heard()
+
+    await a_follower(pool, heard).look()
+
+    assert heard.messages == []
+
+
+def test_conversions_are_in_the_state_of_a_campaign() -> None:
+    bench = CampaignBench(a_campaign())
+
+    bench.take(CampaignCounts(impressions=100, clicks=10, conversions=3, until="7-0"))
+
+    assert bench.state.counted is not None
+    assert bench.state.counted.conversions == 3
+
+
+def test_a_state_of_the_previous_version_has_no_conversions() -> None:
+    bench = CampaignBench(a_campaign())
+    bench.take(CampaignCounts(impressions=100, clicks=10, conversions=3, until="7-0"))
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(bench.state))
+    del stored["counted"]["conversions"]
+
+    state = msgspec.msgpack.decode(msgspec.msgpack.encode(stored), type=CampaignState)
+
+    assert state.counted == CampaignCounts(impressions=100, clicks=10, until="7-0")
+
+
+def test_clicks_before_a_click_cap_was_set_are_within_it() -> None:
+    bench = CampaignBench(a_campaign())
+    bench.take(CampaignCounts(impressions=100, clicks=4, until="7-0"))
+    bench.take(CampaignCounts(impressions=200, clicks=9, until="8-0"))
+    bench.take(a_campaign(version=2, click_cap=10))
+
+    for number in (1, 2):
+        bench.take(a_confirm(number, kind=ChargeKind.CLICK, amount=Micros(UNIT // 2)))
+        bench.take(CampaignCounts(impressions=200, clicks=9 + number, until=f"{8 + number}-0"))
+    bench.wait(1)
+
+    assert [row.kind for row in bench.rows] == [MoneyKind.CHARGE, MoneyKind.OVER_CAP]
