@@ -189,9 +189,9 @@ def shared_product(request: pytest.FixtureRequest) -> Iterator[Product]:
 
 @pytest.fixture(scope="module")
 def killed_product(request: pytest.FixtureRequest) -> Iterator[Product]:
-    """An empty product with two delivery processes, for tests that kill its processes; it heals."""
-    products = request.config.stash[PRODUCTS]
-    with products.borrow("killed_product", request.path, ("--empty", "--workers", "2")) as product:
+    """An empty product with two delivery processes and neutral names, for tests that kill its processes; it heals."""
+    products, neutral = request.config.stash[PRODUCTS], {"ADLOOM_PUBLIC_PREFIX": "/a"}
+    with products.borrow("killed_product", request.path, ("--empty", "--workers", "2"), **neutral) as product:
         yield product
 
 

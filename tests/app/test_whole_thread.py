@@ -52,10 +52,27 @@ def counted(admin: httpx.Client, banner_id: str) -> tuple[int, int]:
     return totals["impressions"], totals["clicks"]
 
 
+def test_everything_that_a_page_needs_is_below_the_prefix(product: Product, page: httpx.Client) -> None:
+    below = f"{product.delivery_url}/a"
+
+    script = page.get(f"{below}/loom.js")
+
+    assert script.status_code == 200
+    assert page.get(f"{product.delivery_url}{script.headers['content-location']}").text == script.text
+    asked = page.post(f"{below}/page", json={"slots": ["not-there"]}).json()
+    assert asked["slots"]["not-there"]["errorCode"] == "PLACEMENT_NOT_FOUND"
+    assert page.get(f"{below}/items/not-there").json()["errorCode"] == "PLACEMENT_NOT_FOUND"
+    assert page.get(f"{below}/items").status_code == 405
+    assert page.get(f"{below}/no-such-name").status_code == 404
+
+
 def test_an_ad_is_served_reported_and_counted(
     product: Product, admin: httpx.Client, page: httpx.Client
 ) -> None:
-    ids = create_ad(admin, create_placement(admin, "all-the-way"))
+    placement = create_placement(admin, "all-the-way")
+    tag = admin.get(f"/admin/placements/{placement}/tag").json()
+    assert tag["scriptUrl"] == f"{product.delivery_url}/a/loom.js"
+    ids = create_ad(admin, placement)
     address = f"{product.delivery_url}/banners/serve/all-the-way"
     wait_until(
         lambda: count_served_by_all(page, product, "all-the-way") == [1] * CONNECTIONS,
@@ -65,6 +82,8 @@ def test_an_ad_is_served_reported_and_counted(
 
     [banner] = page.get(address).json()["banners"]
     assert banner["id"] == ids["bannerId"]
+    assert 'src="../loom.js"' in page.get(tag["pageUrl"]).text
+    assert banner["impressionUrl"].startswith(f"{product.delivery_url}/a/i/")
     assert page.get(banner["impressionUrl"]).headers["content-type"] == "image/gif"
     assert page.get(banner["clickUrl"]).headers["location"] == "https://shop.example.com/"
     report = {"correlationId": "seen-twice", **ids}

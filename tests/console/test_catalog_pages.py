@@ -186,3 +186,13 @@ async def test_an_address_that_names_no_choice_chooses_nothing(ann: Visitor) -> 
 
     assert page.status_code == 200
     assert "nonsense" not in page.text
+
+
+async def test_a_slug_that_ad_blockers_look_for_is_pointed_out(console: ControlPlane, ann: Visitor) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        blocked = await admin.make_placement(slug="top-728x90")
+        neutral = await admin.make_placement(slug="top-of-page")
+
+    pages = [await ann.get(f"/console/placements/{one['id']}?tab=settings") for one in (blocked, neutral)]
+
+    assert ["Ad blockers look for" in page.text for page in pages] == [True, False]

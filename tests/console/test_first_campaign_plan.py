@@ -7,6 +7,7 @@ from adloom.console.pages.first_campaign.steps import (
     STEPS,
     CampaignPlan,
     describe_placement,
+    describe_slug,
     make_slug,
     summary,
 )
@@ -41,6 +42,11 @@ def a_plan(label: str = "Home, at the top", **campaign: object) -> CampaignPlan:
 )
 def test_a_slug_is_made_from_the_label(label: str, slug: str) -> None:
     assert make_slug(label) == slug
+
+
+def test_a_word_that_ad_blockers_look_for_is_pointed_out() -> None:
+    assert describe_slug("home-hero") == "Your page will ask for it as home-hero."
+    assert "'banner'" in describe_slug("home-banner")
 
 
 async def test_a_plan_creates_everything_and_activates_the_campaign(console: ControlPlane) -> None:

@@ -8,6 +8,7 @@ import pytest
 from adloom.app.control import openapi_document
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
+from adloom.core.public_paths import NEUTRAL_NAMES
 from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.direct.api import ServeRoutes
@@ -54,6 +55,17 @@ def test_every_route_is_described_and_needs_no_token() -> None:
 
         assert operation["security"] == []
         assert operation["responses"]
+
+
+def test_every_public_route_has_a_neutral_name() -> None:
+    public = {
+        path.partition("{")[0]
+        for path, item in DOCUMENT["paths"].items()
+        for operation in item.values()
+        if operation["tags"] == ["delivery"] and operation.get("security") == []
+    }
+
+    assert public == set(NEUTRAL_NAMES)
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,7 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
     app.state.public_url = settings.public_url
     app.state.delivery_url = settings.delivery_url
+    app.state.public_prefix = settings.public_prefix
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.quotas = settings.quotas

@@ -80,10 +80,11 @@ from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
+from adloom.serving.neutral_routes import build_neutral_routes
 from adloom.serving.request.context import ContextParser
 from adloom.serving.tag.page_slots import PageSlotRoutes
 from adloom.serving.tag.pages import ScriptlessRoutes
-from adloom.serving.tag.script import ScriptRoutes
+from adloom.serving.tag.script import script_routes
 
 POOL_SIZE_MAX = 3  # The refresher of the index, and health checks: requests never use the database.
 FIRST_INDEX_SECONDS_MAX = 10.0
@@ -172,7 +173,10 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
                 take_socket(settings.host, settings.port),
-                protocol=make_protocol(FastRoutes(routes), Limits(connections_max=count_connections_max())),
+                protocol=make_protocol(
+                    FastRoutes(routes, build_neutral_routes(routes, settings.public_prefix)),
+                    Limits(connections_max=count_connections_max()),
+                ),
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
@@ -202,7 +206,7 @@ def _add_other_routes(
     public: Sequence[FastRoute], settings: DeliverySettings, refresher: IndexRefresher
 ) -> list[FastRoute]:
     """Add the routes without limits: scripts, pages of the sample, and whether the process is alive."""
-    routes = [*public, *ScriptRoutes().routes(), *crawler_routes()]
+    routes = [*public, *script_routes(settings.public_prefix), *crawler_routes()]
     if settings.has_sample_pages:
         routes += sample_routes(lambda: _has_sample(refresher))
     return [*routes, FastRoute(b"GET", b"/health/live", is_prefix=False, handler=_answer_alive)]
@@ -223,7 +227,7 @@ def _build_public_routes(
         keys.signer,
         clock,
         SystemIds(),
-        public_url=settings.public_url,
+        public_url=settings.link_url,
         contexts=contexts,
         states=refresher.states,
         leases=leases.leases,
@@ -263,7 +267,7 @@ def _build_public_routes(
         *contextual.texts.routes(),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
-        *ScriptlessRoutes(offers, events, traffic.pages).routes(),
+        *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).routes(),
     ]
     return traffic.limiter.limit(routes), auctions, figures
 

@@ -102,7 +102,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         markets=refresher.markets,
         policies=_policies(models),
         auctioneer=Auctioneer(refresher.markets, contexts, reserver, refresher.states.find_reason),
-        encoder=AdEncoder(keys.signer, public_url=settings.public_url),
+        encoder=AdEncoder(keys.signer, public_url=settings.link_url),
         frequency=frequency,
         recorder=recorder,
         senders=senders,

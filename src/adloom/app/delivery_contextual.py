@@ -84,7 +84,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
         refresher.states,
         Reserver(refresher.states, leases),
         shared.signer,
-        public_url=settings.public_url,
+        public_url=settings.link_url,
         chance=fast_chance(),
         read_results=sites.results.find,
         method=ChoiceMethod(settings.auctions.creative_choice),

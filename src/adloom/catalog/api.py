@@ -20,6 +20,7 @@ from adloom.catalog.publisher import publishers
 from adloom.catalog.site.resource import sites
 from adloom.catalog.tag_html import write_tag
 from adloom.catalog.targeting_rule import targeting_rules
+from adloom.core.public_paths import FRAMES, SCRIPT, name_neutrally
 from adloom.resource.api import (
     AdvertiserReads,
     CurrentCatalog,
@@ -196,11 +197,13 @@ async def read_tag(
     async with catalog.read() as connection:
         placement = await placements.table.find(connection, scope, placement_id)
     origin: str = request.app.state.delivery_url
-    slug, page_url = placement.slug, f"{origin}/serve/{placement.slug}.html"
+    prefix: str = request.app.state.public_prefix
+    script_url = f"{origin}{name_neutrally(SCRIPT, prefix)}"
+    slug, page_url = placement.slug, f"{origin}{name_neutrally(f'{FRAMES}{placement.slug}.html', prefix)}"
     return TagAnswer(
         slug=slug,
-        script_url=f"{origin}/tag.js",
-        html=write_tag(origin, placement),
+        script_url=script_url,
+        html=write_tag(script_url, placement),
         frame_html=f'<iframe src="{page_url}" title="Advertisement" style="border: 0; width: 100%"></iframe>',
         page_url=page_url,
     )

@@ -9,11 +9,11 @@ OVER_THE_PAGE: Final = frozenset({Layout.POPUP, Layout.INTERSTITIAL, Layout.STIC
 _RATIO: Final = re.compile(r"\s*(\d{1,5}(?:\.\d{1,3})?)\s*[:/x]\s*(\d{1,5}(?:\.\d{1,3})?)\s*")
 
 
-def write_tag(origin: str, placement: Placement) -> str:
+def write_tag(script_url: str, placement: Placement) -> str:
     # A slug has small letters, digits and hyphens only: it needs no escaping.
     style = find_space(placement)
     space = f' style="{style}"' if style else ""
-    return f'<script async src="{origin}/tag.js"></script>\n<div data-adloom="{placement.slug}"{space}></div>'
+    return f'<script async src="{script_url}"></script>\n<div data-adloom="{placement.slug}"{space}></div>'
 
 
 def find_space(placement: Placement) -> str | None:

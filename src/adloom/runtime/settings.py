@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from adloom.core.public_paths import parse_public_prefix
 from adloom.core.setting import (
     Secret,
     SecretValueError,
@@ -125,6 +126,7 @@ _DELIVERY_URL: Final = Variable(
 _CONTROL_URL: Final = Variable(
     "ADLOOM_CONTROL_URL", _parse_web_url, _local_url("ADLOOM_CONTROL_PORT", CONTROL_PORT)
 )
+_PREFIX: Final = Variable("ADLOOM_PUBLIC_PREFIX", parse_public_prefix)
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", one_of("count", "refuse"))
 _COUNT: Final = whole_number(1, 1_000_000_000)
 _BOUND: Final = whole_number(0, 1_000_000_000)
@@ -214,6 +216,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[str, Variable("ADLOOM_DELIVERY_HOST")] = "127.0.0.1"
     port: Annotated[int, Variable("ADLOOM_DELIVERY_PORT", _PORT)] = DELIVERY_PORT
     public_url: Annotated[str, _DELIVERY_URL]
+    public_prefix: Annotated[str, _PREFIX] = ""
     token_secret: Annotated[Secret, Variable("ADLOOM_TOKEN_SECRET", _parse_secret)]
     older_token_secrets: Annotated[
         tuple[Secret, ...], Variable("ADLOOM_OLDER_TOKEN_SECRETS", _parse_secrets)
@@ -246,6 +249,11 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", parse_switch)] = False
     auctions: AuctionSettings = AuctionSettings()
 
+    @property
+    def link_url(self) -> str:
+        """What the addresses in offers begin with."""
+        return f"{self.public_url}{self.public_prefix}"
+
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the control process; those of auctions are delivery's, to explain what it does."""
@@ -263,6 +271,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     auctions: AuctionSettings = AuctionSettings()
     unbound_events: Annotated[str, _UNBOUND] = "count"
+    public_prefix: Annotated[str, _PREFIX] = ""
     delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
     outbound: OutboundSettings = OutboundSettings()
     page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS

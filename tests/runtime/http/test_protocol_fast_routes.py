@@ -4,7 +4,14 @@ from http import HTTPStatus
 
 import pytest
 
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, FastRoutes, encode_head
+from adloom.runtime.http.fast.fast_routes import (
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    FastRoutes,
+    alias_route,
+    encode_head,
+)
 
 
 def a_route(method: bytes, path: bytes, *, is_prefix: bool = False) -> FastRoute:
@@ -43,6 +50,29 @@ def test_another_method_gets_405() -> None:
     assert found is not None
     assert found.fixed_rejection is not None
     assert found.fixed_rejection.head.startswith(b"HTTP/1.1 405 ")
+
+
+@pytest.mark.parametrize(("path", "known"), [(b"/a/s/home", b"/serve/home"), (b"/a/s", b"/serve")])
+def test_an_alias_gives_the_handler_the_path_that_it_knows(path: bytes, known: bytes) -> None:
+    seen: list[bytes] = []
+
+    def note(request: FastRequest) -> FastAnswer:
+        seen.append(request.path)
+        return FastAnswer(b"")
+
+    routes = [
+        FastRoute(b"GET", b"/serve/", is_prefix=True, handler=note),
+        FastRoute(b"GET", b"/serve", is_prefix=False, handler=note),
+    ]
+    table = FastRoutes(routes, [alias_route(routes[0], b"/a/s/"), alias_route(routes[1], b"/a/s")])
+
+    found = table.find(b"GET", path)
+    assert found is not None
+    found.handler(FastRequest(b"GET", path))
+
+    assert seen == [known]
+    assert table.find(b"GET", b"/serve/home") is routes[0]
+    assert table.find(b"GET", b"/b/s") is None
 
 
 def test_a_route_may_handle_options_itself() -> None:

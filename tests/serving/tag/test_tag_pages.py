@@ -62,11 +62,12 @@ def ask(
     path: str,
     events: FakeEventRoutes | None = None,
     method: bytes = b"GET",
+    prefix: str = "",
     **headers: Any,
 ) -> FastAnswer:
     index = compile_index(snapshot)
     offers = ServeRoutes(lambda: index, KEYS.signer, ManualClock(NOON), SystemIds(), public_url="")
-    routes = ScriptlessRoutes(offers, events or FakeEventRoutes(), PAGES)
+    routes = ScriptlessRoutes(offers, events or FakeEventRoutes(), PAGES, prefix=prefix)
     sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
     answer = routes.answer(FastRequest(method, path.encode(), headers=sent))
     assert not isinstance(answer, asyncio.Future)
@@ -87,6 +88,15 @@ def test_the_page_for_frames_contains_the_placement_and_may_be_framed_by_any_sit
     assert b'src="../tag.js"' in answer.body
     assert b"frame-ancestors *\r\n" in answer.head
     assert events.seen_tokens == []
+
+
+@pytest.mark.parametrize(
+    ("path", "script"), [("/serve/home.html", "../x/a/loom.js"), ("/x/a/box/home.html", "../loom.js")]
+)
+def test_a_frame_loads_the_script_by_its_neutral_name(path: str, script: str) -> None:
+    answer = ask(a_snapshot(an_assignment_row()), path, prefix="/x/a")
+
+    assert f'src="{script}"'.encode() in answer.body
 
 
 @pytest.mark.parametrize("layout", ["popup", "interstitial", "sticky_bar"])
@@ -154,7 +164,7 @@ def test_an_image_is_billed_only_on_pages_of_its_site(
 ) -> None:
     events = FakeEventRoutes()
     row = an_assignment_row(price=OfferPrice(Micros(5_000)))
-    headers = {} if referer is None else {"referer": referer}
+    headers: dict[str, Any] = {} if referer is None else {"referer": referer}
 
     answer = ask(a_snapshot(row, site=site), "/serve/home.img", events, **headers)
 

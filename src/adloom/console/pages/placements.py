@@ -140,13 +140,14 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
     with div("grid-of two"):
         with card("What it is"), div("stack tight"):
             form.name("label", "Label", hint="For you and for buyers.")
-            form.text(
+            slug = form.text(
                 "slug",
                 "Slug",
                 is_required=True,
                 hint="The name that a page asks for, such as home-hero.",
                 check=checks.slug,
             )
+            hint().bind_text_from(slug, "value", backward=checks.warn_of_blockers)
             form.choice("layoutType", "Layout", strings.LAYOUTS, is_required=True)
             await _add_owner_fields(visit, form, is_new=is_new)
             form.text(

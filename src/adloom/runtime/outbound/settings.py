@@ -6,11 +6,12 @@ from typing import Annotated, Final
 
 import msgspec
 
+from adloom.core.public_paths import name_neutrally
 from adloom.core.setting import SettingValueError, Variable
 from adloom.runtime.outbound.local_hosts import LocalHost, parse_local_hosts
 
 CRAWLER_PATH: Final = "/crawler"  # On delivery: what the crawler is, and how to keep it away.
-USER_AGENT: Final = f"AdloomBot/1.0 (+{{delivery_url}}{CRAWLER_PATH})"
+USER_AGENT: Final = "AdloomBot/1.0 (+{page})"
 DELIVERY_URL_DEFAULT: Final = "http://127.0.0.1:8080"
 USER_AGENT_CHARACTERS_MAX: Final = 200
 
@@ -28,14 +29,15 @@ def parse_user_agent(text: str) -> str:
 def _default_user_agent(variables: Mapping[str, str]) -> str:
     """Link to delivery, the one address of an installation that is public anyway."""
     url = (variables.get("ADLOOM_DELIVERY_URL") or DELIVERY_URL_DEFAULT).rstrip("/")
-    return USER_AGENT.format(delivery_url=url)
+    prefix = (variables.get("ADLOOM_PUBLIC_PREFIX") or "").rstrip("/")
+    return USER_AGENT.format(page=f"{url}{name_neutrally(CRAWLER_PATH, prefix)}")
 
 
 class OutboundSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who we say that we are, and the hosts that are found on our own network."""
 
     user_agent: Annotated[str, Variable("ADLOOM_CRAWL_USER_AGENT", parse_user_agent, _default_user_agent)] = (
-        USER_AGENT.format(delivery_url=DELIVERY_URL_DEFAULT)
+        USER_AGENT.format(page=f"{DELIVERY_URL_DEFAULT}{CRAWLER_PATH}")
     )
     local_hosts: Annotated[Mapping[str, LocalHost], Variable("ADLOOM_CRAWL_RESOLVE", parse_local_hosts)] = (
         MappingProxyType({})

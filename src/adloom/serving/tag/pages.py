@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from adloom.core.errors import NotFoundError
+from adloom.core.public_paths import FRAMES, SCRIPT, name_neutrally
 from adloom.events.ingest.api import PIXEL, build_redirect
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
 from adloom.runtime.http.fast.fast_routes import (
@@ -21,7 +22,7 @@ from adloom.runtime.http.fast.fast_routes import (
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.index.index import IndexedPlacement
 
-PREFIX: Final = b"/serve/"
+PREFIX: Final = FRAMES.encode()
 MOBILE: Final = "mobile"
 # In a frame an overlay would cover nothing but itself.
 OVERLAYS: Final = frozenset({"popup", "interstitial", "sticky_bar"})
@@ -74,7 +75,14 @@ _decode_images: Final = msgspec.json.Decoder(_Images).decode
 class ScriptlessRoutes:
     """Serves a placement as a page, as an image and as the link around it."""
 
-    def __init__(self, offers: ServeRoutes, events: EventRecorder, pages: PageCheck) -> None:
+    def __init__(
+        self, offers: ServeRoutes, events: EventRecorder, pages: PageCheck, *, prefix: str = ""
+    ) -> None:
+        # Relative, for frames behind a proxy that adds a path of its own.
+        script = name_neutrally(SCRIPT, prefix)
+        self._scripts = {PREFIX: f"..{script}"}
+        if prefix:
+            self._scripts[name_neutrally(FRAMES, prefix).encode()] = f"..{script[len(prefix) :]}"
         self._offers = offers
         self._events = events
         self._pages = pages
@@ -85,12 +93,15 @@ class ScriptlessRoutes:
         }
 
     def routes(self) -> list[FastRoute]:
-        return [FastRoute(b"GET", PREFIX, is_prefix=True, handler=self.answer)]
+        return [FastRoute(b"GET", path, is_prefix=True, handler=self.answer) for path in self._scripts]
 
     def answer(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
-        slug, _, form = request.path[len(PREFIX) :].rpartition(b".")
+        slug, _, form = request.path[len(self._find_folder(request)) :].rpartition(b".")
         answers = self._forms.get(form)
         return NO_SUCH_FORM if answers is None else answers(request, slug)
+
+    def _find_folder(self, request: FastRequest) -> bytes:
+        return next(path for path in self._scripts if request.path.startswith(path))
 
     def frame(self, request: FastRequest, slug: bytes) -> FastAnswer:
         """Return a page with nothing but the placement; the tag fills it."""
@@ -98,8 +109,9 @@ class ScriptlessRoutes:
         if isinstance(chosen, FastAnswer):
             return chosen
         layout = _decode_head(chosen.placement).layout_type
+        script = self._scripts[self._find_folder(request)]
         return FastAnswer(
-            FRAME_HEAD, _build_frame(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout)
+            FRAME_HEAD, _build_frame(slug.decode(), IN_A_FRAME if layout in OVERLAYS else layout, script)
         )
 
     def image(self, request: FastRequest, slug: bytes) -> FastAnswer | asyncio.Future[FastAnswer]:
@@ -144,12 +156,12 @@ def _decode_head(placement: IndexedPlacement) -> _Head:
     return _decode_beginning(placement.head + b"]}").placement
 
 
-def _build_frame(slug: str, layout: str) -> bytes:
+def _build_frame(slug: str, layout: str, script: str) -> bytes:
     # Slugs have letters, digits and hyphens only, and layouts are an enum: nothing needs to be escaped.
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="robots" content="noindex"><title>Advertisement</title>
 <style>html, body {{ margin: 0; height: 100%; }} div {{ width: 100%; height: 100%; }}</style>
-<script async src="../tag.js"></script></head>
+<script async src="{script}"></script></head>
 <body><div data-adloom="{slug}" data-layout="{layout}"></div></body></html>
 """.encode()

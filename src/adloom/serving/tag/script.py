@@ -10,11 +10,14 @@ from typing import Final, cast
 import msgspec
 from rjsmin import jsmin  # pyright: ignore[reportUnknownVariableType] - it is untyped
 
+from adloom.core.public_paths import NEUTRAL_NAMES, SCRIPT, name_neutrally
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 
-SCRIPT_PATH: Final = b"/tag.js"
-NAMED_PREFIX: Final = b"/tag-"
-DEBUG_PATH: Final = b"/tag-debug.js"
+NAMED_PREFIX: Final = "/tag-"
+DEBUG_PATH: Final = "/tag-debug.js"
+# What the script asks for, as its parts name it.
+ASKED_PATHS: Final = ("/v1/serve/page", "/v1/classify-page", "/banners/events/batch", DEBUG_PATH)
+OWN_NAME: Final = "'/tag'"
 BROWSER_PARTS: Final = Path(__file__).parent / "browser"
 # In order: each may use what the parts before it define.
 PARTS: Final = ("settings", "reports", "viewing", "creative", "layouts", "space", "text", "tag")
@@ -35,26 +38,39 @@ class Script(msgspec.Struct, frozen=True):
     body: bytes
     zipped: bytes
     name: str
+    named_prefix: str = NAMED_PREFIX
 
     @property
     def path(self) -> str:
         """The address that never changes its content."""
-        return f"{NAMED_PREFIX.decode()}{self.name}.js"
+        return f"{self.named_prefix}{self.name}.js"
 
 
-def assemble(folder: Path = BROWSER_PARTS) -> Script:
-    """Put the parts into one scope that the page does not see.
+def assemble(folder: Path = BROWSER_PARTS, *, prefix: str = "", is_below: bool = False) -> Script:
+    """Put the parts into one scope that the page does not see; it uses the names below a prefix if there is one.
 
-    A second tag on a page does nothing. Neither does a browser without constructed style sheets.
+    One that is itself below the prefix asks for what lies beside it. A second tag on a page does nothing. Neither does a browser without constructed style sheets.
     """
     sheet = _minify_css((folder / "tag.css").read_text(encoding="utf-8"))
     code = "\n".join((folder / f"{part}.js").read_text(encoding="utf-8") for part in PARTS)
+    code = _rename_paths(code, prefix, is_below=is_below) if prefix else code
     text = (
         '"use strict";\n!document.adoptedStyleSheets || (window.adloom || 0).refresh || (() => {\n'
         f"const STYLE = {msgspec.json.encode(sheet).decode()};\n{_inline_numbers(code)}\n}})();\n"
     )
     body = cast("str", jsmin(text)).encode()
-    return Script(body, gzip.compress(body, mtime=0), sha256(body).hexdigest()[:HASH_CHARACTERS])
+    named_prefix = name_neutrally(NAMED_PREFIX, prefix if is_below else "")
+    return Script(
+        body, gzip.compress(body, mtime=0), sha256(body).hexdigest()[:HASH_CHARACTERS], named_prefix
+    )
+
+
+def _rename_paths(code: str, prefix: str, *, is_below: bool) -> str:
+    start = "" if is_below else f"{prefix[1:]}/"
+    for path in ASKED_PATHS:
+        assert path[1:] in code
+        code = code.replace(path[1:], f"{start}{NEUTRAL_NAMES[path][1:]}")
+    return code.replace(OWN_NAME, f"'{NEUTRAL_NAMES[SCRIPT].removesuffix('.js')}'") if is_below else code
 
 
 def assemble_debug(folder: Path = BROWSER_PARTS) -> Script:
@@ -78,23 +94,39 @@ def _minify_css(source: str) -> str:
 class ScriptRoutes:
     """Serves the script by its short name and by the name that changes with its content."""
 
-    def __init__(self, script: Script | None = None) -> None:
+    def __init__(
+        self, script: Script | None = None, *, script_path: str = SCRIPT, debug_path: str = DEBUG_PATH
+    ) -> None:
         self.script = script or assemble()
+        self._script_path, self._debug_path = script_path.encode(), debug_path.encode()
         self._named = self.script.path.encode()
         self._short = ScriptAnswers(self.script, SHORT_CACHE)
         self._long = ScriptAnswers(self.script, LONG_CACHE)
-        self._debug = ScriptAnswers(assemble_debug(), SHORT_CACHE, located_at=DEBUG_PATH)
+        self._debug = ScriptAnswers(assemble_debug(), SHORT_CACHE, located_at=self._debug_path)
 
     def routes(self) -> list[FastRoute]:
         return [
-            FastRoute(b"GET", SCRIPT_PATH, is_prefix=False, handler=self.answer),
-            FastRoute(b"GET", NAMED_PREFIX, is_prefix=True, handler=self.answer),
-            FastRoute(b"GET", DEBUG_PATH, is_prefix=False, handler=self._debug.answer),
+            FastRoute(b"GET", self._script_path, is_prefix=False, handler=self.answer),
+            FastRoute(b"GET", self.script.named_prefix.encode(), is_prefix=True, handler=self.answer),
+            FastRoute(b"GET", self._debug_path, is_prefix=False, handler=self._debug.answer),
         ]
 
     def answer(self, request: FastRequest) -> FastAnswer:
         """Return the script; the name of an older one gets the newest, cached briefly."""
         return (self._long if request.path == self._named else self._short).answer(request)
+
+
+def script_routes(prefix: str) -> list[FastRoute]:
+    """Return the routes of the script, and those of one below the prefix if there is one."""
+    routes = ScriptRoutes(assemble(prefix=prefix)).routes()
+    if not prefix:
+        return routes
+    below = ScriptRoutes(
+        assemble(prefix=prefix, is_below=True),
+        script_path=name_neutrally(SCRIPT, prefix),
+        debug_path=name_neutrally(DEBUG_PATH, prefix),
+    )
+    return [*routes, *below.routes()]
 
 
 class ScriptAnswers:

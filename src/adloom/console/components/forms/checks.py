@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from adloom.catalog.banner import COLOR_PATTERN
 from adloom.catalog.placement import SLUG_PATTERN
 from adloom.core.errors import ValidationFailedError
+from adloom.core.public_paths import find_blocked_word
 from adloom.schedule.recurrence_rule import parse_recurrence
 from adloom.targeting.values import normalize_domain
 
@@ -32,6 +33,12 @@ def web_address(value: str) -> str | None:
     except ValueError:
         is_web = False
     return _require(is_web, "must be an address that begins with http:// or https:// and names a host")
+
+
+def warn_of_blockers(slug: str | None) -> str:
+    """Say which word of a slug makes ad blockers hide its ads; empty if there is none."""
+    word = find_blocked_word(slug or "")
+    return f"Ad blockers look for {word!r} in addresses: another word is shown more often." if word else ""
 
 
 def slug(value: str) -> str | None:

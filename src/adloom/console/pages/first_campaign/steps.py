@@ -84,6 +84,10 @@ def describe_placement(label: str, layout: str) -> Json:
     }
 
 
+def describe_slug(slug: str) -> str:
+    return f"Your page will ask for it as {slug}. {checks.warn_of_blockers(slug)}".strip()
+
+
 def make_slug(label: str) -> str:
     """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
     plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
@@ -150,9 +154,7 @@ def _new_fields(form: Form) -> None:
     label = form.text("label", "What do you call the place?", check=checks.name)
     form.choice("layoutType", "Layout", strings.LAYOUTS)
     note = hint()
-    note.bind_text_from(
-        label, "value", backward=lambda value: f"Your page will ask for it as {make_slug(value or '')}."
-    )
+    note.bind_text_from(label, "value", backward=lambda value: describe_slug(make_slug(value or "")))
     hint("You get two lines to put into your page.")
 
 

@@ -134,10 +134,25 @@ _MethodTable = dict[bytes, FastRoute]
 _ANY_OTHER = b""  # No method is empty: the key of what answers a method that the path does not take.
 
 
-class FastRoutes:
-    """All fast routes by path and method; the ASGI app answers everything else."""
+def alias_route(route: FastRoute, path: bytes) -> FastRoute:
+    """Return a route at another path; its handler reads the path that it knows."""
+    handler, known, length = route.handler, route.path, len(path)
 
-    def __init__(self, routes: Sequence[FastRoute]) -> None:
+    def handle_known(request: FastRequest) -> FastResult:
+        request.path = known + request.path[length:]
+        return handler(request)
+
+    return msgspec.structs.replace(route, path=path, handler=handle_known)
+
+
+class FastRoutes:
+    """All fast routes by path and method; the ASGI app answers everything else.
+
+    Aliases are looked for last, so that they cost nothing on other paths.
+    """
+
+    def __init__(self, routes: Sequence[FastRoute], aliases: Sequence[FastRoute] = ()) -> None:
+        self._aliases = FastRoutes(aliases) if aliases else None
         paths = {route.path for route in routes if not route.is_prefix}
         prefixes = {route.path for route in routes if route.is_prefix}
         self._exact = {path: _methods_on(path, routes) for path in paths}
@@ -153,7 +168,7 @@ class FastRoutes:
                     table = below
                     break
             else:
-                return None
+                return None if self._aliases is None else self._aliases.find(method, path)
         return table.get(method) or table[_ANY_OTHER]
 
 
