@@ -1,9 +1,13 @@
 """The real `adloom up`: what it prints and refuses, and what commands say of it."""
 
+import os
 import re
+import signal
 import socket
+import time
 
 import httpx
+import psutil
 import pytest
 
 from adloom.runtime.installation import DataDirectory
@@ -11,6 +15,7 @@ from tests.support.product import Product, adloom, status_of, wait_until
 
 pytestmark = pytest.mark.process
 
+CONNECTIONS = 20
 HEALED_SECONDS_MAX = 30.0  # It takes two or three seconds; a busy machine takes longer.
 
 
@@ -76,7 +81,15 @@ def test_only_the_owner_can_read_the_secrets(product: Product) -> None:
 def test_every_process_has_its_own_metrics_port(product: Product) -> None:
     ports = product.installation.metrics_ports
 
-    assert sorted(ports) == ["classifier-1", "control", "crawler", "delivery-1", "delivery-2", "worker"]
+    assert sorted(ports) == [
+        "classifier-1",
+        "control",
+        "crawler",
+        "delivery-1",
+        "delivery-2",
+        "up",
+        "worker",
+    ]
     assert all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports.values())
 
 
@@ -112,6 +125,55 @@ def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: 
 
     wait_until(is_replaced, seconds=HEALED_SECONDS_MAX, what="replaced")
     assert status_of(f"{product.delivery_url}/health/live") == 200
+
+
+def test_a_frozen_delivery_process_gets_no_connections_and_is_replaced(product: Product) -> None:
+    frozen = product.children("delivery")[0]
+    os.kill(frozen, signal.SIGSTOP)
+    stopped_at = time.monotonic()
+
+    wait_until(lambda: "child_silent" in product.output, seconds=HEALED_SECONDS_MAX, what="silent")
+    # From now on all new connections go to the other one.
+    answers = [status_of(f"{product.delivery_url}/health/live") for _ in range(CONNECTIONS)]
+    assert is_stopped(frozen), "not replaced yet"
+    assert answers == [200] * CONNECTIONS
+    wait_until(
+        lambda: frozen not in product.children("delivery") and len(product.children("delivery")) == 2,
+        seconds=HEALED_SECONDS_MAX,
+        what="replaced",
+    )
+
+    # Five seconds after its last sign, which it may have given up to a second before it was stopped.
+    assert time.monotonic() - stopped_at >= 4.0
+    port = product.installation.metrics_ports["up"]
+    metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    assert re.search(r'adloom_children_frozen_total\{child="delivery-[12]"\} 1\.0', metrics)
+    with product.admin() as admin:
+        wait_until(
+            lambda: "gave no sign of life for 5 s and was replaced" in admin.get("/admin/attention").text,
+            seconds=HEALED_SECONDS_MAX,
+            what="told",
+        )
+
+
+def test_stopped_servers_are_told_to_go_on(product: Product) -> None:
+    wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
+    servers = [product.children("postgres")[0], product.children("valkey")[0]]
+    for pid in servers:
+        os.kill(pid, signal.SIGSTOP)
+
+    for pid in servers:
+        wait_until(lambda pid=pid: not is_stopped(pid), seconds=HEALED_SECONDS_MAX, what="running")
+    wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
+
+    assert servers == [product.children("postgres")[0], product.children("valkey")[0]]
+
+
+def is_stopped(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_the_doctor_reports_a_running_installation_as_healthy(product: Product) -> None:

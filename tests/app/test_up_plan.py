@@ -70,6 +70,28 @@ def test_each_process_has_its_own_socket_and_metrics_port(
     assert all(child.program.environment[LISTEN_FD] == str(child.inherited_fds[0]) for child in plan.children)
 
 
+def test_every_child_is_watched_and_the_bounds_are_settings(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    variables = {"ADLOOM_DELIVERY_FROZEN_SECONDS": "7", "ADLOOM_SERVER_FROZEN_SECONDS": "0"}
+
+    plan = a_plan(tmp_path, closing, variables)
+
+    servers = [child for child in (plan.servers.postgres, plan.servers.valkey) if child is not None]
+    assert {
+        child.program.name: child.watched and child.watched.frozen_seconds
+        for child in [*plan.children, *plan.background, *servers]
+    } == {
+        "delivery-1": 7,
+        "control": 15,
+        "worker": 15,
+        "crawler": 15,
+        "classifier-1": 15,
+        "postgres": 0,
+        "valkey": 0,
+    }
+
+
 @pytest.mark.parametrize(
     ("has_crawler", "expected"), [(True, ["crawler", "classifier-1"]), (False, ["classifier-1"])]
 )
@@ -79,7 +101,7 @@ def test_the_crawler_can_run_elsewhere(
     plan = a_plan(tmp_path, closing, has_crawler=has_crawler)
 
     assert [child.program.name for child in plan.background] == expected
-    assert plan.installation.metrics_ports.keys() == {"delivery-1", "control", "worker", *expected}
+    assert plan.installation.metrics_ports.keys() == {"delivery-1", "control", "worker", "up", *expected}
 
 
 def test_variables_of_the_environment_reach_the_children(

@@ -9,6 +9,7 @@ from adloom.core.actor import Role
 from adloom.core.money import micros_from_paisa
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
 from tests.stats.test_spend_routes import a_busy_state, keep
@@ -58,6 +59,28 @@ async def test_an_index_behind_the_catalog_is_reported(admin: Client, valkey: Va
     assert item["message"] == (
         "Index: delivery-1 serves version 0 of the catalog, which is at 1. "
         "Look again in a second; if it stays, see what delivery has logged."
+    )
+
+
+async def test_a_process_that_was_frozen_is_reported_for_a_day(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    for hours in (25, 1):
+        await record_frozen(
+            valkey,
+            FrozenProcess(
+                process="delivery-1",
+                host="ads1",
+                silent_seconds=5.0,
+                at=NOON - timedelta(hours=hours),
+            ),
+        )
+
+    [item] = await found(admin, "processes")
+
+    assert item["message"] == (
+        "Frozen: delivery-1 on ads1 gave no sign of life for 5 s"
+        f" and was replaced at {NOON - timedelta(hours=1):%Y-%m-%d %H:%M:%S} UTC. "
+        "Look for what stops processes there: a debugger, too little memory, a disk that hangs."
     )
 
 

@@ -9,6 +9,7 @@ import uvloop
 
 from adloom.runtime.process_tuning import raise_open_files
 from adloom.runtime.settings import Telemetry
+from adloom.runtime.supervisor.signs import run_with_signs
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import Metrics, serve_metrics
 from adloom.runtime.telemetry.tracing import configure_tracing
@@ -36,4 +37,4 @@ def run_process(
         configure_tracing(settings.telemetry),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(work(settings, metrics))
+        runner.run(run_with_signs(lambda: work(settings, metrics), os.environ))

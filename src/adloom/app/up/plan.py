@@ -4,22 +4,33 @@ import contextlib
 import ipaddress
 import os
 import socket
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from adloom import VERSION
-from adloom.app.listeners import LISTEN_FD, listen, port_of
+from adloom.app.listeners import listen, port_of
 from adloom.app.sample_data import resolve_magazine
 from adloom.app.up.child_user import ChildUser, choose_child_user, run_as
+from adloom.app.up.children import (
+    CLASSIFIER,
+    CRAWLER,
+    WORKER,
+    WORKER_OUTLIVES_SECONDS_MAX,
+    WORKER_STOP_SECONDS_MAX,
+    background_children,
+    delivery_children,
+    describe_child,
+    sample_child,
+)
+from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.background.settings import classifier_settings, crawler_settings
 from adloom.runtime.embedded.binaries import give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
-from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
@@ -28,27 +39,14 @@ from adloom.runtime.settings import (
     add_redis_password,
     control_settings,
     delivery_settings,
+    read_settings,
     worker_settings,
 )
 from adloom.runtime.supervisor.child import ChildSpec
-from adloom.runtime.supervisor.program import Program
+from adloom.runtime.supervisor.settings import FreezeSettings
 
 LOOPBACK = "127.0.0.1"
-# A process that shares its port answers one in N connections; of 8 N it misses all once in 3,000 starts.
-PROBES_PER_CHILD = 8
-# A little longer than a delivery process gives the requests that it has begun.
-STOP_SECONDS_MAX = 5.2
-WORKER = "worker"
-# It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
-WORKER_OUTLIVES_SECONDS_MAX = 2.0
-WORKER_STOP_SECONDS_MAX = 3.2
-CRAWLER = "crawler"
-CLASSIFIER = "classifier"
-# A crawl that is under way goes on at the next start.
-BACKGROUND_STOP_SECONDS_MAX = 3.0
-SAMPLE = "sample"
-SAMPLE_STOP_SECONDS_MAX = 0.5
-KNOWN_TO_SAMPLE = frozenset({"PATH", "HOME", "LANG", "LC_ALL", "ADLOOM_LOG_LEVEL", "ADLOOM_LOG_FORMAT"})
+SUPERVISOR = "up"
 
 
 class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,19 +112,22 @@ def make_plan(
     """Decide what to run and with which settings; raises if the settings are not usable."""
     variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
-    crawlers = [CRAWLER] if options.has_crawler else []
-    background = [*crawlers, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
-    served = [*(f"delivery-{number}" for number in range(1, options.workers + 1)), "control", WORKER]
-    names = served + background
+    served, background = _name_children(options)
+    names = [*served, *background, SUPERVISOR]
+    freezes = read_settings(FreezeSettings, variables, process=SUPERVISOR)
     last = directory.read_installation()
     postgres_port, valkey_port, *metrics_ports = choose_ports(
         [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
-    ports, background_ports = metrics_ports[: len(served)], metrics_ports[len(served) :]
     servers = describe_servers(
-        variables, directory.path, secrets, postgres_port=postgres_port, valkey_port=valkey_port
+        variables,
+        directory.path,
+        secrets,
+        postgres_port=postgres_port,
+        valkey_port=valkey_port,
+        frozen_seconds=freezes.server_seconds,
     )
     environment = {
         **_environment(variables, options, listeners, servers, secrets),
@@ -135,23 +136,23 @@ def make_plan(
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
-    for read_settings in (worker_settings, crawler_settings, classifier_settings):
-        read_settings(environment)
+    for read in (worker_settings, crawler_settings, classifier_settings):
+        read(environment)
     user = _choose_user(variables, directory.path, Path(environment["ADLOOM_SPOOL_DIR"]))
+    working = background_children(
+        background, environment=environment, metrics_ports=metrics_ports[len(served) : -1], freezes=freezes
+    )
     return UpPlan(
         servers=servers,
-        children=run_as(user.name, _children(listeners, options, environment, ports)),
-        background=run_as(user.name, _background(background, environment, background_ports)),
+        children=run_as(
+            user.name, _children(listeners, options, environment, metrics_ports[: len(served)], freezes)
+        ),
+        background=run_as(user.name, working),
         sample=_sample(options, user, delivery.port, environment),
-        installation=Installation(
-            version=VERSION,
-            pid=os.getpid(),
-            started_at=clock.now(),
-            host=options.host,
-            control_host=options.control_host,
-            delivery_port=delivery.port,
-            control_port=control.port,
-            worker_port=port_of(listeners.worker),
+        installation=_describe_installation(
+            options,
+            listeners,
+            clock.now(),
             postgres_port=None if servers.postgres is None else postgres_port,
             valkey_port=None if servers.valkey is None else valkey_port,
             metrics_ports=dict(zip(names, metrics_ports, strict=True)),
@@ -160,8 +161,45 @@ def make_plan(
         control_url=control.public_url,
         jwt_secret=control.jwt_secret,
         warnings=_list_warnings(options, control.public_url, user),
-        telemetry=msgspec.structs.replace(delivery.telemetry, process="up", metrics_port=None),
+        telemetry=msgspec.structs.replace(
+            delivery.telemetry, process=SUPERVISOR, metrics_port=metrics_ports[-1]
+        ),
     )
+
+
+def _describe_installation(  # noqa: PLR0913 - what is known where
+    options: UpOptions,
+    listeners: Listeners,
+    started_at: datetime,
+    *,
+    postgres_port: int | None,
+    valkey_port: int | None,
+    metrics_ports: dict[str, int],
+) -> Installation:
+    return Installation(
+        version=VERSION,
+        pid=os.getpid(),
+        started_at=started_at,
+        host=options.host,
+        control_host=options.control_host,
+        delivery_port=port_of(listeners.delivery[0]),
+        control_port=port_of(listeners.control),
+        worker_port=port_of(listeners.worker),
+        postgres_port=postgres_port,
+        valkey_port=valkey_port,
+        metrics_ports=metrics_ports,
+    )
+
+
+def _name_children(options: UpOptions) -> tuple[list[str], list[str]]:
+    """Name the processes that answer requests, and those that work in the background."""
+    crawlers = [CRAWLER] if options.has_crawler else []
+    background = [*crawlers, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
+    return [
+        *(f"delivery-{number}" for number in range(1, options.workers + 1)),
+        "control",
+        WORKER,
+    ], background
 
 
 def _sample(
@@ -251,113 +289,29 @@ def _sample_variables(
 
 
 def _children(
-    listeners: Listeners, options: UpOptions, environment: Mapping[str, str], metrics_ports: list[int]
+    listeners: Listeners,
+    options: UpOptions,
+    environment: Mapping[str, str],
+    metrics_ports: list[int],
+    freezes: FreezeSettings,
 ) -> list[ChildSpec]:
     *delivery_metrics, control_metrics, worker_metrics = metrics_ports
     host, control_host = options.host, options.control_host
-    worker = _child(WORKER, listeners.worker, worker_metrics, host=control_host, environment=environment)
+    control = describe_child(
+        "control", listeners.control, control_metrics, host=control_host, environment=environment
+    )
+    worker = msgspec.structs.replace(
+        describe_child(WORKER, listeners.worker, worker_metrics, host=control_host, environment=environment),
+        stop_seconds_max=WORKER_STOP_SECONDS_MAX,
+        outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX,
+    )
     return [
         *delivery_children(
-            listeners.delivery, host=host, environment=environment, metrics_ports=delivery_metrics
+            listeners.delivery,
+            host=host,
+            environment=environment,
+            metrics_ports=delivery_metrics,
+            freezes=freezes,
         ),
-        _child("control", listeners.control, control_metrics, host=control_host, environment=environment),
-        msgspec.structs.replace(
-            worker, stop_seconds_max=WORKER_STOP_SECONDS_MAX, outlives_seconds_max=WORKER_OUTLIVES_SECONDS_MAX
-        ),
+        *watch_others([control, worker], freezes),
     ]
-
-
-def delivery_children(
-    listeners: Sequence[socket.socket],
-    *,
-    host: str,
-    environment: Mapping[str, str],
-    metrics_ports: Sequence[int | None],
-) -> list[ChildSpec]:
-    """Describe the delivery processes, one per socket."""
-    probes = PROBES_PER_CHILD if len(listeners) > 1 else 1
-    children = [
-        _child(f"delivery-{number}", listener, port, host=host, environment=environment, probes=probes)
-        for number, (listener, port) in enumerate(zip(listeners, metrics_ports, strict=True), start=1)
-    ]
-    return [msgspec.structs.replace(child, reports_to=WORKER) for child in children]
-
-
-def _child(  # noqa: PLR0913 - what the children differ in
-    name: str,
-    listener: socket.socket,
-    metrics_port: int | None,
-    *,
-    host: str,
-    environment: Mapping[str, str],
-    probes: int = 1,
-) -> ChildSpec:
-    path = "/health" if name == WORKER else "/health/ready"
-
-    async def wait_until_ready() -> None:
-        await wait_until_ok(host, port_of(listener), path, connections=probes)
-
-    return ChildSpec(
-        program=Program(
-            name=name,
-            # -P: a module of the working directory must not take the place of one of ours.
-            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
-            environment={
-                **environment,
-                LISTEN_FD: str(listener.fileno()),
-                "ADLOOM_PROCESS": name,
-                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
-            },
-        ),
-        wait_until_ready=wait_until_ready,
-        inherited_fds=(listener.fileno(),),
-        stop_seconds_max=STOP_SECONDS_MAX,
-    )
-
-
-def _background(
-    names: Sequence[str], environment: Mapping[str, str], metrics_ports: Sequence[int]
-) -> list[ChildSpec]:
-    return [
-        background_child(name, environment, port) for name, port in zip(names, metrics_ports, strict=True)
-    ]
-
-
-def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:
-    """Describe a process that works off a queue; no request waits for it."""
-    return ChildSpec(
-        program=Program(
-            name=name,
-            arguments=(sys.executable, "-P", "-m", f"adloom.app.{name.partition('-')[0]}"),
-            environment={
-                **environment,
-                "ADLOOM_PROCESS": name,
-                "ADLOOM_METRICS_PORT": str(metrics_port or ""),
-            },
-        ),
-        stop_seconds_max=BACKGROUND_STOP_SECONDS_MAX,
-    )
-
-
-def sample_child(data_directory: Path, *, host: str, port: int, environment: Mapping[str, str]) -> ChildSpec:
-    """Describe the simulated visitors of the sample: they know only the public address, and no secret."""
-    return ChildSpec(
-        program=Program(
-            name=SAMPLE,
-            arguments=(
-                sys.executable,
-                "-P",
-                "-m",
-                "adloom.app.sample_traffic",
-                str(data_directory),
-                LOOPBACK_OF.get(host, host),
-                str(port),
-            ),
-            environment={
-                **{name: value for name, value in environment.items() if name in KNOWN_TO_SAMPLE},
-                "ADLOOM_PROCESS": SAMPLE,
-            },
-        ),
-        stop_seconds_max=SAMPLE_STOP_SECONDS_MAX,
-        may_finish=True,
-    )

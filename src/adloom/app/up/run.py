@@ -19,13 +19,15 @@ from adloom.app.sample_data import (
     is_loaded,
     read_manifest,
 )
+from adloom.app.up.children import delivery_children
 from adloom.app.up.first_log_in import (
     FirstLogIn,
     forget_first_password,
     prepare_first_log_in,
     print_first_log_in,
 )
-from adloom.app.up.plan import UpOptions, UpPlan, delivery_children, make_plan, open_listeners
+from adloom.app.up.plan import UpOptions, UpPlan, make_plan, open_listeners
+from adloom.app.up.watching import register_children, tell_of_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
@@ -33,10 +35,12 @@ from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
 from adloom.runtime.schema import upgrade_schema
-from adloom.runtime.settings import delivery_settings
+from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
+from adloom.runtime.supervisor.settings import FreezeSettings
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
+from adloom.runtime.telemetry.metrics import serve_metrics
 from adloom.sample.admin import SampleError
 from adloom.sample.manifest import State
 
@@ -65,6 +69,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
         directory.write_installation(plan.installation)
 
         async def work(supervisor: Supervisor) -> None:
+            register_children(metrics, supervisor)
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
                 first = await _start(plan, supervisor, directory, progress, clock)
@@ -73,11 +78,13 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                 _print_summary(plan, options, first, progress)
                 await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
+                    group.create_task(tell_of_frozen(supervisor, plan.servers.redis_url, clock))
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
                     group.create_task(give_sample_pages(plan, directory, clock))
                     await run_sample_visitors(plan, directory, supervisor)
 
-        asyncio.run(run_supervised(work))
+        with serve_metrics(plan.telemetry) as metrics:
+            asyncio.run(run_supervised(work))
     progress.print_line("adloom stopped")
 
 
@@ -188,20 +195,32 @@ def run_delivery(variables: Mapping[str, str], *, host: str, port: int, workers:
     """Run the delivery plane alone, as many processes as asked for, until a signal asks to stop."""
     environment = {**variables, "ADLOOM_DELIVERY_HOST": host, "ADLOOM_DELIVERY_PORT": str(port)}
     settings = delivery_settings(environment)
+    freezes = read_settings(FreezeSettings, environment, process="serve")
     make_spool_folder(settings)
     environment["ADLOOM_SPOOL_DIR"] = str(settings.spool_directory)  # Whole: children run elsewhere.
-    configure_logs(msgspec.structs.replace(settings.telemetry, process="serve"))
-    with listen(host, port, count=workers, flag="--port") as listeners:
+    first = settings.telemetry.metrics_port
+    # Each process has metrics of its own, so they take the port that was given and those after it; we take the last.
+    *metrics_ports, own_port = [first and first + number for number in range(workers + 1)]
+    telemetry = msgspec.structs.replace(settings.telemetry, process="serve", metrics_port=own_port)
+    configure_logs(telemetry)
+    with (
+        listen(host, port, count=workers, flag="--port") as listeners,
+        serve_metrics(telemetry) as metrics,
+    ):
         environment["ADLOOM_DELIVERY_PORT"] = str(port_of(listeners[0]))
-        first = settings.telemetry.metrics_port
-        # Each process has metrics of its own, so they take the port that was given and those after it.
-        metrics_ports = [first and first + number for number in range(workers)]
 
         async def work(supervisor: Supervisor) -> None:
+            register_children(metrics, supervisor)
             await supervisor.start(
-                delivery_children(listeners, host=host, environment=environment, metrics_ports=metrics_ports)
+                delivery_children(
+                    listeners,
+                    host=host,
+                    environment=environment,
+                    metrics_ports=metrics_ports,
+                    freezes=freezes,
+                )
             )
             StepProgress().print_ready(f"adloom ready: delivery {delivery_settings(environment).public_url}")
-            await asyncio.Event().wait()
+            await tell_of_frozen(supervisor, settings.services.redis_url, SystemClock())
 
         asyncio.run(run_supervised(work))

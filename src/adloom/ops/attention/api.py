@@ -22,6 +22,7 @@ from adloom.ops.attention.model import (
 )
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
 from adloom.ops.checks.processes import (
+    judge_frozen,
     judge_heartbeats,
     judge_peers,
     judge_served_version,
@@ -32,6 +33,7 @@ from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.frozen import read_frozen
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
 
 
@@ -90,6 +92,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
     cursors: Callable[[], Awaitable[Mapping[str, str]]] = request.app.state.ledger_cursors
     count_failed: Callable[[], Awaitable[int]] = request.app.state.failed_jobs
     processes = await HeartbeatReader(valkey).processes(now=now)
+    frozen = await read_frozen(valkey, now=now)
     async with pool.acquire() as connection:
         version = await read_version(connection)
     log_status = await LogStatusReader(valkey).read(await cursors())
@@ -100,6 +103,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
                 *judge_heartbeats(processes),
                 *(judge_served_version(one, catalog_version=version) for one in processes),
                 *(judge_peers(one) for one in processes),
+                *(judge_frozen(one) for one in frozen),
             ],
         ),
         *describe_findings(

@@ -7,6 +7,7 @@ import msgspec
 
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.runtime.http.probe import fetch
+from adloom.runtime.telemetry.frozen import FrozenProcess
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat
 from adloom.serving.health import DeliveryHealthReport, IndexCheck
 
@@ -55,6 +56,16 @@ def judge_heartbeats(processes: Sequence[ProcessHeartbeat]) -> list[Finding]:
         for kind in ("delivery", "worker")
         if kind not in kinds
     ]
+
+
+def judge_frozen(frozen: FrozenProcess) -> Finding:
+    """Judge a process that was frozen and replaced within the last day."""
+    detail = (
+        f"{frozen.process} on {frozen.host} gave no sign of life for {frozen.silent_seconds:.0f} s"
+        f" and was replaced at {frozen.at:%Y-%m-%d %H:%M:%S} UTC"
+    )
+    remedy = "look for what stops processes there: a debugger, too little memory, a disk that hangs"
+    return warn("Frozen", detail, remedy)
 
 
 def judge_served_version(process: ProcessHeartbeat, *, catalog_version: int) -> Finding:

@@ -1,5 +1,6 @@
 """PostgreSQL and Valkey of an installation: embedded where the environment names none."""
 
+import asyncio
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +12,15 @@ from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
 from adloom.runtime.settings import add_redis_password
 from adloom.runtime.supervisor.child import ChildSpec
+from adloom.runtime.supervisor.watch import Watched
 
 # Below what systems hand out to outgoing connections, so that a server that is started again finds its port free.
 PORT_FIRST = 21_000
 PORT_COUNT = 10_000
 # Together with the product's own processes this stays under the 10 s that a stop may take.
 STOP_SECONDS_MAX = {"valkey": 0.8, "postgres": 1.8}
+# What a server answers before it knows who asks: whether it speaks TLS, or that a password is missing.
+QUESTIONS = {"postgres": (8).to_bytes(4) + (80877103).to_bytes(4), "valkey": b"PING\r\n"}
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,15 +37,16 @@ def first_port(data_directory: Path) -> int:
     return PORT_FIRST + zlib.crc32(bytes(data_directory)) % PORT_COUNT
 
 
-def describe_servers(
+def describe_servers(  # noqa: PLR0913 - what they differ in
     variables: Mapping[str, str],
     data_directory: Path,
     secrets: Secrets,
     *,
     postgres_port: int,
     valkey_port: int,
+    frozen_seconds: int = 0,
 ) -> Servers:
-    """Describe the servers without starting them."""
+    """Describe the servers without starting them; silent for so long they are frozen, unless it is 0."""
     postgres = EmbeddedPostgres(
         data_directory / "postgres", port=postgres_port, password=secrets.postgres_password
     )
@@ -51,8 +56,10 @@ def describe_servers(
     return Servers(
         database_url=database_url or postgres.url,
         redis_url=redis_url or valkey.url,
-        postgres=None if database_url else _describe_child(postgres, data_directory),
-        valkey=None if redis_url else _describe_child(valkey, data_directory),
+        postgres=None
+        if database_url
+        else _describe_child(postgres, data_directory, postgres_port, frozen_seconds),
+        valkey=None if redis_url else _describe_child(valkey, data_directory, valkey_port, frozen_seconds),
     )
 
 
@@ -92,12 +99,26 @@ def _require_port(port: int | None, directory: DataDirectory, variable: str) -> 
     return port
 
 
-def _describe_child(server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path) -> ChildSpec:
+async def is_answering(port: int, question: bytes) -> bool:
+    """Whether a server answers anything at all; it closes the connection then, or we do."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(question)
+        return bool(await reader.read(1))
+    finally:
+        writer.close()
+
+
+def _describe_child(
+    server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path, port: int, frozen_seconds: int
+) -> ChildSpec:
     program = server.program
+    question = QUESTIONS[program.name]
     return ChildSpec(
         program=program,
         prepare=server.prepare,
         wait_until_ready=server.wait_until_ready,
         log_file=data_directory / "logs" / f"{program.name}.log",
         stop_seconds_max=STOP_SECONDS_MAX[program.name],
+        watched=Watched(frozen_seconds=frozen_seconds, is_answering=lambda: is_answering(port, question)),
     )

@@ -13,6 +13,8 @@ import structlog
 
 from adloom.runtime.supervisor import program as programs
 from adloom.runtime.supervisor.program import Program, ProgramFailedError
+from adloom.runtime.supervisor.signs import SIGN_FD, SignPipe
+from adloom.runtime.supervisor.watch import Watched, wait_until_frozen
 
 # A child that never became ready and has died so often will not recover by itself.
 START_DEATHS_MAX = 3
@@ -47,13 +49,24 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     outlives_seconds_max: float = 0.0
     # Its work may be done before we stop: then it ends with 0, and is not started again.
     may_finish: bool = False
+    # Whether and how it is watched for signs of life.
+    watched: Watched | None = None
+
+
+class Replacement(msgspec.Struct, frozen=True, kw_only=True):
+    """A child that was frozen and had to be replaced."""
+
+    child: str
+    silent_seconds: float
 
 
 class SupervisedChild:
     """A child that is kept alive, and its current state."""
 
-    def __init__(self, child: ChildSpec) -> None:
+    def __init__(self, child: ChildSpec, on_frozen: Callable[[Replacement], None] = lambda _: None) -> None:
         self.child = child
+        self.deaths = 0  # Those that we did not ask for, frozen ones included.
+        self._on_frozen = on_frozen
         # Done when the child is ready for the first time, with the reason when that will never be.
         self.first_start: asyncio.Future[StartError | None] = asyncio.get_running_loop().create_future()
         self._is_wanted = True
@@ -90,6 +103,7 @@ class SupervisedChild:
             if not self._is_wanted:
                 log.info("child_stopped", child=self.name, end=end)
                 return
+            self.deaths += 1
             deaths = deaths_in_a_row(deaths, lived_seconds=lived_seconds)
             if deaths >= START_DEATHS_MAX and not self.first_start.done():
                 self.first_start.set_result(StartError(f"{self.name} {end}.{_last_log_line(self.child)}"))
@@ -101,30 +115,51 @@ class SupervisedChild:
             await asyncio.sleep(delay_seconds)
 
     async def _run_once(self) -> str:
-        try:
-            await self.child.prepare()
-            self._process = process = await self._start()
-        except (OSError, ProgramFailedError) as error:
-            return f"could not be started: {error}"
-        log.info("child_started", child=self.name, pid=process.pid)
-        try:
-            async with asyncio.TaskGroup() as group:
-                announcing = group.create_task(self._announce())
-                code = await process.wait()
-                announcing.cancel()
-        finally:
-            # Only when we are cancelled from outside: nothing else would end it then.
-            self.send(self.child.program.death_signal)
+        with contextlib.closing(SignPipe()) as pipe:
+            try:
+                await self.child.prepare()
+                self._process = process = await self._start(pipe)
+            except (OSError, ProgramFailedError) as error:
+                return f"could not be started: {error}"
+            log.info("child_started", child=self.name, pid=process.pid)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    beside = [
+                        group.create_task(self._announce()),
+                        group.create_task(self._watch(process, pipe)),
+                    ]
+                    code = await process.wait()
+                    for task in beside:
+                        task.cancel()
+            finally:
+                # Only when we are cancelled from outside: nothing else would end it then.
+                self.send(self.child.program.death_signal)
+                if self.child.watched is not None:
+                    self.child.watched.heard(False)  # noqa: FBT003 - its only argument
         return f"ended with {_code_name(code)}"
 
-    async def _start(self) -> Process:
+    async def _watch(self, process: Process, pipe: SignPipe) -> None:
+        watched = self.child.watched
+        if watched is not None and watched.frozen_seconds:
+            seconds = await wait_until_frozen(process.pid, self.name, watched, pipe)
+            self._on_frozen(Replacement(child=self.name, silent_seconds=seconds))
+
+    async def _start(self, pipe: SignPipe) -> Process:
         path = self.child.log_file
+        program, fds = self.child.program, self.child.inherited_fds
+        if self.child.watched is not None and self.child.watched.is_answering is None:
+            program = msgspec.structs.replace(
+                program, environment={**program.environment, SIGN_FD: str(pipe.writing)}
+            )
+            fds = (*fds, pipe.writing)
         with contextlib.ExitStack() as closing:
-            return await programs.start(
-                self.child.program,
-                inherited_fds=self.child.inherited_fds,
+            process = await programs.start(
+                program,
+                inherited_fds=fds,
                 output=programs.STDERR_FD if path is None else closing.enter_context(_open_log(path)),
             )
+        pipe.hand_over()
+        return process
 
     async def _announce(self) -> None:
         loop = asyncio.get_running_loop()

@@ -7,11 +7,12 @@ opposite order. A child may go on for a while until others of its stage that rep
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
 import structlog
 
-from adloom.runtime.supervisor.child import ChildSpec, StartError, SupervisedChild
+from adloom.runtime.supervisor.child import ChildSpec, Replacement, StartError, SupervisedChild
 
 START_SECONDS_MAX = 60.0
 DEATH_SIGNAL_SECONDS_MAX = 0.5
@@ -26,10 +27,28 @@ class Supervisor:
         self._tasks = tasks
         self._stages: list[dict[SupervisedChild, asyncio.Task[None]]] = []
         self._hurried = asyncio.get_running_loop().create_future()
+        self._frozen: Counter[str] = Counter()
+        # Children that were frozen, for whoever tells of them.
+        self.replaced: asyncio.Queue[Replacement] = asyncio.Queue()
+
+    @property
+    def frozen(self) -> Mapping[str, int]:
+        """How often each child was frozen and replaced."""
+        return {kept.name: self._frozen[kept.name] for stage in self._stages for kept in stage}
+
+    @property
+    def died(self) -> Mapping[str, int]:
+        """How often each child ended although it should run; frozen ones are ended by us."""
+        died: Counter[str] = Counter()
+        for stage in self._stages:
+            for kept in stage:
+                died[kept.name] += kept.deaths
+        return died
 
     async def start(self, children: Sequence[ChildSpec]) -> None:
         """Start a stage, return when all of it is ready, and keep it alive from then on."""
-        stage = {kept: self._tasks.create_task(kept.keep_alive()) for kept in map(SupervisedChild, children)}
+        supervised = [SupervisedChild(child, self._note_frozen) for child in children]
+        stage = {kept: self._tasks.create_task(kept.keep_alive()) for kept in supervised}
         self._stages.append(stage)
         starts = {kept.first_start for kept in stage}
         try:
@@ -57,6 +76,10 @@ class Supervisor:
         """Do not wait for children that do not stop at once."""
         if not self._hurried.done():
             self._hurried.set_result(None)
+
+    def _note_frozen(self, replacement: Replacement) -> None:
+        self._frozen[replacement.child] += 1
+        self.replaced.put_nowait(replacement)
 
     async def _stop(
         self, kept: SupervisedChild, keeper: asyncio.Task[None], sooner: Sequence[asyncio.Task[None]]

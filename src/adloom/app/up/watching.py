@@ -1,0 +1,78 @@
+"""Which children are watched for signs of life, and how frozen ones are told of."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from adloom.app.up.listener_group import ListenerGroup
+from adloom.core.clock import Clock
+from adloom.runtime.supervisor.child import ChildSpec
+from adloom.runtime.supervisor.settings import FreezeSettings
+from adloom.runtime.supervisor.supervisor import Supervisor
+from adloom.runtime.supervisor.watch import Watched
+from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
+from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
+
+RETRY_SECONDS: Final = 1.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+def watch_delivery(
+    children: Sequence[ChildSpec], listeners: Sequence[socket.socket], settings: FreezeSettings
+) -> list[ChildSpec]:
+    """Watch delivery processes, each with its socket: while one is silent, the others get the connections."""
+    group = ListenerGroup(listeners)
+
+    def watched(number: int) -> Watched:
+        return Watched(
+            frozen_seconds=settings.delivery_seconds,
+            heard=lambda is_heard: group.set_heard(number, is_heard=is_heard),
+        )
+
+    return [replace(child, watched=watched(number)) for number, child in enumerate(children)]
+
+
+def watch_others(children: Sequence[ChildSpec], settings: FreezeSettings) -> list[ChildSpec]:
+    watched = Watched(frozen_seconds=settings.process_seconds)
+    return [replace(child, watched=watched) for child in children]
+
+
+async def tell_of_frozen(supervisor: Supervisor, redis_url: str, clock: Clock) -> None:
+    """Record children that were frozen where all machines see it; Valkey itself may have been one of them."""
+    async with open_valkey(redis_url) as valkey:
+        while True:
+            replaced = await supervisor.replaced.get()
+            frozen = FrozenProcess(
+                process=replaced.child,
+                host=socket.gethostname(),
+                silent_seconds=round(replaced.silent_seconds, 1),
+                at=clock.now(),
+            )
+            while True:
+                try:
+                    await record_frozen(valkey, frozen)
+                    break
+                except VALKEY_AWAY as error:
+                    log.debug("frozen_not_recorded", error=repr(error))
+                    await asyncio.sleep(RETRY_SECONDS)
+
+
+def register_children(metrics: Metrics, supervisor: Supervisor) -> None:
+    metrics.counters(
+        "adloom_children_frozen",
+        "Children that gave no sign of life and were replaced.",
+        "child",
+        lambda: supervisor.frozen,
+    )
+    metrics.counters(
+        "adloom_children_died",
+        "Children that ended although they should run, frozen ones included.",
+        "child",
+        lambda: supervisor.died,
+    )

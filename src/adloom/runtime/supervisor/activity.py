@@ -1,0 +1,65 @@
+"""What the kernel knows of a process: whether it works, and which processes are under it."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PROC: Final = Path("/proc")
+# Runs, or waits for a disk.
+AT_WORK: Final = frozenset("RD")
+# By a signal, or by a debugger.
+STOPPED: Final = frozenset("Tt")
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """What a process does, and how long it has had a processor, in nanoseconds."""
+
+    state: str
+    run_nanoseconds: int
+
+
+def read_activity(pid: int) -> Activity | None:
+    """Read what a process does; None where it is gone, or the system has no such place."""
+    try:
+        state = _fields(pid)[0]
+        ran = (PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()[0]
+    except (OSError, ValueError, IndexError):
+        return None
+    return Activity(state, int(ran))
+
+
+def is_busy(before: Activity | None, now: Activity | None) -> bool:
+    """Whether a process works; one of which nothing is known may do so."""
+    if now is None:
+        return True
+    if now.state in STOPPED:
+        return False
+    return now.state in AT_WORK or before is None or now.run_nanoseconds != before.run_nanoseconds
+
+
+def list_under(pid: int) -> list[int]:
+    """Return the processes under one, at any depth."""
+    parents: dict[int, int] = {}
+    for place in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parents[int(place.name)] = int(_fields(int(place.name))[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def signal_all(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process and all under it, which were found before the first of them could end."""
+    for one in [pid, *list_under(pid)]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, number)
+
+
+def _fields(pid: int) -> list[str]:
+    """Return the fields after the name, which may have blanks and brackets: its state, its parent and more."""
+    return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

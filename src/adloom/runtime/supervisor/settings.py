@@ -1,0 +1,18 @@
+"""For how long a child may give no sign of life before it is replaced."""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from adloom.core.setting import Variable, whole_number
+
+_SECONDS: Final = whole_number(0, 3_600)
+
+
+class FreezeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of silence after which a child counts as frozen; 0 is never."""
+
+    delivery_seconds: Annotated[int, Variable("ADLOOM_DELIVERY_FROZEN_SECONDS", _SECONDS)] = 5
+    process_seconds: Annotated[int, Variable("ADLOOM_PROCESS_FROZEN_SECONDS", _SECONDS)] = 15
+    # Only while they use no processor and no disk.
+    server_seconds: Annotated[int, Variable("ADLOOM_SERVER_FROZEN_SECONDS", _SECONDS)] = 60

@@ -1,0 +1,111 @@
+"""Listens for signs of life of one child, and ends it when it is frozen."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+import structlog
+
+from adloom.runtime.supervisor.activity import Activity, is_busy, read_activity, signal_all
+from adloom.runtime.supervisor.signs import SignPipe
+from adloom.runtime.supervisor.silence import Silence, SilenceBounds, Verdict, judge, listen, tell
+
+SIGN_TICK_SECONDS: Final = 0.5
+SIGN_SILENT_SECONDS: Final = 1.5
+# A server is asked less often: each question costs it a connection.
+QUESTION_TICK_SECONDS: Final = 2.0
+ANSWER_SECONDS_MAX: Final = 1.0
+SERVER_CONTINUE_SECONDS: Final = 3.0
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger()
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child is watched: after so many seconds of silence it is frozen."""
+
+    frozen_seconds: float
+    # Asked of a program that gives no signs by itself; False, an error or no answer in time is silence.
+    is_answering: Callable[[], Awaitable[bool]] | None = None
+    # Told when the child falls silent, and when it is heard again.
+    heard: Callable[[bool], None] = lambda _: None
+
+    @property
+    def bounds(self) -> SilenceBounds:
+        if self.is_answering is None:
+            return SilenceBounds(
+                tick_seconds=SIGN_TICK_SECONDS,
+                silent_seconds=SIGN_SILENT_SECONDS,
+                frozen_seconds=self.frozen_seconds,
+            )
+        return SilenceBounds(
+            tick_seconds=QUESTION_TICK_SECONDS + ANSWER_SECONDS_MAX,
+            silent_seconds=QUESTION_TICK_SECONDS + ANSWER_SECONDS_MAX,
+            frozen_seconds=self.frozen_seconds,
+            continue_seconds=SERVER_CONTINUE_SECONDS,
+        )
+
+
+async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPipe) -> float:
+    """Listen to a child until it is frozen, and return for how long it was silent; it is killed then."""
+    loop = asyncio.get_running_loop()
+    bounds = watched.bounds
+    listener = _Listener(pid, watched, pipe)
+    silence, verdict, heard_at = Silence(), Verdict.HEARD, loop.time()
+    while verdict is not Verdict.FROZEN:
+        await asyncio.sleep(SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS)
+        is_heard, works = await listener.hear()
+        now = loop.time()
+        silence = listen(
+            silence,
+            bounds,
+            elapsed_seconds=now - heard_at,
+            is_heard=is_heard,
+            is_busy=works,
+        )
+        heard_at = now
+        before, verdict = verdict, judge(silence, bounds)
+        if verdict is Verdict.CONTINUE:
+            log.warning("child_told_to_go_on", child=name, silent_seconds=round(silence.seconds, 1))
+            signal_all(pid, signal.SIGCONT)
+            silence = tell(silence)
+        if is_heard or verdict is Verdict.SILENT is not before:
+            watched.heard(is_heard)
+            _log_change(name, silence, is_heard=is_heard, was=before)
+    log.error("child_frozen", child=name, pid=pid, silent_seconds=round(silence.seconds, 1))
+    signal_all(pid, signal.SIGKILL)
+    return silence.seconds
+
+
+def _log_change(name: str, silence: Silence, *, is_heard: bool, was: Verdict) -> None:
+    if not is_heard:
+        log.warning("child_silent", child=name, silent_seconds=round(silence.seconds, 1))
+    elif was is not Verdict.HEARD:
+        log.info("child_heard_again", child=name)
+
+
+class _Listener:
+    """Hears a child: by its signs, or by asking it and looking at what it does."""
+
+    def __init__(self, pid: int, watched: Watched, pipe: SignPipe) -> None:
+        self._pid = pid
+        self._watched = watched
+        self._pipe = pipe
+        self._activity: Activity | None = None
+
+    async def hear(self) -> tuple[bool, bool]:
+        """Return whether the child is heard, and whether one that is not works.
+
+        That is asked of servers only: of our own processes the event loop must be heard.
+        """
+        question = self._watched.is_answering
+        if question is None:
+            return self._pipe.take(), False
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                is_heard = await question()
+        except (OSError, TimeoutError):
+            is_heard = False
+        before, self._activity = self._activity, read_activity(self._pid)
+        return is_heard, is_busy(before, self._activity)
