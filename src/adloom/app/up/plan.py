@@ -115,12 +115,7 @@ def make_plan(
     served, background = _name_children(options)
     names = [*served, *background, SUPERVISOR]
     freezes = read_settings(FreezeSettings, variables, process=SUPERVISOR)
-    last = directory.read_installation()
-    postgres_port, valkey_port, *metrics_ports = choose_ports(
-        [last and last.postgres_port, last and last.valkey_port, *(None for _ in names)],
-        first=first_port(directory.path),
-        is_taken=lambda port: is_taken(LOOPBACK, port),
-    )
+    postgres_port, valkey_port, *metrics_ports = _choose_ports(directory, len(names))
     servers = describe_servers(
         variables,
         directory.path,
@@ -164,6 +159,16 @@ def make_plan(
         telemetry=msgspec.structs.replace(
             delivery.telemetry, process=SUPERVISOR, metrics_port=metrics_ports[-1]
         ),
+    )
+
+
+def _choose_ports(directory: DataDirectory, count: int) -> list[int]:
+    """Choose the ports of PostgreSQL, of Valkey, and of the metrics of so many processes."""
+    last = directory.read_installation()
+    return choose_ports(
+        [last and last.postgres_port, last and last.valkey_port, *(None for _ in range(count))],
+        first=first_port(directory.path),
+        is_taken=lambda port: is_taken(LOOPBACK, port),
     )
 
 
