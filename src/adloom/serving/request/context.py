@@ -33,6 +33,7 @@ ZONES_MAX: Final = 1_024  # More than exist; at the bound the cache is cleared.
 MINUTE: Final = timedelta(minutes=1)
 
 LocalTime = tuple[int, int]
+LocalMinute = tuple[datetime, datetime, LocalTime]
 # What headers say: agent, two countries, languages, logged in, new, referring origin; and hour and day.
 _HeaderValues = tuple[bytes, bytes | None, bytes | None, bytes, bool, bool, bytes | None, LocalTime]
 
@@ -44,7 +45,9 @@ class ContextParser:
         devices = DeviceParser()
         self._device_of = devices.device_of
         self.is_crawler = devices.is_crawler
-        self.local_time = LocalTimes().get
+        local_times = LocalTimes()
+        self.local_time = local_times.get
+        self._local_minute = local_times.find
         self._countries = countries
         self._trusted = trusted
         self._known: dict[_HeaderValues, Context] = {}
@@ -56,13 +59,31 @@ class ContextParser:
 
         Raises ValidationFailedError for a parameter that makes no sense.
         """
+        head = request.head
+        if (
+            head is not None
+            and (known := head.memo) is not None
+            and known[0] is zone
+            and known[1] <= now < known[2]
+        ):
+            context: Context = known[3]
+        else:
+            context = self._parse_headers(request, zone, now)
+        if self._countries is not None and context.country is None:
+            country = self._country_by_address(request, self._countries)
+            context = msgspec.structs.replace(context, country=country)
+        return _parse_overrides(request.query).apply_to(context) if request.query else context
+
+    def _parse_headers(self, request: FastRequest, zone: ZoneInfo, now: datetime) -> Context:
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         header = request.first_values.get
         authorization, referer = header(b"authorization"), header(b"referer")
         country, other_country = header(b"x-country-code"), header(b"cf-ipcountry")
-        if (country or other_country) and not self._is_proxy(request.client):
+        has_country = bool(country or other_country)
+        if has_country and not self._is_proxy(request.client):
             country = other_country = None
+        begin, end, local_time = self._local_minute(zone, now)
         values = (
             header(b"user-agent", b""),
             country,
@@ -71,13 +92,12 @@ class ContextParser:
             authorization is not None and _is_logged_in(authorization),
             not (header(b"x-device-id") or header(b"x-session-id")),
             None if referer is None else _parse_origin(referer),
-            self.local_time(zone, now),
+            local_time,
         )
         context = self._known.get(values) or self._parse(values)
-        if self._countries is not None and context.country is None:
-            country = self._country_by_address(request, self._countries)
-            context = msgspec.structs.replace(context, country=country)
-        return _parse_overrides(request.query).apply_to(context) if request.query else context
+        if request.head is not None and not has_country:  # Countries depend on the peer too.
+            request.head.memo = (zone, begin, end, context)
+        return context
 
     def read_request_info(self, request: FastRequest) -> RequestInfo:
         """Return what is known of an event's visitor; an event has no other parameters."""
@@ -147,23 +167,27 @@ class LocalTimes:
     """Caches the local time of each zone for a minute."""
 
     def __init__(self) -> None:
-        self._minutes: dict[ZoneInfo, tuple[datetime, datetime, LocalTime]] = {}
+        self._minutes: dict[ZoneInfo, LocalMinute] = {}
 
     def get(self, zone: ZoneInfo, now: datetime) -> LocalTime:
         """Return the hour, 0 to 23, and the day of the week, 0 for Sunday."""
+        return self.find(zone, now)[2]
+
+    def find(self, zone: ZoneInfo, now: datetime) -> LocalMinute:
+        """Return the minute around a moment, from and until when, with its local time."""
         minute = self._minutes.get(zone)
         if minute is not None and minute[0] <= now < minute[1]:
-            return minute[2]
+            return minute
         return self._compute(zone, now)
 
-    def _compute(self, zone: ZoneInfo, now: datetime) -> LocalTime:
+    def _compute(self, zone: ZoneInfo, now: datetime) -> LocalMinute:
         if len(self._minutes) >= ZONES_MAX:
             self._minutes.clear()
         begin = now.replace(second=0, microsecond=0)
         local = now.astimezone(zone)
-        found = (local.hour, local.isoweekday() % 7)
-        self._minutes[zone] = (begin, begin + MINUTE, found)
-        return found
+        minute = (begin, begin + MINUTE, (local.hour, local.isoweekday() % 7))
+        self._minutes[zone] = minute
+        return minute
 
 
 def _is_logged_in(authorization: bytes) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from adloom.core.errors import AdloomError, MethodNotAllowedError, RateLimitedError, UnavailableError
+from adloom.runtime.http.fast.known_heads import Head
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 _KIB = 1024
@@ -70,6 +71,7 @@ class FastRequest(msgspec.Struct, gc=False):
     version: str = "1.1"
     first_values: dict[bytes, bytes] | None = None
     sender: Any = None  # Who sent it, once that was found out.
+    head: Head | None = None  # If others came with the same.
 
     def header(self, name: bytes) -> bytes | None:
         if self.first_values is None:

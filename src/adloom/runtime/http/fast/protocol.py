@@ -37,6 +37,7 @@ from adloom.runtime.http.fast.fast_routes import (
     problem_answer,
 )
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
+from adloom.runtime.http.fast.known_heads import KnownHeads
 from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser, scope_of
 from adloom.runtime.http.fast.tick_batch import TickBatch
 
@@ -55,6 +56,7 @@ class FastProtocol(HttpToolsProtocol):
     tick_seconds: ClassVar[float]
     fixed_headers: ClassVar[FixedHeaders]
     tick_batch: ClassVar[TickBatch]
+    known_heads: ClassVar[KnownHeads]
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class FastProtocol(HttpToolsProtocol):
             transport.abort()
         transport.set_write_buffer_limits(high=self.limits.write_buffer_bytes_max)
         client = self.client[0] if self.client else None
-        self._parser = RequestParser(self, self.fast_routes, self.limits, client)
+        self._parser = RequestParser(self, self.fast_routes, self.limits, client, self.known_heads)
         self._parser.phase_since = self._time()
         self._timer = self.loop.call_later(self.tick_seconds, self._on_timer)
 
@@ -279,13 +281,9 @@ class FastProtocol(HttpToolsProtocol):
         cycle.body = bytearray(request.body)
         cycle.more_body = False
         cycle.message_event.set()
-        self._start_asgi_task(
-            cycle, cast("ASGI3Application", service_unavailable if self._is_full() else self.app)
-        )
-
-    def _is_full(self) -> bool:
         limit = self.limit_concurrency
-        return limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit)
+        is_full = limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit)
+        self._start_asgi_task(cycle, cast("ASGI3Application", service_unavailable if is_full else self.app))
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -394,6 +392,7 @@ def make_protocol(routes: FastRoutes, limits: Limits = DEFAULT_LIMITS) -> type[F
         fast_routes = routes
         fixed_headers = FixedHeaders()
         tick_batch = TickBatch()
+        known_heads = KnownHeads()
         tick_seconds = limits.tick_seconds
 
     DeliveryProtocol.limits = limits

@@ -21,6 +21,7 @@ from adloom.runtime.http.fast.errors import (
     rejection_of,
 )
 from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, Limits, index_headers
+from adloom.runtime.http.fast.known_heads import Head, KnownHeads, match_line
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -32,6 +33,7 @@ _LINE_EXTRA_BYTES = 10
 # The rest of a header line beside name and value.
 _HEADER_EXTRA_BYTES = 4
 _VERSIONS = frozenset({"1.0", "1.1"})
+_HEAD_END = b"\r\n\r\n"
 # A chunk of one byte takes six on the wire; what takes more is chunk extensions or trailers.
 _CHUNK_BYTES_PER_BYTE_MAX = 8
 
@@ -62,11 +64,20 @@ class RequestSink(Protocol):
 class RequestParser:
     """Parses the requests of one connection."""
 
-    def __init__(self, sink: RequestSink, routes: FastRoutes, limits: Limits, client: str | None) -> None:
+    def __init__(
+        self,
+        sink: RequestSink,
+        routes: FastRoutes,
+        limits: Limits,
+        client: str | None,
+        heads: KnownHeads | None = None,
+    ) -> None:
         self._on_request = sink.on_request
         self._on_expectation = sink.on_expectation
         self._find_route = routes.find
         self._limits = limits
+        self._heads = KnownHeads() if heads is None else heads
+        self._find_head = self._heads.find
         # A head is measured only where it may be too large: of its first and last piece we know no more
         # than that neither is larger than a piece can be.
         self._unmeasured_bytes_max = limits.header_bytes_max - 2 * limits.parse_bytes_max
@@ -93,6 +104,31 @@ class RequestParser:
 
     def feed(self, piece: bytes | memoryview, now: float) -> None:
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
+        lines = None
+        if self.phase is _IDLE and piece[-4:] == _HEAD_END and isinstance(piece, bytes):
+            line, _, lines = piece.partition(b"\r\n")
+            target = match_line(line)
+            if target is None or len(line) > self._limits.request_line_bytes_max:
+                lines = None
+            elif (head := self._find_head(lines)) is not None:
+                self._on_known_head(target[1], target[2] or b"", head, now)
+                return
+        self._parse(piece, now)
+        if lines is not None and self.phase is _IDLE and not self._is_upgrade:
+            request = self._request
+            self._heads.remember(lines, Head(request.headers, request.first_values or {}, self._connection))
+
+    def _on_known_head(self, path: bytes, query: bytes, head: Head, now: float) -> None:
+        """Pass on a request whose head was parsed before."""
+        self.phase_since = now
+        if head.connection is CLOSES:
+            self.is_finished = True
+        request = FastRequest(
+            b"GET", path, query, head.headers, b"", self._client, "1.1", head.first_values, None, head
+        )
+        self._on_request(request, self._find_route(b"GET", path), head.connection)
+
+    def _parse(self, piece: bytes | memoryview, now: float) -> None:
         self._now = now
         self._piece_bytes = len(piece)
         try:
@@ -117,8 +153,8 @@ class RequestParser:
         head = b"%b %b HTTP/%b\r\n%b\r\n" % (self._parser.get_method(), self._url, version, b"".join(lines))
         self._parser = httptools.HttpRequestParser(self)
         self._is_upgrade = False
-        self.feed(head, self._now)
-        self.feed(rest, self._now)
+        self._parse(head, self._now)
+        self._parse(rest, self._now)
 
     def _check_bounds(self) -> None:
         """Reject an unfinished head or body that is over its bound for certain."""

@@ -1,0 +1,165 @@
+"""A request whose head was parsed before is the same request, whatever bytes it comes in."""
+
+from http import HTTPStatus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.runtime.http.fast.errors import RequestRejectedError
+from adloom.runtime.http.fast.fast_routes import (
+    DEFAULT_LIMITS,
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    FastRoutes,
+    encode_head,
+)
+from adloom.runtime.http.fast.known_heads import HEAD_BYTES_MAX, HEADS_MAX, Head, KnownHeads
+from adloom.runtime.http.fast.request_parser import RequestParser
+
+ANSWER = FastAnswer(encode_head(HTTPStatus.OK, None))
+ROUTES = FastRoutes([FastRoute(b"GET", b"/", is_prefix=True, handler=lambda _: ANSWER)])
+
+Parsed = tuple[bytes, bytes, bytes, list[tuple[bytes, bytes]], dict[bytes, bytes] | None, bytes, str, bytes]
+
+
+class Sink:
+    """Keeps what a parser passes on."""
+
+    def __init__(self) -> None:
+        self.requests: list[Parsed] = []
+        self.heads: list[Head | None] = []
+
+    def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
+        del route
+        self.heads.append(request.head)
+        self.requests.append(
+            (
+                request.method,
+                request.path,
+                request.query,
+                request.headers,
+                request.first_values,
+                request.body,
+                request.version,
+                connection,
+            )
+        )
+
+    def on_expectation(self) -> None: ...
+
+
+def parse(pieces: list[bytes], heads: KnownHeads) -> tuple[list[Parsed], FastAnswer | None, bool]:
+    """Return the requests, the rejection, and whether the connection is finished."""
+    sink = Sink()
+    parser = RequestParser(sink, ROUTES, DEFAULT_LIMITS, "127.0.0.1", heads)
+    for piece in pieces:
+        if parser.is_finished:
+            break
+        try:
+            parser.feed(piece, 0.0)
+        except RequestRejectedError as refusal:
+            return sink.requests, refusal.answer, True
+    return sink.requests, None, parser.is_finished
+
+
+class Forgetful(KnownHeads):
+    """Remembers nothing."""
+
+    def remember(self, lines: bytes, head: Head) -> None: ...
+
+
+lines = st.sampled_from(
+    [
+        b"Host: a.example\r\n",
+        b"host:a.example\r\n",
+        b"Accept: */*\r\n",
+        b"Accept: text/html \r\n",
+        b"Connection: close\r\n",
+        b"Connection: keep-alive\r\n",
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\n",
+        b"Content-Length: 0\r\n",
+        b"Content-Length: 3\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Expect: 100-continue\r\n",
+        b"Cookie: a=b\r\n",
+        b"X-Folded: a\r\n b\r\n",
+        b"X-Bare: a\n",
+        b"X-Bare: a\nHost: b.example\n\nGET /b HTTP/1.1\r\n",
+        b"\r\nGET /second HTTP/1.1\r\n",
+        b"\n\nGET /second HTTP/1.1\r\n",
+        b" : \r\n",
+        b"X-Zero: \x00\r\n",
+        b"X-Return: a\rb\r\n",
+    ]
+)
+request_lines = st.sampled_from(
+    [
+        b"GET /a HTTP/1.1\r\n",
+        b"GET /a?x=1 HTTP/1.1\r\n",
+        b"GET /a?x=1?y HTTP/1.1\r\n",
+        b"GET /a#b HTTP/1.1\r\n",
+        b"GET /a HTTP/1.0\r\n",
+        b"GET  /a HTTP/1.1\r\n",
+        b"GET /a\x7f HTTP/1.1\r\n",
+        b"GET /\xc3\xa4 HTTP/1.1\r\n",
+        b"GET /a HTTP/1.1\n",
+        b"HEAD /a HTTP/1.1\r\n",
+        b"POST /a HTTP/1.1\r\n",
+        b"GET http://a.example/a HTTP/1.1\r\n",
+        b"\r\nGET /a HTTP/1.1\r\n",
+    ]
+)
+
+
+def join_head(parts: tuple[bytes, list[bytes], bytes]) -> bytes:
+    return parts[0] + b"".join(parts[1]) + parts[2]
+
+
+heads = st.tuples(
+    request_lines,
+    st.lists(lines, max_size=4),
+    st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b""]),
+).map(join_head)
+
+
+@given(st.lists(heads, min_size=1, max_size=4), st.lists(st.lists(heads, min_size=1, max_size=4), max_size=3))
+def test_a_known_head_changes_no_request(pieces: list[bytes], before: list[list[bytes]]) -> None:
+    known = KnownHeads()
+    for earlier in [*before, pieces]:
+        parse(earlier, known)
+
+    assert parse(pieces, known) == parse(pieces, Forgetful())
+
+
+def test_a_head_is_parsed_once() -> None:
+    sink, known = Sink(), KnownHeads()
+    parser = RequestParser(sink, ROUTES, DEFAULT_LIMITS, None, known)
+
+    for path in (b"/a", b"/b?c=d"):
+        parser.feed(b"GET %b HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive\r\n\r\n" % path, 0.0)
+
+    assert [request[1:3] for request in sink.requests] == [(b"/a", b""), (b"/b", b"c=d")]
+    assert [head is not None for head in sink.heads] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Cookie: a=b", "Authorization: Bearer a", "X-Api-Key: a", "X-Device-Id: a", f"X-Long: {'a' * 2_000}"],
+)
+def test_what_tells_who_somebody_is_and_what_is_long_is_not_kept(line: str) -> None:
+    known = KnownHeads()
+
+    parse([f"GET / HTTP/1.1\r\nHost: a.example\r\n{line}\r\n\r\n".encode()], known)
+
+    assert len(known) == 0
+
+
+def test_no_more_heads_are_kept_than_the_bound() -> None:
+    known = KnownHeads()
+    for number in range(HEADS_MAX + 10):
+        parse([b"GET / HTTP/1.1\r\nHost: a.example\r\nX-Number: %d\r\n\r\n" % number], known)
+
+    assert len(known) == 10
+    assert HEAD_BYTES_MAX * HEADS_MAX <= 4 * 1024 * 1024
