@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from adloom.runtime.installation import DataDirectory
+from tests.docs.pages import MONITORING
 from tests.support.product import Product, adloom, status_of, wait_until
+from tests.support.promtool import find_exported, find_metrics, needs_promtool, run_promtool
 
 pytestmark = pytest.mark.process
 
@@ -91,6 +93,35 @@ def test_every_process_has_its_own_metrics_port(product: Product) -> None:
         "worker",
     ]
     assert all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports.values())
+
+
+def test_every_metric_of_an_alert_or_a_dashboard_is_exported(product: Product) -> None:
+    exported = set[str]().union(*(find_exported(scrape(port)) for port in metrics_ports(product)))
+
+    assert find_metrics() - exported == set()
+
+
+def test_every_metric_is_in_the_guide(product: Product) -> None:
+    exported = set[str]().union(*(find_exported(scrape(port)) for port in metrics_ports(product)))
+    guide = MONITORING.read_text(encoding="utf-8")
+
+    ours = {re.sub("_(bucket|count|sum)$", "", name) for name in exported if name.startswith("adloom_")}
+    assert {name for name in ours if f"`{name}" not in guide} == set()
+
+
+@needs_promtool
+def test_prometheus_has_nothing_to_object_to(product: Product) -> None:
+    said = {run_promtool("check", "metrics", text=scrape(port)) for port in metrics_ports(product)}
+
+    assert said == {""}
+
+
+def metrics_ports(product: Product) -> list[int]:
+    return list(product.installation.metrics_ports.values())
+
+
+def scrape(port: int) -> str:
+    return httpx.get(f"http://127.0.0.1:{port}/metrics").raise_for_status().text
 
 
 def test_a_second_start_on_the_same_folder_is_refused_and_names_the_first_process(product: Product) -> None:

@@ -60,5 +60,5 @@ async def test_a_worker_rolls_up_every_missed_day_and_logs_it(
     days = [row["stat_date"] for row in await pool.fetch("SELECT stat_date FROM banner_stats ORDER BY 1")]
     assert days[: len(missed)] == [moment.date() for moment in missed]
     assert stderr.count(b'"event": "rollup_finished"') >= len(missed)
-    assert "adloom_rollup_days_total" in metrics
-    assert "adloom_rollup_stale_days" in metrics
+    assert "adloom_rollups_total" in metrics
+    assert "adloom_rollups_stale" in metrics

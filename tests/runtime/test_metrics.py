@@ -64,6 +64,21 @@ def test_metrics_can_have_a_label(port: int) -> None:
     assert 'adloom_queue{state="waiting"} 0.5' in lines
 
 
+def test_a_histogram_counts_up_to_each_bound(port: int) -> None:
+    with serve_metrics(a_telemetry(port)) as metrics:
+        metrics.histogram("adloom_wait_seconds", "Waits.", (0.5, 1.0), lambda: ([2, 1, 1], 7.5))
+
+        lines = scrape(port)
+
+    assert [line for line in lines if line.startswith("adloom_wait_seconds")] == [
+        'adloom_wait_seconds_bucket{le="0.5"} 2.0',
+        'adloom_wait_seconds_bucket{le="1.0"} 3.0',
+        'adloom_wait_seconds_bucket{le="+Inf"} 4.0',
+        "adloom_wait_seconds_count 4.0",
+        "adloom_wait_seconds_sum 7.5",
+    ]
+
+
 def test_the_build_and_the_start_of_the_process_are_shown(port: int) -> None:
     with serve_metrics(a_telemetry(port)):
         text = "\n".join(scrape(port))

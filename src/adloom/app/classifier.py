@@ -141,7 +141,7 @@ def _register(metrics: Metrics, worker: ClassifyWorker) -> None:
         "adloom_classify_pages", "Pages by what came of them.", "outcome", lambda: dict(tally.outcomes)
     )
     metrics.counter(
-        "adloom_classify_milliseconds", "Time spent on classifying.", lambda: int(tally.milliseconds)
+        "adloom_classify_seconds", "Time spent on classifying.", lambda: tally.milliseconds / 1000
     )
     metrics.counter("adloom_classify_waits", "Times that a server was away.", lambda: tally.away)
     metrics.gauge(

@@ -7,8 +7,6 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from adloom.app.delivery_auctions import (
     AuctionParts,
     RecordingParts,
@@ -50,6 +48,7 @@ from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
+from adloom.runtime.http.fast.traced_route import trace_route
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
@@ -63,7 +62,6 @@ from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import DeliverySettings, delivery_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.telemetry.tracing import sample_calls
 from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.sample.content.catalog import SLOT_BY_SLUG
 from adloom.sample.pages.routes import sample_routes
@@ -253,6 +251,7 @@ def _build_public_routes(
     (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
     register_events(metrics, events, (detector, traffic.offers), appender)
     register_senders(metrics, traffic.limiter, senders)
+    register_spool(metrics, running.spool, settings.spool_directory)
     _register_running(metrics, running, auctions)
     shared = SharedParts(
         keys.signer, contexts, senders, frequency, detector, traffic.pages, running.site_traffic.count
@@ -260,10 +259,10 @@ def _build_public_routes(
     contextual = _build_contextual(settings, metrics, running, shared)
     page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [
-        *_trace(figures.measure(offers.routes()), "banners.serve"),
-        *_trace(figures.measure(auctions.routes.routes()), "ads.serve"),
-        *_trace(figures.measure(page_slots.routes()), "page.serve"),
-        *_trace(contextual.slots.routes(), "slots.serve"),
+        *_trace(figures.measure(offers.routes())),
+        *_trace(figures.measure(auctions.routes.routes())),
+        *_trace(figures.measure(page_slots.routes())),
+        *_trace(contextual.slots.routes()),
         *contextual.texts.routes(),
         *events.routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
@@ -332,7 +331,6 @@ def _follow_index(index: Index, leases: LeaseClient, sites: SiteLoaders) -> None
 def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts) -> None:
     register_auctions(metrics, auctions, running.recording)
     register_index(metrics, running.refresher, running.clock)
-    register_spool(metrics, running.spool)
     register_leases(metrics, running.leases)
     register_model(metrics, running.models)
 
@@ -378,9 +376,12 @@ def _answer_alive(request: object) -> FastAnswer:
     return ALIVE
 
 
-def _trace(routes: list[FastRoute], name: str) -> list[FastRoute]:
+def _trace(routes: list[FastRoute]) -> list[FastRoute]:
+    """Trace routes by their templates: what is below a prefix is a slug."""
     return [
-        msgspec.structs.replace(route, handler=sample_calls(route.handler, name, one_in=TRACED_ONE_IN))
+        trace_route(
+            route, f"{route.path.decode()}{'{slug}' if route.is_prefix else ''}", one_in=TRACED_ONE_IN
+        )
         for route in routes
     ]
 

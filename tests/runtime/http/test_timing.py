@@ -44,6 +44,8 @@ def test_only_the_last_samples_are_kept() -> None:
         route.handler(REQUEST)
 
     assert times.samples == SAMPLES_MAX
+    assert sum(times.within) == SAMPLES_MAX + 10, "the histogram has all of them"
+    assert times.seconds_sum > 0
     assert (times.quantile(0.0) or 0) <= (times.quantile(0.5) or 0) <= (times.quantile(1.0) or 0)
 
 

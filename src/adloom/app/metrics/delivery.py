@@ -1,6 +1,8 @@
 """What a delivery process shows to Prometheus and in its heartbeat."""
 
 import math
+from pathlib import Path
+from shutil import disk_usage
 
 from adloom.app.delivery_auctions import AuctionParts, RecordingParts
 from adloom.app.delivery_contextual import ContextualParts
@@ -11,7 +13,7 @@ from adloom.events.ingest.ivt.offers import OfferCheck
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool
 from adloom.runtime.http.fast.fast_routes import FastRoute
-from adloom.runtime.http.fast.timing import ServeTimes
+from adloom.runtime.http.fast.timing import SECONDS_BOUNDS, ServeTimes
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.serving.auction.api import AuctionRoutes
@@ -46,14 +48,11 @@ class ServeFigures:
             "outcome",
             lambda: {"filled": self._offers.served, "empty": self._offers.empty},
         )
-        metrics.gauges(
+        metrics.histogram(
             "adloom_serve_seconds",
-            "From a whole request to its answer, of one in 16 requests; the last 1,024 of them.",
-            "quantile",
-            lambda: {
-                "0.5": self._times.quantile(MEDIAN) or 0.0,
-                "0.99": self._times.quantile(NEARLY_ALL) or 0.0,
-            },
+            "From a whole request to its answer, of one in 16 requests.",
+            SECONDS_BOUNDS,
+            lambda: (self._times.within, self._times.seconds_sum),
         )
 
     def reading(
@@ -184,10 +183,13 @@ def register_events(
     metrics.gauge("adloom_ledger_pending", "Events that wait for the ledger.", lambda: appender.pending)
 
 
-def register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
+def register_spool(metrics: Metrics, spool: DiskSpool | None, folder: Path) -> None:
     if spool is None:
         return
     metrics.gauge("adloom_spool_bytes", "What waits on the disk for the ledger.", lambda: spool.waiting_bytes)
+    metrics.gauge(
+        "adloom_spool_disk_free_bytes", "Room on the disk of the spool.", lambda: _find_room(folder)
+    )
     metrics.counters(
         "adloom_spool_events",
         "Events by what became of them in the spool; damaged are places that could not be read.",
@@ -199,6 +201,13 @@ def register_spool(metrics: Metrics, spool: DiskSpool | None) -> None:
             "damaged": spool.damaged,
         },
     )
+
+
+def _find_room(folder: Path) -> int:
+    try:
+        return disk_usage(folder).free
+    except OSError:  # A disk that is gone has no room.
+        return 0
 
 
 def register_leases(metrics: Metrics, leases: LeaseClient) -> None:

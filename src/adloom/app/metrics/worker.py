@@ -17,7 +17,7 @@ from adloom.events.tables.partitions import PartitionMaintenance
 from adloom.market.worker import MarketActors
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
-from adloom.runtime.telemetry.metrics import Metrics
+from adloom.runtime.telemetry.metrics import Metrics, sum_buckets
 from adloom.stats.rollup import Rollup, StaleDays
 from adloom.sync.processor import SECONDS_BOUNDS, SyncTally
 from adloom.sync.queue import StatsQueue
@@ -75,13 +75,15 @@ def register_ledger(metrics: Metrics, retention: LogRetention) -> None:
 
 def register_days(metrics: Metrics, days: PartitionMaintenance, *, of: str, what: str) -> None:
     metrics.counters(
-        f"adloom_{of}_days",
+        f"adloom_{of}_partitions",
         f"Days of {what} that were made ahead of time, and that were dropped.",
         "outcome",
         lambda: {"made": days.made, "dropped": days.dropped},
     )
     metrics.counter(
-        f"adloom_{of}_days_failures", "Looks at those days that have to be repeated.", lambda: days.failures
+        f"adloom_{of}_partition_failures",
+        "Looks at those days that have to be repeated.",
+        lambda: days.failures,
     )
 
 
@@ -103,10 +105,10 @@ def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: Sche
 
 
 def register_rollup(metrics: Metrics, rollup: Rollup, stale: StaleDays) -> None:
-    metrics.counter("adloom_rollup_days", "Days rolled up.", lambda: rollup.days)
+    metrics.counter("adloom_rollups", "Days rolled up.", lambda: rollup.days)
     metrics.gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
     metrics.gauge(
-        "adloom_rollup_stale_days",
+        "adloom_rollups_stale",
         "Days whose night has come and whose rollup lacks events, as of the last look.",
         lambda: stale.count,
     )
@@ -330,11 +332,5 @@ class _Providers(Collector):
             for outcome, count in tally.outcomes.items():
                 fetches.add_metric([provider.value, outcome], count)
             rows.add_metric([provider.value], tally.rows)
-            seconds.add_metric([provider.value], _buckets(tally.within), tally.seconds_sum)
+            seconds.add_metric([provider.value], sum_buckets(SECONDS_BOUNDS, tally.within), tally.seconds_sum)
         return [fetches, rows, seconds]
-
-
-def _buckets(within: list[int]) -> list[tuple[str, float]]:
-    """Make the buckets cumulative, as Prometheus wants them."""
-    bounds = [*(str(bound) for bound in SECONDS_BOUNDS), "+Inf"]
-    return [(bound, float(sum(within[: place + 1]))) for place, bound in enumerate(bounds)]

@@ -12,11 +12,18 @@ Cold code may register any other kind of `prometheus_client` at `metrics.registr
 
 import contextlib
 import platform
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from adloom import VERSION
@@ -35,7 +42,7 @@ class Metrics:
         GCCollector(registry=self.registry)
         self._add(lambda: [_build_info(process)])
 
-    def counter(self, name: str, help_text: str, read: Callable[[], int]) -> None:
+    def counter(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Add a total that only grows; Prometheus adds `_total` to its name."""
         self._add(lambda: [CounterMetricFamily(name, help_text, value=read())])
 
@@ -48,6 +55,23 @@ class Metrics:
 
     def gauges(self, name: str, help_text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
         self._add(lambda: [_add_labels(GaugeMetricFamily(name, help_text, labels=[label]), read())])
+
+    def histogram(
+        self,
+        name: str,
+        help_text: str,
+        bounds: Sequence[float],
+        read: Callable[[], tuple[Sequence[int], float]],
+    ) -> None:
+        """Add a histogram of counts by upper bound, the last beyond all bounds, and the sum of the values."""
+
+        def collect() -> Iterable[Metric]:
+            within, total = read()
+            return [
+                HistogramMetricFamily(name, help_text, buckets=sum_buckets(bounds, within), sum_value=total)
+            ]
+
+        self._add(collect)
 
     def _add(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self.registry.register(_Reading(collect))
@@ -82,6 +106,12 @@ class _Reading(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return self._collect()
+
+
+def sum_buckets(bounds: Sequence[float], within: Sequence[int]) -> list[tuple[str, float]]:
+    """Make counts by upper bound cumulative, as Prometheus wants them."""
+    names = [*(str(bound) for bound in bounds), "+Inf"]
+    return list(zip(names, accumulate(map(float, within)), strict=True))
 
 
 def _build_info(process: str) -> Metric:

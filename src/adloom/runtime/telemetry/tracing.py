@@ -4,21 +4,21 @@ Without an endpoint nothing of OpenTelemetry is imported, and a span is one shar
 
     with configure_tracing(settings.telemetry):
         ...
-        with request_span("GET /admin/campaigns/{id}", headers.get("traceparent")) as current:
-            current.set_attribute("http.response.status_code", 200)
+        with request_span("GET", headers.get("traceparent")) as request:
             with span("campaigns.list", page=1):
                 ...
+            request.answer(200, "/admin/campaigns/{id}")
 
-The delivery plane asks for no span per request. It wraps its handler once, after `configure_tracing`, and
-gets the handler itself back when tracing is off, so that a request pays nothing at all:
-
-    serve = sampled(serve, "banners.serve", one_in=1_000)
+Spans of requests have the names and attributes of OpenTelemetry's semantic conventions for HTTP servers. An address
+may name a person, so `url.path` has the names of its parameters instead of their values.
 """
 
+import os
+import platform
 import threading
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol
 
 from adloom import VERSION
 from adloom.runtime.settings import Telemetry
@@ -26,13 +26,15 @@ from adloom.runtime.settings import Telemetry
 if TYPE_CHECKING:  # At run time the SDK is imported only where it is used: it takes longer than all else.
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Tracer
+    from opentelemetry.trace import Span, Tracer
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-CLOSE_SECONDS_MAX = 2.0  # A collector that does not answer must not hold up the stop of a process.
+CLOSE_SECONDS_MAX = 0.9  # A collector that does not answer must not hold up the stop of a process.
 EXPORT_SECONDS_MAX = 5.0
+
+SERVER_ERROR: Final = 500
+METHODS: Final = frozenset(
+    {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
+)
 
 Attribute = str | bool | int | float
 
@@ -84,41 +86,81 @@ def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[TraceS
 
 
 def request_span(
-    name: str, traceparent: str | None, /, **attributes: Attribute
-) -> AbstractContextManager[TraceSpan]:
+    method: str, traceparent: str | None = None, *, scheme: str = "http", version: str = "1.1"
+) -> "RequestSpan | NoSpan":
     """Trace a request as part of the caller's trace, if its `traceparent` header names one."""
     tracer = _current.tracer
     if tracer is None:
         return NO_SPAN
-    context = None if traceparent is None else _context_of(traceparent)
-    return tracer.start_as_current_span(name, context, attributes=attributes)
+    return RequestSpan(tracer, method, traceparent, scheme=scheme, version=version)
 
 
-def sample_calls(function: Callable[P, R], name: str, *, one_in: int) -> Callable[P, R]:
-    """Trace one call in so many; without tracing, return the function itself."""
-    assert one_in >= 1, "one in one is all of them"
-    if not is_tracing():
-        return function
-    calls_until_span = one_in
+class RequestSpan(AbstractContextManager["RequestSpan"]):
+    """A request that is being answered; a span within its block is its child."""
 
-    def call_counted(*args: P.args, **kwargs: P.kwargs) -> R:
-        nonlocal calls_until_span
-        calls_until_span -= 1
-        if calls_until_span:
-            return function(*args, **kwargs)
-        calls_until_span = one_in
-        with span(name, **{"adloom.sampled_one_in": one_in}):
-            return function(*args, **kwargs)
+    def __init__(
+        self, tracer: "Tracer", method: str, traceparent: str | None, *, scheme: str, version: str
+    ) -> None:
+        from opentelemetry.trace import SpanKind  # noqa: PLC0415 - lazy
 
-    return call_counted
+        self._method = method if method in METHODS else "HTTP"
+        attributes: dict[str, Attribute] = {
+            "http.request.method": method if method in METHODS else "_OTHER",
+            "url.scheme": scheme,
+            "network.protocol.version": version,
+        }
+        context = None if traceparent is None else _context_of(traceparent)
+        self._span: Span = tracer.start_span(
+            self._method, context, kind=SpanKind.SERVER, attributes=attributes
+        )
+        self._scope: AbstractContextManager[Span] | None = None
+
+    def __enter__(self) -> "RequestSpan":
+        from opentelemetry.trace import use_span  # noqa: PLC0415 - lazy
+
+        self._scope = use_span(self._span)
+        self._scope.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._scope is not None
+        try:
+            self._scope.__exit__(kind, error, trace)
+        finally:
+            self.end()
+
+    def set_attribute(self, key: str, value: Attribute, /) -> None:
+        self._span.set_attribute(key, value)
+
+    def answer(self, status: int, route: str | None) -> None:
+        """Note the status, and the route by its template; None if no route was found."""
+        from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - lazy
+
+        if route is not None:
+            self._span.update_name(f"{self._method} {route}")
+            self._span.set_attribute("http.route", route)
+        self._span.set_attribute("url.path", route or "/*")
+        self._span.set_attribute("http.response.status_code", status)
+        if status >= SERVER_ERROR:
+            self._span.set_attribute("error.type", str(status))
+            self._span.set_status(Status(StatusCode.ERROR))
+
+    def end(self) -> None:
+        self._span.end()
 
 
-class _NoSpan(AbstractContextManager["_NoSpan"]):
+class NoSpan(AbstractContextManager["NoSpan"]):
     """What a span is when tracing is off: the same object every time."""
 
     def __exit__(self, *_error: object) -> None: ...
 
     def set_attribute(self, key: str, value: Attribute, /) -> None: ...
+
+    def answer(self, status: int, route: str | None) -> None: ...
+
+    def end(self) -> None: ...
 
 
 class _Current:
@@ -127,7 +169,7 @@ class _Current:
     tracer: "Tracer | None" = None
 
 
-NO_SPAN: Final = _NoSpan()
+NO_SPAN: Final = NoSpan()
 _current: Final = _Current()
 
 
@@ -137,7 +179,12 @@ def _provider(endpoint: str, process: str) -> "TracerProvider":
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - lazy
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - lazy
 
-    facts = {"service.namespace": "adloom", "service.name": f"adloom-{process}", "service.version": VERSION}
+    facts = {
+        "service.name": "adloom",
+        "service.version": VERSION,
+        "service.instance.id": f"{process}.{platform.node()}.{os.getpid()}",
+        "adloom.process": process,
+    }
     provider = TracerProvider(resource=Resource.create(facts), shutdown_on_exit=False)
     exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_SECONDS_MAX)
     provider.add_span_processor(BatchSpanProcessor(exporter))

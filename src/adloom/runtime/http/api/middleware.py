@@ -43,6 +43,7 @@ class RequestPipeline:
         self._app = app
         self._ids = ids
         self._answered = answered
+        self._scheme = "https" if is_https else "http"
         self._headers = {**HEADERS_EVERYWHERE, **(STRICT_TRANSPORT if is_https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +65,12 @@ class RequestPipeline:
         started = time.perf_counter()
         with (
             structlog.contextvars.bound_contextvars(request_id=request_id),
-            request_span(scope["method"], headers.get("traceparent")) as span,
+            request_span(
+                scope["method"],
+                headers.get("traceparent"),
+                scheme=self._scheme,
+                version=scope["http_version"],
+            ) as span,
         ):
             try:
                 await self._app(
@@ -78,8 +84,7 @@ class RequestPipeline:
                     error = InternalFailureError(f"Something went wrong on our side (request {request_id}).")
                     await problem_response(error)(scope, receive, send_with_headers)
             finally:
-                span.set_attribute("http.route", _route_of(scope))
-                span.set_attribute("http.response.status_code", status)
+                span.answer(status, _route_of(scope))
                 self._answered[str(status)] = self._answered.get(str(status), 0) + 1
                 _log_request(scope, status, time.perf_counter() - started)
 
@@ -111,10 +116,10 @@ def _limit_body(headers: Headers, receive: Receive, bytes_max: int) -> Receive:
     return receive_limited
 
 
-def _route_of(scope: Scope) -> str:
+def _route_of(scope: Scope) -> str | None:
     # The template, because an address may name a person.
     route: Any = scope.get("route")
-    return getattr(route, "path", None) or "unknown"
+    return getattr(route, "path", None) or None
 
 
 def _log_request(scope: Scope, status: int, seconds: float) -> None:
@@ -122,7 +127,7 @@ def _log_request(scope: Scope, status: int, seconds: float) -> None:
     log.info(
         "request_answered",
         method=scope["method"],
-        route=_route_of(scope),
+        route=_route_of(scope) or "unknown",
         status=status,
         milliseconds=round(seconds * 1000, 2),
         role=actor.role.value if actor else None,

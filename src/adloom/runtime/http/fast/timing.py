@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections import deque
 from typing import Final
 
@@ -17,15 +18,21 @@ from adloom.runtime.http.fast.fast_routes import (
 
 ONE_IN: Final = 16
 SAMPLES_MAX: Final = 1_024
+# Upper bounds of a histogram, in seconds: an answer from memory takes 20 µs, one that waits for Valkey a millisecond.
+SECONDS_BOUNDS: Final = (
+    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0,
+)  # fmt: skip
 
 
 class ServeTimes:
-    """The last measured calls; quantiles are computed on demand."""
+    """The measured calls: all of them in a histogram, and the last ones for quantiles on demand."""
 
     def __init__(self, *, one_in: int = ONE_IN) -> None:
         assert one_in >= 1, "one in one is all of them"
         self._one_in = one_in
         self._samples: deque[float] = deque(maxlen=SAMPLES_MAX)
+        self.within = [0] * (len(SECONDS_BOUNDS) + 1)  # The last for what took longer than all bounds.
+        self.seconds_sum = 0.0
 
     @property
     def samples(self) -> int:
@@ -36,12 +43,17 @@ class ServeTimes:
         ordered = sorted(self._samples.copy())
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 
+    def note(self, seconds: float) -> None:
+        self._samples.append(seconds)
+        self.within[bisect_left(SECONDS_BOUNDS, seconds)] += 1
+        self.seconds_sum += seconds
+
     def measure(self, route: FastRoute) -> FastRoute:
         return msgspec.structs.replace(route, handler=self._measure_handler(route.handler))
 
     def _measure_handler(self, handler: FastHandler) -> FastHandler:
         calls_until_sample = 1
-        note = self._samples.append
+        note = self.note
         now = time.perf_counter
 
         def handle_sampled(request: FastRequest) -> FastResult:
