@@ -13,6 +13,7 @@ import uvloop
 
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId, SystemIds
+from adloom.events.auction_log.side_stream import pack_pair
 from adloom.events.ingest.token import TokenKeys
 from adloom.market.results.window import build_results
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, encode_head
@@ -21,9 +22,12 @@ from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.random import fast_chance
+from adloom.runtime.settings import AuctionSettings
+from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.contextual.slot_auctions import SlotAuctions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
@@ -74,9 +78,21 @@ def build_slot_routes(catalog: ContextualCatalog, clock: SystemClock) -> SlotRou
         SystemIds(),
         recent=RecentTexts(),
         shortlists=HeldTables(catalog.shortlists),
-        filler=filler,
+        auctions=SlotAuctions(filler, _build_recorder()),
         seal_user=signer.seal_user,
         contexts=ContextParser(),
+    )
+
+
+def _build_recorder() -> AuctionRecorder:
+    """Record auctions as a delivery process does by default; what is published goes nowhere."""
+    wanted = AuctionSettings()
+    return AuctionRecorder(
+        lambda _entry: None,
+        pack_pair,
+        fast_chance(),
+        sample_rate=wanted.sample_rate,
+        bytes_per_second=wanted.record_bytes_per_second,
     )
 
 

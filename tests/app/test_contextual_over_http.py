@@ -195,6 +195,29 @@ def test_the_next_campaign_is_shown_once_the_best_have_spent_their_budgets(
     wait_until(is_next_shown, seconds=30.0, what="the fourth campaign is shown")
 
 
+def test_an_auction_is_on_record_for_a_page_and_its_slot(
+    clients: tuple[httpx.Client, httpx.Client],
+) -> None:
+    magazine = Magazine(*clients)
+    campaign_id, banner_id = magazine.sell()
+    magazine.wait_for(banner_id)
+
+    request_id = magazine.ask().json()["requestId"]
+
+    path = "/api/v1/admin/auctions"
+    wait_until(
+        lambda: magazine.admin.get(f"{path}/{request_id}").status_code == 200,
+        seconds=5,
+        what="it is recorded",
+    )
+    held = magazine.admin.get(f"{path}/{request_id}").json()
+    assert (held["placementType"], held["pageUrl"]) == ("contextual", f"{magazine.domain}/a")
+    assert held["winningCampaignId"] == campaign_id
+    of_slot = {"pageUrl": magazine.url, "placement": magazine.slot["slug"]}
+    listed = magazine.admin.get(path, params=of_slot).json()["items"]
+    assert request_id in {one["id"] for one in listed}
+
+
 def test_a_slot_is_explained(clients: tuple[httpx.Client, httpx.Client]) -> None:
     magazine = Magazine(*clients)
     _, banner_id = magazine.sell()

@@ -5,16 +5,20 @@ from uuid import UUID
 
 import pytest
 
+from adloom.console.pages.auctions import make_page_address
 from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
 from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
 from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
 from adloom.core.actor import Role
-from adloom.core.ids import SiteId
+from adloom.core.ids import PlacementId, SiteId
+from adloom.events.log.event import RemovedCandidates
 from adloom.explain.campaign.check import PASSES
 from adloom.market.report.reach import BEST_FIRST, NO_SLOTS, REACHED, SITE_SUSPENDED
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
+from tests.events.builders import a_bid, an_auction
+from tests.support.auctions import apply_auctions
 from tests.support.builders import Json
 from tests.support.control import ControlPlane
 from tests.support.pages import a_candidate, write_page, write_shortlist
@@ -145,6 +149,36 @@ async def list_candidates(pool: Pool, market: Market, *, is_pending: bool) -> No
     )
     slots = {market.slot["slug"]: [candidate]}
     await write_shortlist(pool, market.site["id"], "magazine.test/paws", slots, at=datetime.now(UTC))
+
+
+async def test_a_page_links_to_the_auctions_on_record_of_each_slot(
+    ann: Visitor, market: Market, pool: Pool, console: ControlPlane
+) -> None:
+    await list_candidates(pool, market, is_pending=False)
+    async with console.acting_as(Role.ADMIN) as admin:
+        [page] = (await admin.get(f"/admin/sites/{market.site['id']}/pages")).json()["items"]
+    held = an_auction(
+        placement_type="contextual",
+        page_url="magazine.test/paws",
+        placement_id=PlacementId(UUID(market.slot["id"])),
+        held_at=datetime.now(UTC),
+        winner=None,
+        bid_count=0,
+        bids=a_bid(outcome=2),
+        removed=(RemovedCandidates("not_approved", 1),),
+    )
+    await apply_auctions(pool, held)
+
+    address = make_page_address("magazine.test/paws", "aside")
+    shown = (await ann.get(f"/console/sites/{market.site['id']}/pages/{page['id']}")).text
+    listed = (await ann.get(address)).text
+    detail = (await ann.get(f"/console/auctions/{held.auction_id}")).text
+
+    assert address.partition("&")[0] in shown
+    assert "Only auctions of the slot aside on magazine.test/paws." in listed
+    assert FAILED not in listed + detail
+    assert "The publisher has not approved the banner." in detail
+    assert "magazine.test/paws" in detail
 
 
 @pytest.mark.parametrize(("ticks", "said"), [(1, "15 minutes"), (4, "60 minutes"), (60, "15 hours")])

@@ -8,7 +8,9 @@ import pytest
 from adloom.budgets.messages import BudgetVerdict
 from adloom.console.pages.why.candidates import (
     AUCTION,
+    CONTEXTUAL,
     DIRECT,
+    SLOT_STEPS,
     STEP_OF,
     STEPS,
     explain_record,
@@ -18,6 +20,7 @@ from adloom.console.pages.why.candidates import (
 from adloom.explain.reasons import REASONS
 from adloom.schedule.schedule_window import ClosedReason
 from adloom.serving.auction import bid_record
+from adloom.serving.contextual import decide
 from adloom.serving.eligibility import caps
 from adloom.serving.index.rows import AssignmentStatus
 from adloom.serving.leases import campaign_lease
@@ -60,6 +63,15 @@ def test_every_recorded_reason_has_a_sentence() -> None:
     ]
 
     assert missing == []
+
+
+def test_every_reason_of_a_contextual_slot_has_a_step_and_a_sentence() -> None:
+    names = constants(decide) - {decide.NO_DEMAND}
+
+    assert [name for name in sorted(names) if name not in STEP_OF and name not in SLOT_STEPS] == []
+    assert {find_step(name) for name in names} <= set(CONTEXTUAL)
+    said = {name: explain_record(name, "removed") for name in sorted(names)}
+    assert [name for name, one in said.items() if one == "The record does not say more."] == []
 
 
 def test_a_pending_budget_belongs_to_the_budget_step() -> None:

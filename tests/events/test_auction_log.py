@@ -113,6 +113,7 @@ async def test_an_auction_becomes_a_row_with_all_its_bids(system: AuctionLogSyst
         "final_price": Decimal("7.01"),
         "winning_ecpm": Decimal(9),
         "charge": Decimal("7.01"),
+        "page_url": None,
     }
     assert [(bid["adId"], bid["outcome"], bid.get("removedBy")) for bid in bids] == [
         (str(BANNER), "won", None),

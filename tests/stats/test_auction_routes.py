@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from adloom.core.actor import Role
-from adloom.core.ids import CampaignId
+from adloom.core.ids import CampaignId, derive_auction_id
 from adloom.core.money import Micros
 from adloom.events.log.auction_bids import LOST, REMOVED
 from adloom.events.log.event import Auctioned, BidsUnderFloor, RemovedCandidates
@@ -57,6 +57,7 @@ async def test_an_auction_is_listed_with_the_documented_fields(admin: Client, po
                 "userId": str(USER),
                 "placementType": "feed",
                 "placementId": str(PLACEMENT),
+                "pageUrl": None,
                 "auctionTime": "2026-11-15T12:00:00Z",
                 "scoring": "heuristic",
                 "bidCount": 2,
@@ -149,7 +150,7 @@ async def test_auctions_are_found_by_user_type_and_time(admin: Client, pool: Poo
         ({"page": "0"}, "page"),
         ({"sort": "finalPrice"}, "sort"),
         ({"placementType": "t" * 101}, "placementType"),
-        ({"placement": "feed"}, "placement"),
+        ({"slot": "feed"}, "slot"),
     ],
 )
 async def test_what_cannot_be_asked_is_named(params: dict[str, str], field: str, admin: Client) -> None:
@@ -449,3 +450,59 @@ async def test_accounts_learn_of_a_rivals_price_only_a_band(control: ControlPlan
             assert found["bids"][0]["ecpm"] is None
 
     assert told == [10.0, 10.0]
+
+
+async def test_auctions_of_contextual_slots_are_found_by_page_by_slot_and_by_request(
+    admin: Client, pool: Pool
+) -> None:
+    slot = await admin.make_placement(slug="aside")
+    contextual = {"placement_type": "contextual", "winner": None, "page_url": "example.com/a"}
+    ids = [derive_auction_id(REQUEST.bytes, number) for number in (0, 1)]
+    await apply_auctions(
+        pool,
+        an_auction(ids[0], **contextual),
+        an_auction(ids[1], **contextual, placement_id=UUID(slot["id"])),
+        an_auction(uuid4(), **contextual | {"page_url": "example.com/b"}),
+        an_auction(uuid4()),
+    )
+    of_page = {"pageUrl": "https://www.example.com/a?utm_source=mail"}
+
+    assert set(ids_of(await read(admin, **of_page))) == set(map(str, ids))
+    assert ids_of(await read(admin, **of_page, placement="aside")) == [str(ids[1])]
+    assert set(ids_of(await read(admin, requestId=str(REQUEST)))) == set(map(str, ids))
+    assert (await read(admin, f"{PATH}/{ids[1]}"))["pageUrl"] == "example.com/a"
+    assert (await read(admin, f"{PATH}/statistics", **of_page))["totalAuctions"] == 2
+
+
+async def test_statistics_by_type_have_contextual_slots(admin: Client, pool: Pool) -> None:
+    await apply_auctions(pool, an_auction(uuid4(), placement_type="contextual"), an_auction())
+
+    parts = (await read(admin, f"{PATH}/statistics/breakdown", groupBy="placementType"))["items"]
+
+    assert {one["placementType"]: one["totalAuctions"] for one in parts} == {"contextual": 1, "feed": 1}
+    assert (await read(admin, f"{PATH}/statistics", placementType="contextual"))["totalAuctions"] == 1
+
+
+async def test_what_is_no_address_of_a_page_is_refused(admin: Client) -> None:
+    answer = await admin.get(PATH, params={"pageUrl": "ftp://example.com/a"})
+
+    assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"pageUrl"}
+
+
+async def test_a_bid_under_the_floor_of_a_slot_is_told_what_it_would_have_to_bid(
+    admin: Client, pool: Pool
+) -> None:
+    held = an_auction(
+        placement_type="contextual",
+        winner=None,
+        bid_count=0,
+        bids=a_bid(outcome=REMOVED),
+        removed=(RemovedCandidates("below_floor", 1),),
+        floors=(BidsUnderFloor(Micros(20_000_000), b"\x00"),),
+    )
+    await apply_auctions(pool, held)
+
+    [bid] = (await read(admin, f"{PATH}/{held.auction_id}"))["bids"]
+
+    assert (bid["removedBy"], bid["floorCpm"]) == ("below_floor", 20)
+    assert bid["wouldHaveToBid"] is not None

@@ -15,10 +15,13 @@ from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
 from adloom.pages.model import expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.serving.contextual.api import PageTables, SlotRoutes
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
 from adloom.serving.contextual.fill import SlotFiller
+from adloom.serving.contextual.page_look import PageTables
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.contextual.slot_auctions import Publish, SlotAuctions
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index
@@ -141,6 +144,8 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
     recent: RecentTexts | None = None,
     states: PlacementStates | None = None,
     leases: LocalLeases | None = None,
+    recorder: AuctionRecorder | None = None,
+    publish_served: Publish | None = None,
 ) -> SlotRoutes:
     """Build the slot routes of a delivery process."""
     signer, states = TokenSigner("a secret of tests"), states or PlacementStates()
@@ -159,6 +164,6 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         SystemIds(),
         recent=recent or RecentTexts(),
         shortlists=shortlists or FakeShortlists(),
-        filler=filler,
+        auctions=SlotAuctions(filler, recorder, publish_served=publish_served),
         seal_user=signer.seal_user,
     )

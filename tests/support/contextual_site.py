@@ -21,6 +21,8 @@ from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
 from adloom.pages.model import PageCategory, expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.contextual.slot_auctions import Publish
 from adloom.serving.index.compile import Interner, compile_creatives, compile_index
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.index import Index, replace_placements
@@ -132,11 +134,20 @@ class Site:
         )
         return ListedPage("example.com/a", 7, {"top": candidates, "side": candidates}, self.listed_until)
 
-    def routes(self) -> Any:
+    def routes(
+        self, recorder: AuctionRecorder | None = None, *, publish_served: Publish | None = None
+    ) -> Any:
         pages = FakePages()
         pages.tables[SITE] = NO_PAGES.with_changes([self.page()])
         shortlists = FakeShortlists({SITE: ShortlistTable(version=7, pages={"example.com/a": self.listed()})})
-        return make_slot_routes(self.index(), pages, shortlists=shortlists, clock=self.clock)
+        return make_slot_routes(
+            self.index(),
+            pages,
+            shortlists=shortlists,
+            clock=self.clock,
+            recorder=recorder,
+            publish_served=publish_served,
+        )
 
     def ask(self, url: str = "https://www.example.com/a?utm_source=x", slot: str = "top") -> FastAnswer:
         query = f"slot={slot}&url={quote(url, safe='')}".encode()

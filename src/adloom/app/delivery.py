@@ -41,7 +41,7 @@ from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideSt
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
-from adloom.events.ingest.token import TokenKeys
+from adloom.events.ingest.token import TokenKeys, TokenSigner
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
@@ -253,10 +253,7 @@ def _build_public_routes(
     register_senders(metrics, traffic.limiter, senders)
     register_spool(metrics, running.spool, settings.spool_directory)
     _register_running(metrics, running, auctions)
-    shared = SharedParts(
-        keys.signer, contexts, senders, frequency, detector, traffic.pages, running.site_traffic.count
-    )
-    contextual = _build_contextual(settings, metrics, running, shared)
+    contextual = _build_contextual(settings, metrics, running, traffic, keys.signer, contexts, auctions)
     page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [
         *_trace(figures.measure(offers.routes())),
@@ -307,9 +304,25 @@ def _build_page_slots(
     )
 
 
-def _build_contextual(
-    settings: DeliverySettings, metrics: Metrics, running: Running, shared: SharedParts
+def _build_contextual(  # noqa: PLR0913, PLR0917 - all that contextual delivery shares with the other kinds
+    settings: DeliverySettings,
+    metrics: Metrics,
+    running: Running,
+    traffic: TrafficParts,
+    signer: TokenSigner,
+    contexts: ContextParser,
+    auctions: AuctionParts,
 ) -> ContextualParts:
+    shared = SharedParts(
+        signer,
+        contexts,
+        traffic.senders,
+        auctions.frequency,
+        traffic.detector,
+        traffic.pages,
+        running.site_traffic.count,
+        auctions.recorder,
+    )
     contextual = build_contextual(
         settings,
         running.refresher,
@@ -318,6 +331,7 @@ def _build_contextual(
         running.clock,
         leases=running.leases.leases,
         shared=shared,
+        publish_served=running.appender.enqueue if settings.has_served_events else None,
     )
     register_contextual(metrics, contextual, running.sites.pages)
     return contextual

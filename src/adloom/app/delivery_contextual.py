@@ -14,6 +14,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import DeliverySettings
 from adloom.runtime.valkey import Valkey
+from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.site_results import ResultsLoader
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
@@ -21,6 +22,7 @@ from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.contextual.slot_auctions import Publish, SlotAuctions
 from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.frequency_lookup import FrequencyLookup
@@ -67,6 +69,7 @@ class SharedParts(NamedTuple):
     detector: TrafficDetector
     pages: PageCheck
     count_traffic: CountTraffic
+    recorder: AuctionRecorder
 
 
 def build_contextual(  # noqa: PLR0913 - a composition root names them all
@@ -78,6 +81,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
     *,
     leases: LocalLeases,
     shared: SharedParts,
+    publish_served: Publish | None,
 ) -> ContextualParts:
     recent = RecentTexts()
     filler = SlotFiller(
@@ -97,7 +101,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             SystemIds(),
             recent=recent,
             shortlists=sites.shortlists,
-            filler=filler,
+            auctions=SlotAuctions(filler, shared.recorder, publish_served=publish_served),
             seal_user=shared.signer.seal_user,
             contexts=shared.contexts,
             senders=shared.senders,

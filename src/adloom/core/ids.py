@@ -30,6 +30,11 @@ def digest_user(user_id: UUID) -> bytes:
     return sha256(user_id.bytes).digest()[:_DIGEST_BYTES]
 
 
+def derive_auction_id(request_id: bytes, slot: int) -> RequestId:
+    """Return the id of the auction of one of a request's slots: for the first it is the request's own."""
+    return RequestId(UUID(bytes=request_id[:-1] + bytes((request_id[-1] ^ slot,))))
+
+
 class OpaqueId(Protocol):
     """An identifier that is only written out, never compared."""
 

@@ -27,6 +27,7 @@ from adloom.runtime.random import fast_chance
 from adloom.serving.contextual.api import SlotRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.contextual.slot_auctions import SlotAuctions
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.index.compile import Interner, compile_creatives
@@ -109,13 +110,15 @@ class Publisher:
             SystemIds(),
             recent=self.recent,
             shortlists=shortlists,
-            filler=SlotFiller(
-                server.states,
-                reserver,
-                signer,
-                public_url="https://ads.example",
-                chance=fast_chance(),
-                read_results=lambda _site_id: NO_RESULTS,
+            auctions=SlotAuctions(
+                SlotFiller(
+                    server.states,
+                    reserver,
+                    signer,
+                    public_url="https://ads.example",
+                    chance=fast_chance(),
+                    read_results=lambda _site_id: NO_RESULTS,
+                )
             ),
             seal_user=signer.seal_user,
             page_check=PageCheck("https://ads.example"),

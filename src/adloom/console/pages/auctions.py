@@ -24,6 +24,7 @@ from adloom.console.components.layout import (
     html,
     link_button,
     meter,
+    notice,
 )
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
@@ -36,6 +37,7 @@ PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 ADDRESS: Final = "/console/auctions"
 AUCTIONS: Final = "/api/v1/admin/auctions"
 HOURS_DEFAULT: Final = "24"
+WEEK_HOURS: Final = "168"
 REFRESH_SECONDS: Final = 2.0
 PICTURE_SECONDS: Final = 10.0
 POINTS_PAGES: Final = 3
@@ -47,6 +49,12 @@ CPC = "cpc"
 NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
+def make_page_address(url: str, slot: str | None = None) -> str:
+    """Return the address of the auctions on record of a page, or of one of its slots."""
+    asked = {"page_url": f"https://{url}", "placement": slot, "hours": WEEK_HOURS}
+    return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
+
+
 class AuctionsView:
     """The filters of the page, and the names of campaigns it has read."""
 
@@ -55,12 +63,19 @@ class AuctionsView:
         asked = visit.query.get("hours", HOURS_DEFAULT)
         self.hours = asked if asked in PERIODS else HOURS_DEFAULT
         self.type = visit.query.get("type") or None
+        self.page_url = visit.query.get("page_url") or None
+        self.placement = visit.query.get("placement") or None
         self._names: dict[str, str] = {}
 
     @property
     def query(self) -> dict[str, object]:
         since = self._visit.now - int(self.hours) * HOUR
-        return {"startDate": f"{since:%Y-%m-%dT%H:%M:%SZ}", "placementType": self.type}
+        return {
+            "startDate": f"{since:%Y-%m-%dT%H:%M:%SZ}",
+            "placementType": self.type,
+            "pageUrl": self.page_url,
+            "placement": self.placement,
+        }
 
     @property
     def every_hour(self) -> list[datetime]:
@@ -69,7 +84,13 @@ class AuctionsView:
         return [last - number * HOUR for number in range(int(self.hours), -1, -1)]
 
     def address(self, **changes: str | None) -> str:
-        asked = {"hours": self.hours, "type": self.type, **changes}
+        asked = {
+            "hours": self.hours,
+            "type": self.type,
+            "page_url": self.page_url,
+            "placement": self.placement,
+            **changes,
+        }
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
 
     async def read(self, part: str, **more: object) -> Json:
@@ -101,13 +122,21 @@ async def auctions(visit: PageVisit) -> None:
         ),
     )
     total = await view.read("/statistics")
+    if view.page_url or view.placement:
+        of_page = f" on {view.page_url.removeprefix('https://')}" if view.page_url else ""
+        notice(
+            f"Only auctions of the slot {view.placement or ''}{of_page}."
+            if view.placement
+            else f"Only auctions{of_page}."
+        )
+        link_button("All auctions", view.address(page_url=None, placement=None))
     await _controls(view)
     if not total["totalAuctions"]:
         empty_state(
             "gavel",
             "No auctions yet",
             (
-                "Each request for a placement with delivery “auction” starts one, if campaigns bid on it. Choose a longer period to see older ones."
+                "Each request for a placement with delivery “auction” or “contextual” starts one, if campaigns bid on it. Choose a longer period to see older ones."
             ),
             action="To the placements",
             href="/console/placements",
@@ -278,12 +307,17 @@ async def _facts(visit: PageVisit, found: Json, banners: dict[str, str]) -> None
         ("Floor", amount(found["floorCpm"], places=4)),
         ("Placement", _link("placements", found["placementId"], placements, strings.NONE)),
         ("Placement type", found["placementType"]),
+        *([("Page", _page_link(found["pageUrl"]))] if found["pageUrl"] else []),
         ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
         ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
     ]  # fmt: skip
     if found["context"]:
         pairs.append(("Reader", _reader(found["context"])))
     facts(pairs)
+
+
+def _page_link(url: str) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(make_page_address(url), url)
 
 
 def _reader(context: Json) -> str:

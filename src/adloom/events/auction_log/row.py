@@ -60,6 +60,7 @@ class AuctionRow(NamedTuple):
     final_price: Decimal | None
     winning_ecpm: Decimal | None
     charge: Decimal | None
+    page_url: str | None
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -125,6 +126,7 @@ def _build_row(auction: Auctioned, *, is_erased: bool) -> AuctionRow:
         final_price=decimal_from_micros(winner.final_price) if winner else None,
         winning_ecpm=decimal_from_micros(winner.ecpm) if winner else None,
         charge=decimal_from_micros(winner.charge) if winner else None,
+        page_url=auction.page_url,
     )
 
 

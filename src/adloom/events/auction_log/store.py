@@ -33,18 +33,20 @@ BID_BYTES_AT_ONCE: Final = 2**18
 INSERT: Final = """
     INSERT INTO auction.auctions (
         id, user_id, placement_type, placement_id, auction_time, context, scoring, scoring_version, floor_cpm,
-        bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge
+        bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge,
+        page_url
     )
     SELECT id, user_id, placement_type, placement_id, auction_time, context::jsonb, scoring, scoring_version,
            floor_cpm, bid_count, bids::jsonb, removed::jsonb, campaign_ids::uuid[], winning_ad_id,
-           winning_campaign_id, final_price, winning_ecpm, charge
+           winning_campaign_id, final_price, winning_ecpm, charge, page_url
       FROM unnest(
           $1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::timestamptz[], $6::text[], $7::text[], $8::bigint[],
           $9::numeric[], $10::integer[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::uuid[],
-          $16::numeric[], $17::numeric[], $18::numeric[]
+          $16::numeric[], $17::numeric[], $18::numeric[], $19::text[]
       ) AS held (
           id, user_id, placement_type, placement_id, auction_time, context, scoring, scoring_version, floor_cpm,
-          bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge
+          bid_count, bids, removed, campaign_ids, winning_ad_id, winning_campaign_id, final_price, winning_ecpm, charge,
+          page_url
       )
     ON CONFLICT (id, auction_time) DO NOTHING
 """

@@ -40,6 +40,7 @@ OCCURRED_AHEAD_MAX: Final = timedelta(minutes=5)
 CONTEXT_MAX: Final = 16
 CONTEXT_KEY_MAX: Final = 50
 CONTEXT_VALUE_MAX: Final = 200
+PAGE_URL_MAX: Final = 2_048  # A normalised address.
 
 # Millions of entries are kept in memory, so their field names are short.
 _SHORT_NAMES: Final = {
@@ -215,7 +216,10 @@ class BidsUnderFloor(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Unsold(LogStruct, frozen=True, kw_only=True, tag="unsold.v1"):
-    """An auction without a winner; its record is in the side stream, under the id of this entry."""
+    """An auction without an offer in the log: nobody won, or it is of a contextual slot, whose offers may not be there.
+
+    Its record is in the side stream, under the id of this entry.
+    """
 
     held_at: datetime
 
@@ -227,11 +231,13 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
     itself; there it stands for what was served, too.
     """
 
-    auction_id: RequestId  # The request of its offer; the offer's slot is 0.
+    # The request of its offer, whose slot is 0; the auctions of a page's other slots have ids derived from it.
+    auction_id: RequestId
     user_id: UUID
     # If the request named one.
     placement_id: PlacementId | None = None
     placement_type: Annotated[str, msgspec.Meta(max_length=50)]
+    page_url: Annotated[str, msgspec.Meta(max_length=PAGE_URL_MAX)] | None = None  # Of a contextual slot.
     held_at: datetime
     context: Annotated[
         dict[

@@ -6,24 +6,21 @@ only so many bytes a second, since a market of thousands has kilobytes of bids.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from adloom.core.ids import OpaqueId, RequestId
 from adloom.core.money import Micros
 from adloom.core.random import Chance
-from adloom.events.log.event import CONTEXT_VALUE_MAX, Auctioned, AuctionWin, Unsold, encode_event
+from adloom.events.log.event import Auctioned, AuctionWin, Unsold, encode_event
 from adloom.serving.auction import decide
 from adloom.serving.auction.auctioneer import AuctionRequest
 from adloom.serving.auction.bid_record import BidRecord
-from adloom.serving.auction.request import LAST_PURCHASE_DAYS, describe_context
+from adloom.serving.auction.request import describe_request
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import IndexedPlacement
 from adloom.serving.index.rendered_banner import unpack_ids
-from adloom.targeting.context import Context
 
-CONTEXTS_CACHED_MAX: Final = 1_024
 BURST_SECONDS: Final = 0.25  # A burst of so many seconds' bytes delays other requests by some milliseconds.
 BATCH_SECONDS: Final = 0.02  # A crash loses no more than that.
 ENTRY_BYTES: Final = 300  # An auction without its bids.
@@ -94,7 +91,15 @@ class AuctionRecorder:
         assert record is not None, "its bids were recorded before the winner was reserved"
         self._headroom -= ENTRY_BYTES + len(record.bids) + EXAMINED_BYTES * record.examined_count
         auctioned = _build_auctioned(request, record, auction_id, won_on, scoring_version)
-        self._publish_pair(served or encode_event(Unsold(held_at=request.now)), encode_event(auctioned))
+        self._publish(auctioned, served)
+
+    def record_slot(self, auctioned: Auctioned, served: bytes | None) -> None:
+        """Publish the auction of a contextual slot; `served` is the entry of its offer, where offers are published."""
+        self._headroom -= ENTRY_BYTES + len(auctioned.bids)
+        self._publish(auctioned, served)
+
+    def _publish(self, auctioned: Auctioned, served: bytes | None) -> None:
+        self._publish_pair(served or encode_event(Unsold(held_at=auctioned.held_at)), encode_event(auctioned))
 
 
 class BatchingPublisher:
@@ -133,7 +138,7 @@ def _build_auctioned(
         placement_id=None if named is None else named.id,
         placement_type=market[0].type,
         held_at=request.now,
-        context=_describe(auction.input.contexts[0], query.visitor.last_purchase_days),
+        context=describe_request(auction.input.contexts[0], query.visitor.last_purchase_days),
         scoring=(won_on or market[0]).scoring,
         scoring_version=scoring_version,
         floor=_find_floor(named) if win is None else win.bidder.floor,
@@ -161,12 +166,3 @@ def _find_floor(placement: IndexedPlacement | None) -> Micros:
     """Return the floor of a placement that was asked for by slug, if it has bids."""
     blocks = () if placement is None else placement.blocks
     return next((block.floor_min for block in blocks if isinstance(block, BidBlock)), Micros(0))
-
-
-@lru_cache(CONTEXTS_CACHED_MAX)
-def _describe(context: Context, last_purchase_days: int | None) -> dict[str, str]:
-    """Return what was known of the request, by the names of the API; callers must not change it."""
-    known = describe_context(context) | {"hour": str(context.hour), "day": str(context.day)}
-    if last_purchase_days is not None:
-        known[LAST_PURCHASE_DAYS] = str(last_purchase_days)
-    return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items()}

@@ -12,6 +12,7 @@ from msgspec import Meta
 from adloom.auction.score import Signals
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.ids import NO_USER
+from adloom.events.log.event import CONTEXT_VALUE_MAX
 from adloom.runtime.http.body import BodyDecoder
 from adloom.serving.request.overrides import (
     BOOLEANS,
@@ -147,6 +148,15 @@ def describe_context(context: Context) -> dict[str, str]:
         "segment": context.segment,
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+@lru_cache(CONTEXTS_CACHED_MAX)
+def describe_request(context: Context, last_purchase_days: int | None) -> dict[str, str]:
+    """Return what was known of the request, by the names of the API; callers must not change it."""
+    known = describe_context(context) | {"hour": str(context.hour), "day": str(context.day)}
+    if last_purchase_days is not None:
+        known[LAST_PURCHASE_DAYS] = str(last_purchase_days)
+    return {name: value[:CONTEXT_VALUE_MAX] for name, value in known.items()}
 
 
 def _parse_days(days: str) -> int:

@@ -7,17 +7,16 @@ text. An answer waits only where it depends on what the visitor has seen.
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
-from adloom.core.ids import NO_USER, IdSource, SiteId
+from adloom.core.ids import NO_USER, IdSource
 from adloom.events.ingest.ivt.pages import PageCheck, PageOrigin
-from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
-from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
+from adloom.pages.follow.page_table import PageState
 from adloom.pages.url import NormalizedUrl
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
@@ -29,11 +28,20 @@ from adloom.runtime.http.fast.fast_routes import (
     index_headers,
     problem_answer,
 )
-from adloom.serving.contextual.fill import FilledSlot, SlotFiller, SlotVisit
+from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, parse_page_url
+from adloom.serving.contextual.page_look import (
+    KnownPages,
+    PageLook,
+    PageTables,
+    ShortlistTables,
+    find_obstacle,
+)
 from adloom.serving.contextual.prepare import PreparedSlots
 from adloom.serving.contextual.question import WRONG_HOST, QueriedSlot, SlotQueries
 from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.contextual.slot_auctions import SlotAuctions
+from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.direct.api import CountTraffic
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.direct.frequency import DirectFrequency
@@ -47,7 +55,6 @@ from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 SERVE_PATH: Final = b"/v1/serve"
 BATCH_PATH: Final = b"/v1/serve/batch"
 SLOTS_MAX: Final = 20
-ASK_AGAIN: Final = timedelta(hours=1)  # Where no text would be taken now.
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 _HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -59,11 +66,6 @@ OTHER_SITE: Final = problem_answer(SiteHostMismatchError("This slot is of anothe
 NO_AD: Final = b"null"
 NOTHING_ON_PAGE: Final = frozenset[int]()
 NO_OVERRIDES: Final = Overrides({})
-
-PAGE_UNKNOWN: Final = "page_unknown"
-PAGE_STALE: Final = "page_stale"
-SITE_SUSPENDED: Final = "site_suspended"
-WARMUP: Final = "warmup"
 
 Slot = tuple[IndexedPlacement, IndexedSite]
 
@@ -78,27 +80,6 @@ class SlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
     ]
     user_id: UUID | None = None
     context: dict[str, Any] = {}
-
-
-class PageTables(Protocol):
-    """The pages of sites that are in memory."""
-
-    def find(self, site_id: SiteId) -> PageTable | None: ...
-
-
-class ShortlistTables(Protocol):
-    """The shortlists of sites that are in memory."""
-
-    def find(self, site_id: SiteId) -> ShortlistTable | None: ...
-
-
-class PageLook(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the page that asks; no shortlist that has expired."""
-
-    url: NormalizedUrl
-    state: PageState
-    entry: PageEntry | None = None
-    listed: ListedPage | None = None
 
 
 class SlotVisitor(msgspec.Struct, frozen=True, gc=False):
@@ -141,7 +122,7 @@ class SlotRoutes:
         *,
         recent: RecentTexts,
         shortlists: ShortlistTables,
-        filler: SlotFiller,
+        auctions: SlotAuctions,
         seal_user: Callable[[bytes, bytes], bytes],
         contexts: ContextParser | None = None,
         senders: SenderCheck | None = None,
@@ -150,13 +131,11 @@ class SlotRoutes:
         count_traffic: CountTraffic | None = None,
     ) -> None:
         self._index = index
-        self._pages = pages
+        self._known = KnownPages(pages, shortlists, recent)
         self._page_check = page_check
-        self._shortlists = shortlists
         self._now = clock.now
         self._new_id = ids.new_opaque
-        self._recent = recent
-        self._filler = filler
+        self._auctions = auctions
         self._seal_user = seal_user
         self._parse_context = (contexts or ContextParser()).parse
         self._senders = senders or TrustingCheck()
@@ -200,7 +179,7 @@ class SlotRoutes:
         if slot is None:
             return NO_SUCH_PLACEMENT
         question.check_host(slot[1])
-        look = self._look_at(slot[1], question.url, now)
+        look = self._known.look_at(slot[1], question.url, now)
         self.asked[look.state.value] += 1
         asked = AskedPage(index, look, self._visit(visitor, now, seen))
         filled = self._fill(asked, slot, 0, NOTHING_ON_PAGE)
@@ -260,7 +239,7 @@ class SlotRoutes:
         index, now = self._index(), self._now()
         found = {slug: index.find_slot(slug) for slug in slugs}
         site = next((slot[1] for slot in found.values() if slot and slot[1].has_host(url.host)), None)
-        look = PageLook(url, PageState.UNKNOWN) if site is None else self._look_at(site, url, now)
+        look = PageLook(url, PageState.UNKNOWN) if site is None else self._known.look_at(site, url, now)
         self.asked[look.state.value] += 1
         asked = AskedPage(index, look, self._visit(visitor, now, seen))
         filled: dict[bytes, FilledSlot | str | FastAnswer] = {}
@@ -272,9 +251,10 @@ class SlotRoutes:
             else:
                 one = filled[slug] = self._fill(asked, slot, number, on_page)
                 if isinstance(one, FilledSlot):
-                    on_page |= {one.banner_key, -one.campaign_key}
+                    creative = one.winner.creative
+                    on_page |= {creative.banner_key, -creative.campaign_key}
         is_elsewhere = site is None and any(slot is not None for slot in found.values())
-        return FilledPage(asked, self._find_wait(site, look, now), filled, is_elsewhere)
+        return FilledPage(asked, self._known.find_wait(site, look, now), filled, is_elsewhere)
 
     # Both.
 
@@ -288,6 +268,7 @@ class SlotRoutes:
             now,
             int(now.timestamp()),
             request_id,
+            user_id,
             seen,
             user,
         )
@@ -312,8 +293,8 @@ class SlotRoutes:
         now = self._now()
         capped: dict[int, IndexedPlacement] = {}
         for slot, site in slots:
-            candidates = self._find_shortlists(site).find(url.text, slot.slug.decode(), now)
-            capped |= {own.key: own for own in self._filler.find_capped(index, candidates)}
+            candidates = self._known.find_shortlists(site).find(url.text, slot.slug.decode(), now)
+            capped |= {own.key: own for own in self._auctions.find_capped(index, candidates)}
         return tuple(capped.values())
 
     def _fill(self, asked: AskedPage, slot: Slot, number: int, on_page: Collection[int]) -> FilledSlot | str:
@@ -325,9 +306,7 @@ class SlotRoutes:
             prepared = self._prepared.get(asked.index, placement, site, look.entry, look.listed)
             if prepared.ready:
                 visit.is_free = not self._may_hold(visit, site)
-                filled = self._filler.fill(prepared, visit, number, on_page)
-            else:
-                filled = prepared.reason
+            filled = self._auctions.hold(prepared, visit, number, on_page)
         if self._count_traffic is not None:
             self._count_traffic(site.key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):
@@ -347,34 +326,6 @@ class SlotRoutes:
                 return False
         return self._senders.may_hold(http, 1, visit.second)
 
-    def _look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> PageLook:
-        table = self._pages.find(site.id)
-        entry = None if table is None else table.entries.get(url.text)
-        if entry is None or entry.classified_at is None:
-            return PageLook(url, PageState.UNKNOWN, entry)
-        if not entry.is_fresh(now):
-            return PageLook(url, PageState.STALE, entry)
-        listed = self._find_shortlists(site).pages.get(url.text)
-        # What has expired is never served.
-        return PageLook(
-            url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
-        )
-
-    def _find_shortlists(self, site: IndexedSite) -> ShortlistTable:
-        return self._shortlists.find(site.id) or NO_SHORTLISTS
-
-    def _find_wait(self, site: IndexedSite | None, look: PageLook, now: datetime) -> timedelta:
-        """Return when a page's text is wanted: now, if that is not after zero."""
-        if site is None:
-            return ASK_AGAIN
-        entry = look.entry
-        expires_in = timedelta(0) if entry is None or entry.expires_at is None else entry.expires_at - now
-        if look.state is PageState.KNOWN:
-            return expires_in
-        if not site.is_verified:
-            return ASK_AGAIN
-        return self._recent.find_wait(site.id, look.url.text, now) or min(expires_in, timedelta(0))
-
 
 def _build_no_ad(state: PageState, reason: str) -> FastAnswer:
     return FastAnswer(
@@ -387,14 +338,3 @@ def _build_no_ad(state: PageState, reason: str) -> FastAnswer:
             (b"access-control-expose-headers", b"adloom-page, adloom-reason"),
         )
     )
-
-
-def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
-    """Return what keeps all ads from a page."""
-    if site.is_suspended:
-        return SITE_SUSPENDED
-    if state is PageState.UNKNOWN:
-        return PAGE_UNKNOWN
-    if state is PageState.STALE:
-        return PAGE_STALE
-    return WARMUP if site.is_warming_up else None

@@ -4,20 +4,17 @@ Everything is read from what this process holds: the index, the pages, the short
 """
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 import msgspec
 
 from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, ScoredContender, rank_prepared
-from adloom.core.ids import OpaqueId, SiteId
+from adloom.core.ids import SiteId
 from adloom.core.money import Micros, impression_cost
 from adloom.core.random import Chance
 from adloom.events.ingest.token import TokenSigner, pack_charge, void_charge
 from adloom.events.log.event import ChargedBy
 from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
-from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.contextual.decide import (
     BUDGET,
     CAMPAIGN_INACTIVE,
@@ -30,47 +27,21 @@ from adloom.serving.contextual.decide import (
     rank_eligible,
 )
 from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot
+from adloom.serving.contextual.record import SlotRecord
+from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.direct.encode import MillisecondStamp
-from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.leases.reserve import Reserver
-from adloom.serving.request.overrides import Overrides
-from adloom.targeting.context import Context
 
 ReadResults = Callable[[SiteId], SiteResults]
-ParseContext = Callable[[FastRequest, ZoneInfo, datetime], Context]
-
-
-class SlotVisit(msgspec.Struct, gc=False):
-    """A visitor at a page, at a moment; the context is parsed where a candidate asks for it."""
-
-    http: FastRequest
-    overrides: Overrides
-    parse: ParseContext
-    now: datetime
-    second: int
-    request_id: OpaqueId
-    seen: BannerKeys = NO_BANNERS
-    user: bytes = b""  # Sealed, for the pixel.
-    is_free: bool = False  # For a doubtful sender: it holds nothing, and nothing of it counts.
-    context: Context | None = None
-    zone: ZoneInfo | None = None
-
-    def parse_context(self, zone: ZoneInfo) -> Context:
-        """Return the visitor's context, in the time zone of a slot."""
-        if self.context is None or self.zone is not zone:
-            self.context = self.overrides.apply_to(self.parse(self.http, zone, self.now))
-            self.zone = zone
-        return self.context
 
 
 class FilledSlot(msgspec.Struct, frozen=True, gc=False):
     """An ad in a slot."""
 
     body: bytes
-    campaign_key: int
-    banner_key: int
+    winner: PreparedCandidate
     price: Micros
 
 
@@ -94,7 +65,7 @@ class SlotFiller:
         self._sign = signer.sign
         self._chance = chance
         self._read_results = read_results
-        self._method = method
+        self.method = method
         self._stamp = MillisecondStamp()
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression = b'","impressionUrl":"%b/i/' % origin
@@ -108,7 +79,12 @@ class SlotFiller:
         return tuple(own for own in found.values() if own is not None and own.has_frequency)
 
     def fill(
-        self, prepared: PreparedSlot, visit: SlotVisit, number: int = 0, on_page: Collection[int] = ()
+        self,
+        prepared: PreparedSlot,
+        visit: SlotVisit,
+        number: int = 0,
+        on_page: Collection[int] = (),
+        record: SlotRecord | None = None,
     ) -> FilledSlot | str:
         """Fill a slot, or return the name of what removed its last candidate; `on_page` are campaigns and banners.
 
@@ -120,11 +96,14 @@ class SlotFiller:
             removed = self._find_exclusion(one, visit, prepared.slot, on_page)
             if removed is None:
                 eligible.append(one)
-            elif one.place > removed_at:
+                continue
+            if record is not None:
+                record.remove(one, removed)
+            if one.place > removed_at:
                 reason, removed_at = removed, one.place
         if not eligible:
             return reason
-        return self._choose(prepared, visit, eligible, number) or BUDGET
+        return self._choose(prepared, visit, eligible, number, record) or BUDGET
 
     def _find_exclusion(
         self, one: PreparedCandidate, visit: SlotVisit, slot: IndexedPlacement, on_page: Collection[int]
@@ -147,26 +126,36 @@ class SlotFiller:
         return PACING if is_drawn and self._is_left_out(creative.campaign_key) else None
 
     def _choose(
-        self, prepared: PreparedSlot, visit: SlotVisit, eligible: Sequence[PreparedCandidate], number: int
+        self,
+        prepared: PreparedSlot,
+        visit: SlotVisit,
+        eligible: Sequence[PreparedCandidate],
+        number: int,
+        record: SlotRecord | None,
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
         rules, ranked = prepared.rules, self._rank(prepared, eligible)
+        if record is not None:
+            record.ranked = [(eligible[one.position], one.engagement) for one in ranked]
         for position, winner in enumerate(ranked):
             one = eligible[winner.position]
             price = price_winner(winner, ranked[position + 1 :], eligible, rules=rules)
             cost = impression_cost(price)
             lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, is_drawn=True)
             if lease is not None:
-                body = self._encode(prepared, visit, one, cost, lease, number)
-                return FilledSlot(body, one.creative.campaign_key, one.creative.banner_key, price)
+                if record is not None:
+                    record.unreserved, record.price = position, price
+                return FilledSlot(self._encode(prepared, visit, one, cost, lease, number), one, price)
+        if record is not None:
+            record.unreserved = len(ranked)
         return None
 
     def _rank(self, prepared: PreparedSlot, eligible: Sequence[PreparedCandidate]) -> list[ScoredContender]:
         results = self._read_results(prepared.site.id)
         policy = ChoicePolicy(
-            bid_weight=prepared.rules.bid_weight, method=self._method, click_rate=results.click_rate
+            bid_weight=prepared.rules.bid_weight, method=self.method, click_rate=results.click_rate
         )
-        if self._method is not ChoiceMethod.INFORMED:
+        if self.method is not ChoiceMethod.INFORMED:
             return rank_eligible(eligible, policy, results.banners, self._chance)
         find = results.banners.get
         return rank_prepared(

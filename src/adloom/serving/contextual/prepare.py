@@ -13,10 +13,17 @@ import msgspec
 
 from adloom.auction.creative_choice import PreparedContender, prepare_contender
 from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage
 from adloom.pages.follow.page_table import PageEntry
-from adloom.serving.contextual.decide import CAMPAIGN_INACTIVE, NO_DEMAND, SlotRules, find_removal
+from adloom.serving.contextual.decide import (
+    BELOW_FLOOR,
+    CAMPAIGN_INACTIVE,
+    NO_DEMAND,
+    SlotRules,
+    find_removal,
+)
 from adloom.serving.index.contextual import ContextualCreative
 from adloom.serving.index.index import Candidate, Index, IndexedPlacement
 from adloom.serving.index.site import IndexedSite
@@ -45,6 +52,15 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     head: bytes  # Of the answer.
 
 
+class RemovedCandidate(msgspec.Struct, frozen=True, gc=False):
+    """A candidate that something keeps from a slot, as records need to know it."""
+
+    pair: bytes  # Banner and campaign.
+    bid: Micros
+    reason: str
+    floor: Micros = Micros(0)  # If the bid is under it.
+
+
 class PreparedSlot(msgspec.Struct, gc=False):
     """A slot of a page, and who may fill it; `reason` is what removed the last of the others."""
 
@@ -55,6 +71,7 @@ class PreparedSlot(msgspec.Struct, gc=False):
     listed: ListedPage | None
     rules: SlotRules
     ready: tuple[PreparedCandidate, ...]
+    removed: tuple[RemovedCandidate, ...]
     campaigns: tuple[tuple[CampaignId, IndexedPlacement | None], ...]
     reason: str
     removed_at: int
@@ -114,6 +131,7 @@ def prepare_slot(
     page = add_ancestors(tuple(one.id for one in entry.categories))
     candidates = () if listed is None else listed.slots.get(slot.slug.decode(), ())
     ready: list[PreparedCandidate] = []
+    gone: list[RemovedCandidate] = []
     reason, removed_at = NO_DEMAND, -1
     for place, candidate in enumerate(candidates):
         own = index.by_campaign.get(candidate.campaign_id)
@@ -126,6 +144,7 @@ def prepare_slot(
                 ready.append(_prepare(place, candidate, creative, own, slot, rules))
         if removed is not None:
             reason, removed_at = removed, place
+            gone.append(_note_removed(candidate, creative, removed, rules))
     return PreparedSlot(
         index,
         slot,
@@ -134,10 +153,22 @@ def prepare_slot(
         listed,
         rules,
         tuple(ready),
+        tuple(gone),
         tuple({one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}.items()),
         reason,
         removed_at,
         b'","version":%d,"servedAt":"' % (0 if listed is None else listed.version),
+    )
+
+
+def _note_removed(
+    candidate: ShortlistCandidate, creative: ContextualCreative | None, reason: str, rules: SlotRules
+) -> RemovedCandidate:
+    return RemovedCandidate(
+        candidate.banner_id.bytes + candidate.campaign_id.bytes,
+        candidate.cpm if creative is None else creative.bid,
+        reason,
+        rules.find_floor(candidate) if reason == BELOW_FLOOR else Micros(0),
     )
 
 

@@ -29,7 +29,6 @@ from adloom.serving.auction.api import NOBODY, NOT_HELD, AuctionRoutes
 from adloom.serving.auction.bid_record import FREQUENCY_CAP, FREQUENCY_UNKNOWN
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, share_visitor
 from adloom.serving.contextual.api import (
-    ASK_AGAIN,
     NO_OVERRIDES,
     WRONG_HOST,
     FilledPage,
@@ -46,6 +45,7 @@ from adloom.serving.contextual.decide import (
 )
 from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host
+from adloom.serving.contextual.page_look import ASK_AGAIN
 from adloom.serving.direct.api import NO_SUCH_PLACEMENT, ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.direct.frequency import DirectFrequency

@@ -11,13 +11,16 @@ from pydantic import Field
 
 from adloom.core.actor import Role
 from adloom.core.errors import ForbiddenError, wrong_field
+from adloom.core.ids import derive_auction_id
+from adloom.pages.url import normalize_url
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Text100, Text255
+from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100, Text255
 from adloom.runtime.listing import Listed
+from adloom.serving.contextual.api import SLOTS_MAX
 from adloom.stats.auctions import store
 from adloom.stats.auctions.model import (
     Auction,
@@ -38,6 +41,16 @@ class AuctionFilter(Body):
     """Which auctions: from a moment or UTC day on, and before a moment or to the end of a day."""
 
     placement_type: Text100 | None = None
+    placement: Annotated[
+        Text100 | None, Field(description="A slug; where it was won, or what was named.")
+    ] = None
+    page_url: Annotated[
+        Text | None, Field(max_length=8_192, description="Of contextual slots: those held for this page.")
+    ] = None
+    request_id: Annotated[
+        UUID | None,
+        Field(description="Of contextual slots: those of one answer, which has this `requestId`."),
+    ] = None
     start_date: MomentOrDay | None = None
     end_date: MomentOrEndOfDay | None = None
 
@@ -169,7 +182,21 @@ def _question(
         since=query.start_date,
         before=query.end_date,
         campaign_ids=own,
+        placement=query.placement,
+        page_url=None if query.page_url is None else _normalize(query.page_url),
+        auction_ids=None if query.request_id is None else _list_auction_ids(query.request_id),
     )
+
+
+def _normalize(page_url: str) -> str:
+    url = normalize_url(page_url)
+    if url is None:
+        raise wrong_field("pageUrl", "must be an http or https address of a page")
+    return url.text
+
+
+def _list_auction_ids(request_id: UUID) -> list[UUID]:
+    return [derive_auction_id(request_id.bytes, slot) for slot in range(SLOTS_MAX)]
 
 
 def _answer(found: Statistics) -> dict[str, Any]:

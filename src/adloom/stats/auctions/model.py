@@ -18,7 +18,7 @@ from adloom.core.money import Micros
 
 REMOVED: Final = "removed"
 LOST: Final = "lost"
-FLOOR: Final = "floor"
+UNDER_FLOOR: Final = frozenset({"floor", "below_floor"})
 MICROS: Final = 1_000_000
 NOT_YOURS: Final[Any] = Field(description="Null where it is not the caller's own.")
 STEP: Final = 100  # In micros: bids and recorded prices have four decimals.
@@ -43,6 +43,10 @@ class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     before: datetime | None = None
     campaign_ids: Sequence[UUID] | None = None
+    # Auctions of a slot, of a page, or of one request's slots: few, which hourly sums know nothing of.
+    placement: str | None = None  # By slug.
+    page_url: str | None = None
+    auction_ids: Sequence[UUID] | None = None
 
 
 class AuctionBid(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -81,6 +85,7 @@ class Auction(msgspec.Struct, frozen=True, kw_only=True):
     ]
     placement_type: str
     placement_id: Annotated[UUID | None, Field(description="Where it was won, or what the request named.")]
+    page_url: Annotated[str | None, Field(description="Of a contextual slot: the page, normalised.")]
     auction_time: datetime
     scoring: str
     bid_count: int
@@ -141,7 +146,7 @@ def with_bids_to_win(auction: WholeAuction, *, is_exact: bool = True) -> WholeAu
     """
     bids = [
         msgspec.structs.replace(bid, would_have_to_bid=_bid_to_win(bid, auction, is_exact=is_exact))
-        if bid.outcome == LOST or bid.removed_by == FLOOR
+        if bid.outcome == LOST or bid.removed_by in UNDER_FLOOR
         else bid
         for bid in auction.bids
     ]

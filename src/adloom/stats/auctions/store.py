@@ -38,8 +38,17 @@ _PARTIAL: Final = """
 
 
 def is_by_hour(question: AuctionQuestion) -> bool:
-    """Whether hourly sums can answer: they know neither the visitor nor who took part."""
-    return question.user_id is None and question.campaign_ids is None
+    """Whether hourly sums can answer: they know neither the visitor, nor who took part, nor where."""
+    return all(
+        one is None
+        for one in (
+            question.user_id,
+            question.campaign_ids,
+            question.placement,
+            question.page_url,
+            question.auction_ids,
+        )
+    )
 
 
 def hours_of(question: AuctionQuestion) -> tuple[str, list[object]]:
@@ -94,7 +103,7 @@ def _between(
 PARTS_MAX: Final = 1_000  # More hours or campaigns than a person looks through; the newest, and the busiest.
 
 _SHORT: Final = """
-    it.id, it.user_id, it.placement_type, it.placement_id, it.auction_time, it.scoring, it.bid_count,
+    it.id, it.user_id, it.placement_type, it.placement_id, it.page_url, it.auction_time, it.scoring, it.bid_count,
     it.winning_ad_id, it.winning_campaign_id, it.final_price, it.winning_ecpm, it.charge
 """
 AUCTIONS: Final = RowSource(columns=_SHORT, tables="auction.auctions AS it", tiebreak="it.id")
@@ -211,6 +220,11 @@ def _where(question: AuctionQuestion) -> Filters:
     filters.add_given("it.auction_time >= {}", question.since)
     filters.add_given("it.auction_time < {}", question.before)
     filters.add_given("it.campaign_ids && {}::uuid[]", question.campaign_ids)
+    filters.add_given(
+        "it.placement_id IN (SELECT public_id FROM placements WHERE slug = {})", question.placement
+    )
+    filters.add_given("it.page_url = {}", question.page_url)
+    filters.add_given("it.id = ANY ({}::uuid[])", question.auction_ids)
     return filters
 
 

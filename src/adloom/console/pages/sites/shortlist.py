@@ -11,6 +11,8 @@ from adloom.console.components.format import ago
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html
 from adloom.console.components.table import Column, plain_table
 from adloom.console.page import PageVisit
+from adloom.console.pages.auctions import make_page_address
+from adloom.core.actor import Role
 
 STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approval", "info")}
 
@@ -30,7 +32,11 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
             return
         with div("stack"):
             for slot in slots:
-                html(Markup("<h3>{}</h3>").format(slot["slot"]))
+                html(
+                    Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
+                        slot["slot"], _auctions(visit, found, slot)
+                    )
+                )
                 if slot["candidates"]:
                     rows = sorted(slot["candidates"], key=lambda one: one["state"] != "serving")
                     html(plain_table(COLUMNS, rows))
@@ -42,6 +48,13 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
                     site_id, "Decide about those that wait"
                 )
             )
+
+
+def _auctions(visit: PageVisit, found: Json, slot: Json) -> Markup:
+    """Link to the auctions on record; a publisher does not see who bids."""
+    if visit.role is Role.PUBLISHER:
+        return Markup("")
+    return Markup('<a href="{}">Auctions on record</a>').format(make_page_address(found["url"], slot["slot"]))
 
 
 def _say_when(visit: PageVisit, slots: list[Json]) -> str:

@@ -31,8 +31,20 @@ REASONS: Final = {
     "campaign_dates": "The campaign was outside its dates.",
     "impression_cap": "The campaign has had its impressions.",
     "click_cap": "The campaign has had its clicks.",
-    "targeting": "Its rule about {part} does not want this reader.",
+    "targeting": "Its targeting does not want this reader.",
     "schedule": "It was not the time of the banner ({part}).",
+    "category_mismatch": "The page is about something else than the campaign wants.",
+    "size_mismatch": "The banner has another size than the slot.",
+    "on_page_already": "The campaign or the banner was on the page already.",
+    "not_approved": "The publisher has not approved the banner.",
+    "rejected": "The publisher has rejected the banner.",
+    "ad_product_blocked": "The site blocks what the banner advertises.",
+    "domain_blocked": "The site blocks the domain that the banner leads to.",
+    "site_blocked": "The advertiser blocks the site.",
+    "campaign_inactive": "The campaign was not active, or it was not the time of its banner.",
+    "below_floor": "Its bid was under the floor of the slot.",
+    "budget": "A budget of the campaign, or of its advertiser, had nothing to offer at that moment.",
+    "frequency": "The reader had seen the ad as often as its frequency caps allow.",
     "won": "It had the highest eCPM.",
     "lost": "Another ad had a higher eCPM.",
 }
@@ -67,6 +79,7 @@ STEPS: Final = {
         "link_refused", "link_inactive", "site_missing", "site_blocked", "banner_refused", "assignment_inactive",
         "rule_unreadable", "banner_deleted", "banner_inactive",
     )),
+    "page": WhyStep("Fit the page", "Wants other categories, has another size, or is on the page already."),
     "dates": WhyStep("Within their dates", "Before the start or after the end of the campaign.",
                      ("campaign_dates",), "settings"),
     "targeting": WhyStep("For this reader", "Targeting rules that do not want this reader.",
@@ -88,11 +101,27 @@ STEPS: Final = {
 }
 # fmt: on
 STEP_OF: Final = {reason: name for name, step in STEPS.items() for reason in step.reasons}
-AUCTION: Final = tuple(name for name in STEPS if name != "slots")
+AUCTION: Final = tuple(name for name in STEPS if name not in {"slots", "page"})
+CONTEXTUAL: Final = tuple(name for name in STEPS if name not in {"slots", "bid", "dates", "schedule", "caps"})
+# Contextual slots have names of their own for what the other kinds name in more detail.
+SLOT_STEPS: Final = {
+    "category_mismatch": "page",
+    "size_mismatch": "page",
+    "on_page_already": "page",
+    "not_approved": "status",
+    "rejected": "status",
+    "ad_product_blocked": "status",
+    "domain_blocked": "status",
+    "campaign_inactive": "status",
+    "below_floor": "floor",
+    "budget": "budget",
+    "frequency": "frequency",
+}
 
 
 def find_step(removed_by: str) -> str:
-    return STEP_OF.get(removed_by.partition(":")[0], "status")
+    head = removed_by.partition(":")[0]
+    return STEP_OF.get(head) or SLOT_STEPS.get(head, "status")
 
 
 def count_by_step(removed: Mapping[str, int]) -> Counter[str]:
@@ -102,9 +131,11 @@ def count_by_step(removed: Mapping[str, int]) -> Counter[str]:
     return taken
 
 
-def funnel_steps(removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool) -> list[FunnelStep]:
+def funnel_steps(
+    removed: Mapping[str, int], *, lost: int, won: int, is_auction: bool, is_contextual: bool = False
+) -> list[FunnelStep]:
     """Build the funnel from removals by name, and the numbers of losers and winners."""
-    order = AUCTION if is_auction else DIRECT
+    order = CONTEXTUAL if is_contextual else AUCTION if is_auction else DIRECT
     taken = count_by_step(removed)
     taken[order[-1]] += lost
     left = sum(taken.values()) + won
@@ -133,6 +164,8 @@ def explain_record(removed_by: str | None, outcome: str) -> str:
     if outcome in {WON, LOST}:
         return REASONS[outcome]
     head, _, part = (removed_by or "").partition(":")
+    if head == "targeting" and part:
+        return f"Its rule about {part.replace('_', ' ')} does not want this reader."
     sentence = REASONS.get(head, "The record does not say more.")
     return sentence.format(part=part.replace("_", " "))
 
@@ -261,7 +294,11 @@ async def show_auction(visit: PageVisit, auction: Json) -> None:
     with card(strings.AUCTION_FUNNEL):
         funnel(
             funnel_steps(
-                _count_removed(auction), lost=max(0, auction["bidCount"] - won), won=won, is_auction=True
+                _count_removed(auction),
+                lost=max(0, auction["bidCount"] - won),
+                won=won,
+                is_auction=True,
+                is_contextual=auction["pageUrl"] is not None,
             ),
             description=strings.AUCTION_FUNNEL,
         )
@@ -282,7 +319,8 @@ def _count_removed(auction: Json) -> Mapping[str, int]:
 
 async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
     """Return the address that asks for the same reader now; None if the placement is unknown."""
-    if auction["placementId"] is None or auction["context"] is None:
+    is_contextual = auction["pageUrl"] is not None  # "Why?" asks for readers of the other kinds.
+    if auction["placementId"] is None or auction["context"] is None or is_contextual:
         return None
     try:
         placement = await visit.api.get(f"/admin/placements/{auction['placementId']}")

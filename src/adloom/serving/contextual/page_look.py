@@ -1,0 +1,89 @@
+"""What a delivery process knows of the page that asks: its categories, its shortlists, and whether its text is wanted."""
+
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import msgspec
+
+from adloom.core.ids import SiteId
+from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
+from adloom.pages.follow.page_table import PageEntry, PageState, PageTable
+from adloom.pages.url import NormalizedUrl
+from adloom.serving.contextual.recent_texts import RecentTexts
+from adloom.serving.index.site import IndexedSite
+
+ASK_AGAIN: Final = timedelta(hours=1)  # Where no text would be taken now.
+
+PAGE_UNKNOWN: Final = "page_unknown"
+PAGE_STALE: Final = "page_stale"
+SITE_SUSPENDED: Final = "site_suspended"
+WARMUP: Final = "warmup"
+
+
+class PageTables(Protocol):
+    """The pages of sites that are in memory."""
+
+    def find(self, site_id: SiteId) -> PageTable | None: ...
+
+
+class ShortlistTables(Protocol):
+    """The shortlists of sites that are in memory."""
+
+    def find(self, site_id: SiteId) -> ShortlistTable | None: ...
+
+
+class PageLook(msgspec.Struct, frozen=True, gc=False):
+    """What is known of the page that asks; no shortlist that has expired."""
+
+    url: NormalizedUrl
+    state: PageState
+    entry: PageEntry | None = None
+    listed: ListedPage | None = None
+
+
+class KnownPages:
+    """Looks pages up in what is in memory."""
+
+    def __init__(self, pages: PageTables, shortlists: ShortlistTables, recent: RecentTexts) -> None:
+        self._find_pages = pages.find
+        self._find_shortlists = shortlists.find
+        self._recent = recent
+
+    def look_at(self, site: IndexedSite, url: NormalizedUrl, now: datetime) -> PageLook:
+        table = self._find_pages(site.id)
+        entry = None if table is None else table.entries.get(url.text)
+        if entry is None or entry.classified_at is None:
+            return PageLook(url, PageState.UNKNOWN, entry)
+        if not entry.is_fresh(now):
+            return PageLook(url, PageState.STALE, entry)
+        listed = self.find_shortlists(site).pages.get(url.text)
+        # What has expired is never served.
+        return PageLook(
+            url, PageState.KNOWN, entry, listed if listed is not None and listed.expires_at > now else None
+        )
+
+    def find_shortlists(self, site: IndexedSite) -> ShortlistTable:
+        return self._find_shortlists(site.id) or NO_SHORTLISTS
+
+    def find_wait(self, site: IndexedSite | None, look: PageLook, now: datetime) -> timedelta:
+        """Return when a page's text is wanted: now, if that is not after zero."""
+        if site is None:
+            return ASK_AGAIN
+        entry = look.entry
+        expires_in = timedelta(0) if entry is None or entry.expires_at is None else entry.expires_at - now
+        if look.state is PageState.KNOWN:
+            return expires_in
+        if not site.is_verified:
+            return ASK_AGAIN
+        return self._recent.find_wait(site.id, look.url.text, now) or min(expires_in, timedelta(0))
+
+
+def find_obstacle(site: IndexedSite, state: PageState) -> str | None:
+    """Return what keeps all ads from a page."""
+    if site.is_suspended:
+        return SITE_SUSPENDED
+    if state is PageState.UNKNOWN:
+        return PAGE_UNKNOWN
+    if state is PageState.STALE:
+        return PAGE_STALE
+    return WARMUP if site.is_warming_up else None

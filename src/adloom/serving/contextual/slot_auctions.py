@@ -1,0 +1,80 @@
+"""Holds the auctions of contextual slots: fills them, and publishes what is to be on record of that."""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+from adloom.core.ids import RequestId
+from adloom.events.log.event import Served, encode_event
+from adloom.serving.auction.recorder import AuctionRecorder
+from adloom.serving.contextual.fill import FilledSlot, SlotFiller
+from adloom.serving.contextual.prepare import PreparedSlot
+from adloom.serving.contextual.record import CONTEXTUAL, SlotRecord, build_auctioned
+from adloom.serving.contextual.visit import SlotVisit
+from adloom.serving.index.rendered_banner import unpack_ids
+
+Publish = Callable[[bytes], object]
+
+
+class SlotAuctions:
+    """Fills slots, records a sample of their auctions, and publishes every offer if `publish_served` is there.
+
+    A HEAD request was offered nothing.
+    """
+
+    def __init__(
+        self,
+        filler: SlotFiller,
+        recorder: AuctionRecorder | None = None,
+        *,
+        publish_served: Publish | None = None,
+    ) -> None:
+        self._filler = filler
+        self._recorder = recorder
+        self._publish_served = publish_served
+        self.find_capped = filler.find_capped
+
+    def hold(
+        self, prepared: PreparedSlot, visit: SlotVisit, number: int, on_page: Collection[int]
+    ) -> FilledSlot | str:
+        """Fill a slot, or return the name of what keeps it empty; `number` is the slot's in the request."""
+        record = SlotRecord() if self._is_recorded(prepared, visit) else None
+        filled = self._filler.fill(prepared, visit, number, on_page, record)
+        served = None
+        if (
+            self._publish_served is not None
+            and isinstance(filled, FilledSlot)
+            and visit.http.method != b"HEAD"
+        ):
+            served = _encode_served(filled, prepared, visit, number)
+        if record is not None and self._recorder is not None:
+            auctioned = build_auctioned(record, prepared, visit, number=number, scoring=self._filler.method)
+            self._recorder.record_slot(auctioned, served)
+        elif served is not None and self._publish_served is not None:
+            self._publish_served(served)
+        return filled
+
+    def _is_recorded(self, prepared: PreparedSlot, visit: SlotVisit) -> bool:
+        """Whether the auction is in the sample; without candidates there is none."""
+        recorder = self._recorder
+        if recorder is None or not (prepared.ready or prepared.removed) or visit.http.method == b"HEAD":
+            return False
+        return recorder.wants_next(visit.second + visit.now.microsecond / 1e6)
+
+
+def _encode_served(filled: FilledSlot, prepared: PreparedSlot, visit: SlotVisit, number: int) -> bytes:
+    winner = filled.winner
+    banner_id, campaign_id = unpack_ids(winner.offer.pair)
+    return encode_event(
+        Served(
+            request_id=RequestId(UUID(bytes=visit.request_id.bytes)),
+            slot=number,
+            banner_id=banner_id,
+            placement_id=prepared.slot.id,
+            campaign_id=campaign_id,
+            placement_type=CONTEXTUAL,
+            served_at=visit.now,
+            user_id=visit.user_id,
+            final_price=filled.price,
+            winning_ecpm=winner.creative.bid,
+        )
+    )
