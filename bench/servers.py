@@ -18,6 +18,7 @@ import msgspec
 from adloom.budgets.transport.wire import INBOX_CHANNEL
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port, is_taken
 from adloom.runtime.postgres import Pool, open_pool
@@ -85,8 +86,10 @@ async def run_servers(size: CatalogSize) -> AsyncGenerator[Servers]:
     """Run servers with a catalog, and remove them at the end."""
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
-        postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD)
-        valkey = EmbeddedValkey(folder / "valkey", port=free_port(), password=PASSWORD)
+        postgres = EmbeddedPostgres(
+            folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
+        )
+        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
         for server in (postgres, valkey):
             await server.prepare()
             log = folder / f"{server.program.name}.log"

@@ -40,6 +40,11 @@ async def test_the_error_about_an_unreachable_database_has_no_password() -> None
     assert "a-password" not in str(raised.value)
 
 
+async def test_the_error_about_an_unreachable_socket_names_its_folder() -> None:
+    with pytest.raises(schema.DatabaseError, match="'ads' at /nowhere cannot be used"):
+        await schema.upgrade_schema("postgresql://ada:a-password@/ads?host=/nowhere")
+
+
 async def empty_database(database_url: str) -> str:
     """Drop all schemas of the test's database; return its URL."""
     connection = await asyncpg.connect(database_url)

@@ -3,9 +3,8 @@
 import contextlib
 import os
 import signal
-import socketserver
-import threading
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -53,36 +52,26 @@ def report_impression(browser: httpx.Client, correlation_id: str, ids: dict[str,
     return browser.post("/banners/events/impression", json=report).status_code
 
 
-class ClosingServer(socketserver.TCPServer):
-    """Listens on the port of Valkey, and closes every connection."""
-
-    allow_reuse_address = True
-
-
 @contextlib.contextmanager
 def without_valkey(product: Product) -> Generator[None]:
-    """Kill Valkey and take its port, so that a restarted one cannot use it."""
-    port, listening = product.installation.valkey_port, list[ClosingServer]()
-    assert port is not None
+    """Kill Valkey and take the place of its socket, so that a restarted one cannot listen."""
+    place = Path(product.installation.valkey_socket_dir or "") / "valkey.sock"
 
     def is_taken() -> bool:
+        if not place.is_dir():
+            place.unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):  # A restarted Valkey was faster.
+                place.mkdir()
         for pid in product.children("valkey"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):  # A restarted Valkey was faster.
-            listening.append(ClosingServer(("127.0.0.1", port), socketserver.BaseRequestHandler))
-        return bool(listening)
+        return place.is_dir()
 
     wait_until(is_taken, seconds=15, what="no Valkey")
-    [taken] = listening
-    with taken:
-        serving = threading.Thread(target=taken.serve_forever, args=(0.01,))
-        serving.start()
-        try:
-            yield
-        finally:
-            taken.shutdown()
-            serving.join()
+    try:
+        yield
+    finally:
+        place.rmdir()
 
 
 def counted(admin: httpx.Client, banner_id: str) -> int:

@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+from pathlib import Path
 
 import httpx
 import psutil
@@ -78,6 +79,16 @@ def test_only_the_owner_can_read_the_secrets(product: Product) -> None:
     mode = (product.data_dir / "secrets.json").stat().st_mode
 
     assert mode & 0o777 == 0o600
+
+
+def test_the_servers_listen_on_no_port_and_only_their_user_can_open_their_sockets(product: Product) -> None:
+    pids = [*product.children("postgres"), *product.children("valkey")]
+    folder = Path(product.installation.postgres_socket_dir or "")
+
+    assert len(pids) == 2
+    assert all(psutil.Process(pid).net_connections(kind="inet") == [] for pid in pids)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in folder.iterdir() if path.is_socket()} == {".s.PGSQL.5432", "valkey.sock"}
 
 
 def test_every_process_has_its_own_metrics_port(product: Product) -> None:

@@ -36,6 +36,7 @@ def a_plan(  # noqa: PLR0913 - each with its default
     is_empty: bool = True,
     control_host: str = "127.0.0.1",
     has_crawler: bool = True,
+    has_server_ports: bool = False,
 ) -> UpPlan:
     options = UpOptions(
         data_directory=folder,
@@ -46,6 +47,7 @@ def a_plan(  # noqa: PLR0913 - each with its default
         worker_port=0,
         workers=workers,
         has_crawler=has_crawler,
+        has_server_ports=has_server_ports,
         is_empty=is_empty,
     )
     listeners = open_listeners(options, closing)
@@ -140,7 +142,8 @@ def test_external_servers_are_used_and_no_embedded_ones_are_started(
     assert plan.servers.postgres is None
     assert plan.servers.valkey is None
     assert find_child(plan, "worker").program.environment["DATABASE_URL"] == "postgresql://db/ads"
-    assert plan.installation.postgres_port is None
+    assert plan.installation.postgres_socket_dir is None
+    assert not (tmp_path / "sockets").exists()
 
 
 def test_an_invalid_variable_is_refused_before_anything_is_started(
@@ -153,12 +156,30 @@ def test_an_invalid_variable_is_refused_before_anything_is_started(
 def test_embedded_servers_keep_their_ports_from_one_start_to_the_next(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
-    first = a_plan(tmp_path, closing).installation
+    first = a_plan(tmp_path, closing, has_server_ports=True).installation
     DataDirectory(tmp_path).write_installation(first)
 
-    second = a_plan(tmp_path, closing, workers=4).installation
+    second = a_plan(tmp_path, closing, workers=4, has_server_ports=True).installation
 
+    assert first.postgres_port is not None
     assert (second.postgres_port, second.valkey_port) == (first.postgres_port, first.valkey_port)
+
+
+def test_embedded_servers_are_reached_by_sockets_and_have_ports_if_asked_for(
+    tmp_path: Path, closing: contextlib.ExitStack
+) -> None:
+    by_default = a_plan(tmp_path, closing)
+    with_ports = a_plan(tmp_path, closing, has_server_ports=True)
+
+    for plan in (by_default, with_ports):
+        environment = find_child(plan, "worker").program.environment
+        folder = plan.installation.postgres_socket_dir
+        assert f"@/adloom?host={folder}" in environment["DATABASE_URL"]
+        assert environment["REDIS_URL"].startswith("unix://:")
+        assert f"@{folder}/valkey.sock" in environment["REDIS_URL"]
+    assert (by_default.installation.postgres_port, by_default.installation.valkey_port) == (None, None)
+    assert with_ports.installation.postgres_port
+    assert with_ports.installation.valkey_port
 
 
 def test_the_printed_addresses_are_those_of_the_listeners(

@@ -93,6 +93,8 @@ def test_without_traffic_limits_no_bound_goes_by_address() -> None:
         ),
         ("DATABASE_URL", "", "DATABASE_URL is not set."),
         ("DATABASE_URL", "mysql://x/y", "DATABASE_URL must be an address like postgres://host/…."),
+        ("DATABASE_URL", "postgresql:///db", "DATABASE_URL must be an address like postgres://host/…."),
+        ("REDIS_URL", "unix:", "REDIS_URL must be an address like redis://host/…."),
         ("REDIS_URL", "redis://[", "REDIS_URL must be an address like redis://host/…."),
         (
             "RATE_LIMIT_PERMITS_PER_MINUTE",
@@ -106,6 +108,18 @@ def test_a_wrong_value_is_named_with_what_was_expected(name: str, value: str, ex
         delivery_settings({**GOOD, name: value})
 
     assert str(raised.value).startswith(expected)
+
+
+def test_servers_may_be_named_by_their_sockets() -> None:
+    sockets = {
+        "DATABASE_URL": "postgresql:///ads?host=/run/postgresql",
+        "REDIS_URL": "unix:///run/valkey.sock",
+    }
+
+    services = delivery_settings({**GOOD, **sockets, "REDIS_PASSWORD": "p"}).services
+
+    assert services.database_url == sockets["DATABASE_URL"]
+    assert services.redis_url == "unix://:p@/run/valkey.sock"
 
 
 def test_all_wrong_settings_are_reported_together() -> None:

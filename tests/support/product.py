@@ -21,6 +21,7 @@ import psutil
 
 from adloom.core.actor import Actor, Role
 from adloom.runtime.auth import issue_access_token
+from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 
 START_SECONDS_MAX = 60.0
@@ -178,12 +179,11 @@ class Product:
 
     @property
     def database_url(self) -> str:
-        port = self.installation.postgres_port
-        return f"postgresql://adloom:{self._secrets.postgres_password}@127.0.0.1:{port}/adloom"
+        return find_database_url({}, DataDirectory(self.data_dir))
 
     @property
     def redis_url(self) -> str:
-        return f"redis://:{self._secrets.valkey_password}@127.0.0.1:{self.installation.valkey_port}/0"
+        return find_redis_url({}, DataDirectory(self.data_dir))
 
     def wait_until_ready(self) -> "Product":
         def is_ready() -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from adloom.runtime import migrate
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.supervisor.program import Program, build_command
@@ -51,7 +52,9 @@ def memory_folder() -> str | None:
 def running_services() -> Generator[Services]:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     folder.chmod(0o755)
-    postgres = EmbeddedPostgres(folder / "postgres", port=free_port(), password=PASSWORD, options=FAST)
+    postgres = EmbeddedPostgres(
+        folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD, options=FAST
+    )
     asyncio.run(postgres.prepare())
     try:
         with running(postgres.program):
@@ -106,7 +109,7 @@ def running_valkey(
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
     valkey = EmbeddedValkey(
         folder,
-        port=free_port(),
+        listening=Listening(port=free_port()),
         password=PASSWORD,
         appendfsync=appendfsync,
         memory_bytes_max=memory_bytes_max,

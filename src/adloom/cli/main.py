@@ -89,6 +89,12 @@ def up(  # noqa: PLR0913 - one for each option
     control_host: Annotated[
         str, typer.Option(envvar="ADLOOM_CONTROL_HOST", help="The address of the admin API and the worker.")
     ] = "127.0.0.1",
+    server_ports: Annotated[
+        bool,
+        typer.Option(
+            envvar="ADLOOM_SERVER_PORTS", help="PostgreSQL and Valkey also listen on ports of loopback."
+        ),
+    ] = False,
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
     from adloom.app.up import plan
@@ -104,6 +110,7 @@ def up(  # noqa: PLR0913 - one for each option
         workers=workers,
         classifiers=classifiers,
         has_crawler=crawler,
+        has_server_ports=server_ports,
         is_empty=empty,
     )
     command.run(options, os.environ)

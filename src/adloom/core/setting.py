@@ -1,6 +1,7 @@
 """What a setting is: its variable, how its text is parsed, and what is said of a wrong value."""
 
 from collections.abc import Callable, Mapping
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -72,3 +73,24 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 def parse_switch(text: str) -> bool:
     return one_of("on", "off")(text) == "on"
+
+
+def _names_socket(parts: SplitResult) -> bool:
+    """Whether an address without a host has a unix socket instead: PostgreSQL's is in the query."""
+    if parts.scheme == "unix":
+        return parts.path.startswith("/")
+    return parts.scheme.startswith("postgres") and "host=" in parts.query
+
+
+def url_of(*schemes: str) -> Callable[[str], Secret]:
+    def parse(text: str) -> Secret:
+        try:
+            parts = urlsplit(text)
+            is_url = parts.scheme in schemes and bool(parts.netloc or _names_socket(parts))
+        except ValueError:
+            is_url = False
+        if not is_url:  # A URL may carry a password.
+            raise SecretValueError(f"must be an address like {schemes[0]}://host/….")
+        return Secret(text)
+
+    return parse

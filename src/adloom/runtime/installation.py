@@ -57,6 +57,9 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     control_port: int
     worker_port: int
     # None where the server is not ours: its address is in DATABASE_URL or REDIS_URL then.
+    postgres_socket_dir: str | None = None
+    valkey_socket_dir: str | None = None
+    # Only where they were asked for.
     postgres_port: int | None = None
     valkey_port: int | None = None
     metrics_ports: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Brings a database's schema up to date, without loading the tools for that where nothing is to be done."""
 
 from importlib.resources import files
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
@@ -31,7 +31,9 @@ def newest_revision() -> str:
 def describe_database(database_url: str) -> str:
     """Name a database without its password."""
     parts = urlsplit(database_url)
-    return f"The database {parts.path.removeprefix('/')!r} at {parts.hostname}:{parts.port or 5432}"
+    [socket_folder] = parse_qs(parts.query).get("host", [""])[:1]
+    place = socket_folder if parts.hostname is None else f"{parts.hostname}:{parts.port or 5432}"
+    return f"The database {parts.path.removeprefix('/')!r} at {place}"
 
 
 async def current_revision(connection: Connection) -> str | None:

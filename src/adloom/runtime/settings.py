@@ -23,6 +23,7 @@ from adloom.core.setting import (
     one_of,
     parse_share,
     parse_switch,
+    url_of,
     whole_number,
 )
 from adloom.runtime.installation import default_data_directory
@@ -45,22 +46,8 @@ class NetworkFileError(Exception):
     """A file that cannot be read, or has a line that is no network."""
 
 
-def _url(*schemes: str) -> Callable[[str], Secret]:
-    def parse(text: str) -> Secret:
-        try:
-            parts = urlsplit(text)
-            is_url = parts.scheme in schemes and bool(parts.netloc)
-        except ValueError:
-            is_url = False
-        if not is_url:  # A URL may carry a password.
-            raise SecretValueError(f"must be an address like {schemes[0]}://host/….")
-        return Secret(text)
-
-    return parse
-
-
 def _parse_web_url(text: str) -> str:
-    return str(_url("http", "https")(text)).rstrip("/")
+    return str(url_of("http", "https")(text)).rstrip("/")
 
 
 def _parse_secret(text: str) -> Secret:
@@ -140,8 +127,10 @@ PAGE_FRESH_HOURS: Final = 48
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Where PostgreSQL and Valkey are; the URLs may carry passwords."""
 
-    database_url: Annotated[Secret, Variable("DATABASE_URL", _url("postgres", "postgresql"))]
-    redis_url: Annotated[Secret, Variable("REDIS_URL", _url("redis", "rediss", "valkey", "valkeys"))]
+    database_url: Annotated[Secret, Variable("DATABASE_URL", url_of("postgres", "postgresql"))]
+    redis_url: Annotated[
+        Secret, Variable("REDIS_URL", url_of("redis", "rediss", "valkey", "valkeys", "unix"))
+    ]
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):

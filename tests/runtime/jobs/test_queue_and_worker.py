@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import SSLConnection
 
+from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.jobs.queue import PREFIX, JobQueue, jobs_client, open_queue
 from adloom.runtime.jobs.worker import Handler, JobAttempt, JobWorker
@@ -202,7 +203,9 @@ async def test_an_idle_worker_stops_waiting_for_jobs(redis_url: str, valkey: Val
 @pytest.mark.server
 async def test_a_worker_waits_for_a_valkey_that_is_away() -> None:
     folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
-    valkey = EmbeddedValkey(folder, port=free_port(), password="a-password", appendfsync="no")
+    valkey = EmbeddedValkey(
+        folder, listening=Listening(port=free_port()), password="a-password", appendfsync="no"
+    )
     await valkey.prepare()
     work = Work()
 

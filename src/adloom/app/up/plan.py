@@ -29,8 +29,9 @@ from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.background.settings import classifier_settings, crawler_settings
-from adloom.runtime.embedded.binaries import give_ownership
+from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
+from adloom.runtime.embedded.sockets import Listening, make_socket_folder
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
@@ -61,6 +62,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     classifiers: int = 1
     has_crawler: bool = True
+    # Whether PostgreSQL and Valkey listen on ports of loopback too.
+    has_server_ports: bool = False
     is_empty: bool
 
 
@@ -115,13 +118,16 @@ def make_plan(
     served, background = _name_children(options)
     names = [*served, *background, SUPERVISOR]
     freezes = read_settings(FreezeSettings, variables, process=SUPERVISOR)
-    postgres_port, valkey_port, *metrics_ports = _choose_ports(directory, len(names))
+    last = directory.read_installation()
+    postgres_port, valkey_port, *metrics_ports = _choose_ports(directory, last, len(names))
+    server_ports = (postgres_port, valkey_port) if options.has_server_ports else (None, None)
+    postgres, valkey = _place_servers(variables, directory, last, server_ports)
     servers = describe_servers(
         variables,
         directory.path,
         secrets,
-        postgres_port=postgres_port,
-        valkey_port=valkey_port,
+        postgres=postgres,
+        valkey=valkey,
         frozen_seconds=freezes.server_seconds,
     )
     environment = {
@@ -148,8 +154,7 @@ def make_plan(
             options,
             listeners,
             clock.now(),
-            postgres_port=None if servers.postgres is None else postgres_port,
-            valkey_port=None if servers.valkey is None else valkey_port,
+            servers,
             metrics_ports=dict(zip(names, metrics_ports, strict=True)),
         ),
         delivery_url=delivery.public_url,
@@ -162,9 +167,8 @@ def make_plan(
     )
 
 
-def _choose_ports(directory: DataDirectory, count: int) -> list[int]:
+def _choose_ports(directory: DataDirectory, last: Installation | None, count: int) -> list[int]:
     """Choose the ports of PostgreSQL, of Valkey, and of the metrics of so many processes."""
-    last = directory.read_installation()
     return choose_ports(
         [last and last.postgres_port, last and last.valkey_port, *(None for _ in range(count))],
         first=first_port(directory.path),
@@ -172,13 +176,12 @@ def _choose_ports(directory: DataDirectory, count: int) -> list[int]:
     )
 
 
-def _describe_installation(  # noqa: PLR0913 - what is known where
+def _describe_installation(
     options: UpOptions,
     listeners: Listeners,
     started_at: datetime,
+    servers: Servers,
     *,
-    postgres_port: int | None,
-    valkey_port: int | None,
     metrics_ports: dict[str, int],
 ) -> Installation:
     return Installation(
@@ -190,8 +193,10 @@ def _describe_installation(  # noqa: PLR0913 - what is known where
         delivery_port=port_of(listeners.delivery[0]),
         control_port=port_of(listeners.control),
         worker_port=port_of(listeners.worker),
-        postgres_port=postgres_port,
-        valkey_port=valkey_port,
+        postgres_socket_dir=servers.postgres_place.socket_dir,
+        valkey_socket_dir=servers.valkey_place.socket_dir,
+        postgres_port=servers.postgres_place.port,
+        valkey_port=servers.valkey_place.port,
         metrics_ports=metrics_ports,
     )
 
@@ -214,6 +219,21 @@ def _sample(
         return None
     child = sample_child(options.data_directory, host=options.host, port=port, environment=environment)
     return run_as(user.name, [child])[0]
+
+
+def _place_servers(
+    variables: Mapping[str, str],
+    directory: DataDirectory,
+    last: Installation | None,
+    ports: tuple[int | None, int | None],
+) -> list[Listening]:
+    if variables.get("DATABASE_URL") and variables.get("REDIS_URL"):
+        return [Listening(), Listening()]
+    before = last and (last.postgres_socket_dir or last.valkey_socket_dir)
+    folder = make_socket_folder(
+        directory.path, find_unprivileged_user(), last=Path(before) if before else None
+    )
+    return [Listening(socket_dir=str(folder), port=port) for port in ports]
 
 
 def _place_redis_password(variables: Mapping[str, str]) -> Mapping[str, str]:

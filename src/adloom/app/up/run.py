@@ -31,6 +31,7 @@ from adloom.app.up.watching import register_children, tell_of_frozen
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.spool.drain import make_spool_folder
+from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
@@ -83,8 +84,12 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                     group.create_task(give_sample_pages(plan, directory, clock))
                     await run_sample_visitors(plan, directory, supervisor)
 
-        with serve_metrics(plan.telemetry) as metrics:
-            asyncio.run(run_supervised(work))
+        try:
+            with serve_metrics(plan.telemetry) as metrics:
+                asyncio.run(run_supervised(work))
+        finally:
+            for place in (plan.servers.postgres_place, plan.servers.valkey_place):
+                remove_socket_folder(place)
     progress.print_line("adloom stopped")
 
 

@@ -1,4 +1,4 @@
-"""An embedded PostgreSQL: one folder, one port on loopback, a password."""
+"""An embedded PostgreSQL: one folder, a unix socket or a port on loopback, a password."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ import signal
 import tempfile
 import zlib
 from pathlib import Path
+from urllib.parse import urlencode
 
 import asyncpg
 
@@ -22,6 +23,7 @@ from adloom.runtime.embedded.binaries import (
 )
 from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
+from adloom.runtime.embedded.sockets import POSTGRES_PORT, Listening
 from adloom.runtime.supervisor.program import Program, run
 
 DATABASE = "adloom"
@@ -35,10 +37,11 @@ class EmbeddedPostgres:
     """A PostgreSQL of our own; the folder is made on first use and found again later."""
 
     def __init__(
-        self, folder: Path, *, port: int, password: str, options: dict[str, str] | None = None
+        self, folder: Path, *, listening: Listening, password: str, options: dict[str, str] | None = None
     ) -> None:
         self._folder = folder
-        self._port = port
+        self._socket_folder = None if listening.socket_dir is None else Path(listening.socket_dir)
+        self.port = listening.port
         self._password = password
         self._options = options or {}
         self._user = find_unprivileged_user()
@@ -47,8 +50,12 @@ class EmbeddedPostgres:
         self._mark = f"cluster_name=adloom-{zlib.crc32(bytes(folder)):08x}"
 
     @property
+    def socket(self) -> Path | None:
+        return self._socket_folder and self._socket_folder / f".s.PGSQL.{self.port or POSTGRES_PORT}"
+
+    @property
     def url(self) -> str:
-        return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self._port}/{DATABASE}"
+        return self._address(DATABASE)
 
     @property
     def program(self) -> Program:
@@ -58,9 +65,11 @@ class EmbeddedPostgres:
         after a SIGKILL its own children would hold the shared memory for a moment.
         """
         options = {
-            "port": str(self._port),
-            "listen_addresses": "127.0.0.1",
-            "unix_socket_directories": "",
+            # The socket's name ends with it.
+            "port": str(self.port or POSTGRES_PORT),
+            "listen_addresses": "" if self.port is None else "127.0.0.1",
+            "unix_socket_directories": str(self._socket_folder or ""),
+            "unix_socket_permissions": "0700",
             "logging_collector": "off",
             # Each process has a few; of delivery processes there may be dozens.
             "max_connections": "300",
@@ -93,10 +102,14 @@ class EmbeddedPostgres:
                 await asyncio.to_thread(give_ownership, self._folder, self._user)
         else:
             await self._make_cluster()
+        if self._socket_folder is not None:
+            # Of a server that was killed. Its lock names a process, and that number may be another's by now.
+            for left in self._socket_folder.glob(".s.PGSQL.*"):
+                left.unlink()
 
     async def wait_until_ready(self) -> None:
         """Wait until the server answers, and create the database if there is none."""
-        server_url = self.url.removesuffix(DATABASE) + "postgres"
+        server_url = self._address("postgres")
         async with asyncio.timeout(READY_SECONDS_MAX):
             while True:
                 try:
@@ -107,6 +120,13 @@ class EmbeddedPostgres:
         with contextlib.suppress(asyncpg.DuplicateDatabaseError):
             await connection.execute(f"CREATE DATABASE {DATABASE}")
         await connection.close()
+
+    def _address(self, database: str) -> str:
+        place = f"postgresql://{OWNER}:{self._password}@"
+        if self._socket_folder is None:
+            return f"{place}127.0.0.1:{self.port}/{database}"
+        port = {} if self.port is None else {"port": self.port}
+        return f"{place}/{database}?{urlencode({'host': self._socket_folder, **port}, safe='/')}"
 
     async def _make_cluster(self) -> None:
         for abandoned in self._folder.parent.glob(f"{self._folder.name}.*"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
 from adloom.runtime.settings import add_redis_password
@@ -30,6 +31,9 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: str
     postgres: ChildSpec | None
     valkey: ChildSpec | None
+    # Nowhere if it is not ours.
+    postgres_place: Listening
+    valkey_place: Listening
 
 
 def first_port(data_directory: Path) -> int:
@@ -42,24 +46,24 @@ def describe_servers(  # noqa: PLR0913 - what they differ in
     data_directory: Path,
     secrets: Secrets,
     *,
-    postgres_port: int,
-    valkey_port: int,
+    postgres: Listening,
+    valkey: Listening,
     frozen_seconds: int = 0,
 ) -> Servers:
     """Describe the servers without starting them; silent for so long they are frozen, unless it is 0."""
-    postgres = EmbeddedPostgres(
-        data_directory / "postgres", port=postgres_port, password=secrets.postgres_password
+    own_postgres = EmbeddedPostgres(
+        data_directory / "postgres", listening=postgres, password=secrets.postgres_password
     )
-    valkey = EmbeddedValkey(data_directory / "valkey", port=valkey_port, password=secrets.valkey_password)
+    own_valkey = EmbeddedValkey(data_directory / "valkey", listening=valkey, password=secrets.valkey_password)
     database_url = variables.get("DATABASE_URL")
     redis_url = variables.get("REDIS_URL")
     return Servers(
-        database_url=database_url or postgres.url,
-        redis_url=redis_url or valkey.url,
-        postgres=None
-        if database_url
-        else _describe_child(postgres, data_directory, postgres_port, frozen_seconds),
-        valkey=None if redis_url else _describe_child(valkey, data_directory, valkey_port, frozen_seconds),
+        database_url=database_url or own_postgres.url,
+        redis_url=redis_url or own_valkey.url,
+        postgres=None if database_url else _describe_child(own_postgres, data_directory, frozen_seconds),
+        valkey=None if redis_url else _describe_child(own_valkey, data_directory, frozen_seconds),
+        postgres_place=Listening() if database_url else postgres,
+        valkey_place=Listening() if redis_url else valkey,
     )
 
 
@@ -68,8 +72,10 @@ def find_database_url(variables: Mapping[str, str], directory: DataDirectory) ->
     if given := variables.get("DATABASE_URL"):
         return given
     last, secrets = _require_started(directory, "DATABASE_URL")
-    port = _require_port(last.postgres_port, directory, "DATABASE_URL")
-    return EmbeddedPostgres(directory.path / "postgres", port=port, password=secrets.postgres_password).url
+    listening = _require_own(last.postgres_socket_dir, last.postgres_port, directory, "DATABASE_URL")
+    return EmbeddedPostgres(
+        directory.path / "postgres", listening=listening, password=secrets.postgres_password
+    ).url
 
 
 def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> str:
@@ -77,8 +83,10 @@ def find_redis_url(variables: Mapping[str, str], directory: DataDirectory) -> st
     if given := add_redis_password(variables).get("REDIS_URL"):
         return given
     last, secrets = _require_started(directory, "REDIS_URL")
-    port = _require_port(last.valkey_port, directory, "REDIS_URL")
-    return EmbeddedValkey(directory.path / "valkey", port=port, password=secrets.valkey_password).url
+    listening = _require_own(last.valkey_socket_dir, last.valkey_port, directory, "REDIS_URL")
+    return EmbeddedValkey(
+        directory.path / "valkey", listening=listening, password=secrets.valkey_password
+    ).url
 
 
 def _require_started(directory: DataDirectory, variable: str) -> tuple[Installation, Secrets]:
@@ -91,17 +99,22 @@ def _require_started(directory: DataDirectory, variable: str) -> tuple[Installat
     return last, secrets
 
 
-def _require_port(port: int | None, directory: DataDirectory, variable: str) -> int:
-    if port is None:
+def _require_own(
+    socket_dir: str | None, port: int | None, directory: DataDirectory, variable: str
+) -> Listening:
+    if socket_dir is None and port is None:
         raise InstallationError(
             f"The installation in {directory.path} was started with {variable}: set it here too."
         )
-    return port
+    return Listening(socket_dir=socket_dir, port=port)
 
 
-async def is_answering(port: int, question: bytes) -> bool:
+async def is_answering(socket: Path | None, port: int | None, question: bytes) -> bool:
     """Whether a server answers anything at all; it closes the connection then, or we do."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    if socket is None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    else:
+        reader, writer = await asyncio.open_unix_connection(socket)
     try:
         writer.write(question)
         return bool(await reader.read(1))
@@ -110,7 +123,7 @@ async def is_answering(port: int, question: bytes) -> bool:
 
 
 def _describe_child(
-    server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path, port: int, frozen_seconds: int
+    server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path, frozen_seconds: int
 ) -> ChildSpec:
     program = server.program
     question = QUESTIONS[program.name]
@@ -120,5 +133,8 @@ def _describe_child(
         wait_until_ready=server.wait_until_ready,
         log_file=data_directory / "logs" / f"{program.name}.log",
         stop_seconds_max=STOP_SECONDS_MAX[program.name],
-        watched=Watched(frozen_seconds=frozen_seconds, is_answering=lambda: is_answering(port, question)),
+        watched=Watched(
+            frozen_seconds=frozen_seconds,
+            is_answering=lambda: is_answering(server.socket, server.port, question),
+        ),
     )

@@ -1,4 +1,4 @@
-"""An embedded Valkey: one folder, one port on loopback, a password, every write on disk before its answer."""
+"""An embedded Valkey: a folder, a unix socket or a port, a password, every write on disk before its answer."""
 
 import asyncio
 import os
@@ -17,6 +17,7 @@ from adloom.runtime.embedded.binaries import (
 )
 from adloom.runtime.embedded.checksums import check_program
 from adloom.runtime.embedded.left_over import stop_leftover
+from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.supervisor.program import Program
 from adloom.runtime.valkey import VALKEY_AWAY, open_valkey
 
@@ -26,6 +27,7 @@ READY_POLL_SECONDS = 0.02
 CONFIG_NAME = "valkey.conf"
 PID_NAME = "valkey.pid"
 LOG_NAME = "valkey.log"
+SOCKET_NAME = "valkey.sock"
 # Of the dangerous commands only the one that tells how much memory is used.
 RIGHTS = "+@all -@admin -@dangerous +info"
 
@@ -39,14 +41,15 @@ class EmbeddedValkey:
         self,
         folder: Path,
         *,
-        port: int,
+        listening: Listening,
         password: str,
         appendfsync: str = "always",
         memory_bytes_max: int | None = None,
         has_all_rights: bool = False,
     ) -> None:
         self._folder = folder
-        self._port = port
+        self.port = listening.port
+        self.socket = None if listening.socket_dir is None else Path(listening.socket_dir) / SOCKET_NAME
         self._password = password
         self._appendfsync = appendfsync
         self._rights = "+@all" if has_all_rights else RIGHTS
@@ -59,7 +62,9 @@ class EmbeddedValkey:
 
     @property
     def url(self) -> str:
-        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+        if self.socket is not None:
+            return f"unix://:{self._password}@{self.socket}?db=0"
+        return f"redis://:{self._password}@127.0.0.1:{self.port}/0"
 
     @property
     def program(self) -> Program:
@@ -109,7 +114,8 @@ class EmbeddedValkey:
     def _config(self) -> str:
         lines = {
             "bind": "127.0.0.1",
-            "port": str(self._port),
+            # 0 is no port at all.
+            "port": str(self.port or 0),
             # Whoever has the password can do what the product does, and cannot lead the server elsewhere.
             "user": f"default on >{self._password} ~* &* {self._rights}",
             "enable-protected-configs": "no",
@@ -127,6 +133,8 @@ class EmbeddedValkey:
             "maxmemory-policy": "noeviction",
             "stop-writes-on-bgsave-error": "no",
         }
+        if self.socket is not None:
+            lines |= {"unixsocket": str(self.socket), "unixsocketperm": "700"}
         if find_unreachable_folder(self._folder, self._user) is None:
             lines |= {name: _quote(path) for name, path in self._places.items()}
         return "".join(f"{name} {value}\n" for name, value in lines.items())
