@@ -12,9 +12,11 @@ from adloom.budgets.messages import ChargeKind, DayRefund, DayTotal, MoneyKind, 
 from adloom.budgets.money.store import MoneyWriter
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.events.ports import DecodedEntry
+from adloom.events.tables.store import EventTables
 from adloom.runtime.actors.actor import StateRejectedError
 from adloom.runtime.postgres import Pool
-from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT
+from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, a_click
 from tests.events.catalog import insert_catalog
 
 NOON = datetime(2026, 11, 15, 12, 30, 1, tzinfo=UTC)
@@ -234,3 +236,33 @@ async def test_more_than_an_hour_was_charged_is_never_given_back(tables: MoneyTa
         await tables.write(a_charge(9, kind=MoneyKind.REFUND, amount=Micros(5_001), second=hour))
 
     assert await tables.rows("kind, amount_micros, slot", "money_entries") == [("charge", 5_000, 0)]
+
+
+async def test_a_click_that_did_not_fit_the_budget_is_marked_and_counted(tables: MoneyTables) -> None:
+    offer: dict[str, Any] = {
+        "slot": 0,
+        "occurred_at": NOON,
+        "received_at": NOON,
+        "offered_at": int(NOON.timestamp()),
+    }
+    clicks = [
+        a_click("free", request_id=RequestId(UUID(int=1)), **offer),
+        a_click("again", request_id=RequestId(UUID(int=1)), **offer),
+        a_click("charged", request_id=RequestId(UUID(int=2)), **offer),
+    ]
+    events = EventTables(tables.pool)
+    records = [DecodedEntry(f"1-{number}", event) for number, event in enumerate(clicks, start=1)]
+    await events.commit(records, after=await events.read_cursor(), cursor="1-3")
+    await tables.pool.execute(
+        "UPDATE events.banner_clicks SET is_valid = true, marks = array_remove(marks, 'click_without_impression')"
+    )
+
+    await tables.write(a_charge(1, kind=MoneyKind.OVER_BUDGET), a_charge(2))
+
+    rows = await tables.rows("correlation_id, marks, is_valid", "events.banner_clicks")
+    assert rows == [
+        ("again", ["second_click"], True),
+        ("charged", [], True),
+        ("free", ["over_budget"], True),
+    ]
+    assert await tables.rows("charges, spent_micros, over_budget_clicks", "spend_hours") == [(1, 5_000, 1)]

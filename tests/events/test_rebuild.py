@@ -198,6 +198,25 @@ async def test_a_replay_of_correct_tables_changes_nothing(system: RebuildSystem)
     assert len(before["banner_impressions"]) == 5
 
 
+async def test_a_replay_keeps_what_the_money_ledger_said_about_clicks(system: RebuildSystem) -> None:
+    offer = RequestId(UUID(int=7))
+    await system.apply(
+        an_impression("seen", request_id=offer, slot=0),
+        a_click("free", request_id=offer, slot=0),
+        a_click("other"),
+    )
+    await system.pool.execute(
+        "UPDATE events.banner_clicks SET marks = array_append(marks, 'over_budget') WHERE correlation_id = 'free'"
+    )
+    before = await system.marks("banner_clicks")
+
+    for _ in range(2):
+        await system.replay()
+        assert await system.marks("banner_clicks") == before
+
+    assert before["free"] == ["over_budget"]
+
+
 async def test_a_replay_keeps_events_that_came_late_from_a_spool(system: RebuildSystem) -> None:
     await a_history(system)
     await system.apply(

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from adloom.core.actor import Role
-from adloom.events.log.event import INVALIDATING_MARKS, Mark
+from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.postgres import Pool
 from adloom.stats.rejected.store import bare_address
 from tests.support.builders import NOON
@@ -54,7 +54,7 @@ async def test_all_reasons_are_listed_with_zero_without_events(admin: Client) ->
         "page": 1,
         "pageSize": 20,
         "totalPages": 0,
-        "reasons": [{"reason": reason.value, "impressions": 0, "clicks": 0} for reason in INVALIDATING_MARKS],
+        "reasons": [{"reason": reason.value, "impressions": 0, "clicks": 0} for reason in UNBILLED_MARKS],
     }
 
 
@@ -128,7 +128,7 @@ async def test_reasons_are_counted_over_all_pages_by_kind(admin: Client, rows: E
 
     assert (answer["totalCount"], answer["totalPages"], len(answer["items"])) == (5, 3, 1)
     counts = {one["reason"]: (one["impressions"], one["clicks"]) for one in answer["reasons"]}
-    assert list(counts) == [reason.value for reason in INVALIDATING_MARKS]
+    assert list(counts) == [reason.value for reason in UNBILLED_MARKS]
     assert {reason: pair for reason, pair in counts.items() if pair != (0, 0)} == {
         "crawler": (4, 1),
         "prefetch": (1, 0),
@@ -286,3 +286,17 @@ async def test_the_list_is_read_from_the_index_of_invalid_events(pool: Pool, row
 )
 def test_a_shown_url_has_no_query_and_no_credentials(address: str | None, bare: str | None) -> None:
     assert bare_address(address) == bare
+
+
+async def test_a_click_that_did_not_fit_the_budget_is_listed_although_it_is_valid(
+    admin: Client, rows: EventRows
+) -> None:
+    free = await rows.click(Mark.OVER_BUDGET)
+    await rows.click()
+
+    listed = await rejected(admin, reason="over_budget")
+
+    [item] = listed["items"]
+    assert (item["correlationId"], item["kind"], item["reasons"]) == (free, "click", ["over_budget"])
+    assert listed["reasons"][-1] == {"reason": "over_budget", "impressions": 0, "clicks": 1}
+    assert await found(admin) == [free]

@@ -32,6 +32,7 @@ NOTHING = {
     "invalidClicks": 0,
     "unboundImpressions": 0,
     "unboundClicks": 0,
+    "overBudgetClicks": 0,
 }
 
 
@@ -41,7 +42,7 @@ def figures(**counts: float) -> Json:
 
 def per_visitor(counts: Json) -> Json:
     """Charges do not record the visitor: spend by country or device is unknown."""
-    return {**counts, "spendPaisa": None}
+    return {**counts, "spendPaisa": None, "overBudgetClicks": None}
 
 
 async def stats(client: Client, **params: str) -> Json:

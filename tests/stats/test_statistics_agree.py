@@ -44,6 +44,7 @@ class Spend(NamedTuple):
     campaign: int
     at: datetime
     micros: int
+    free: int
     country: None = None
     device: None = None
 
@@ -72,6 +73,7 @@ spends = st.builds(
     campaign=st.integers(1, 3),
     at=moments.map(lambda moment: moment.replace(minute=0, second=0, microsecond=0)),
     micros=st.integers(1, 20_000),
+    free=st.integers(0, 2),
 )
 groupings = st.lists(st.sampled_from(Grouping), min_size=1, max_size=4, unique=True).map(tuple)
 # Each example empties the tables itself. Shrinking a failure would take minutes of database time.
@@ -220,14 +222,15 @@ async def public_ids(pool: Pool) -> dict[tuple[str, int | None], UUID | None]:
 
 async def insert_spends(pool: Pool, spent: list[Spend]) -> None:
     await pool.executemany(
-        "INSERT INTO spend_hours AS it VALUES ($1, $2, $3, $4, 1, $5) ON CONFLICT "
-        "(hour, banner_id, placement_id, campaign_id) DO UPDATE SET spent_micros = it.spent_micros + $5",
-        [(one.at, one.banner, one.placement, one.campaign, one.micros) for one in spent],
+        "INSERT INTO spend_hours AS it VALUES ($1, $2, $3, $4, 1, $5, $6) ON CONFLICT "
+        "(hour, banner_id, placement_id, campaign_id) DO UPDATE"
+        " SET spent_micros = it.spent_micros + $5, over_budget_clicks = it.over_budget_clicks + $6",
+        [(one.at, one.banner, one.placement, one.campaign, one.micros, one.free) for one in spent],
     )
 
 
 def without_spend(counts: Counts) -> Counts:
-    return msgspec.structs.replace(counts, spend=None)
+    return msgspec.structs.replace(counts, over_budget_clicks=None, spend=None)
 
 
 def key_of(
@@ -272,6 +275,7 @@ def counts_of(inserted: list[EventRow], spent: Sequence[Spend] = ()) -> Counts:
         invalid_clicks=counted["clicks", False],
         unbound_impressions=unbound["impressions"],
         unbound_clicks=unbound["clicks"],
+        over_budget_clicks=sum(one.free for one in spent),
         spend=Micros(sum(one.micros for one in spent)),
     )
 

@@ -37,9 +37,10 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(admin: Client, 
     place = f"2026-11-14,2026-11-14T12:00:00Z,{banner['id']},{placement['id']},"
     assert answer.content.decode() == (
         "date,hour,bannerId,placementId,campaignId,country,device,"
-        "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks,unboundImpressions,unboundClicks\r\n"
-        f"{place},DE,mobile,4,1,0.25,,0,1,0,0\r\n"
-        f"{place},,,1,0,0.0,,0,0,0,0\r\n"
+        "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,"
+        "overBudgetClicks\r\n"
+        f"{place},DE,mobile,4,1,0.25,,0,1,0,0,\r\n"
+        f"{place},,,1,0,0.0,,0,0,0,0,\r\n"
     )
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == (
@@ -63,9 +64,11 @@ async def test_a_csv_sheet_equals_the_json(admin: Client, writer: EventWriter, g
 
 
 async def test_a_csv_sheet_without_events_has_its_header(admin: Client) -> None:
-    assert (await sheet(admin)).text.splitlines() == [
-        "date,impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks,unboundImpressions,unboundClicks"
-    ]
+    header = (
+        "date,impressions,clicks,ctr,spendPaisa,"
+        "invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,overBudgetClicks"
+    )
+    assert (await sheet(admin)).text.splitlines() == [header]
 
 
 @pytest.mark.parametrize(

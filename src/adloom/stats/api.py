@@ -111,6 +111,12 @@ class StatsTotals(Answer):
     invalid_clicks: int
     unbound_impressions: Annotated[int, Field(description="Reported without a token or an API key.")]
     unbound_clicks: int
+    over_budget_clicks: Annotated[
+        int | None,
+        Field(
+            description="Clicks that are free because they did not fit the budget, by the moment when that was found; null by country or device."
+        ),
+    ]
 
 
 class StatsItem(StatsTotals):

@@ -75,6 +75,7 @@ class Counts(msgspec.Struct, frozen=True):
     invalid_clicks: int = 0
     unbound_impressions: int = 0
     unbound_clicks: int = 0
+    over_budget_clicks: int | None = 0
     spend: Micros | None = Micros(0)
 
     def with_unbound(self) -> "Counts":
@@ -101,6 +102,7 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 def total(rows: Sequence[StatsRow]) -> Counts:
     """Sum rows; a value that is unknown in one row is unknown in the sum."""
     spends = [row.counts.spend for row in rows]
+    free = [row.counts.over_budget_clicks for row in rows]
     return Counts(
         impressions=sum(row.counts.impressions for row in rows),
         clicks=sum(row.counts.clicks for row in rows),
@@ -108,6 +110,7 @@ def total(rows: Sequence[StatsRow]) -> Counts:
         invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
         unbound_impressions=sum(row.counts.unbound_impressions for row in rows),
         unbound_clicks=sum(row.counts.unbound_clicks for row in rows),
+        over_budget_clicks=None if None in free else sum(filter(None, free)),
         spend=None if None in spends else Micros(sum(spend for spend in spends if spend is not None)),
     )
 
@@ -158,6 +161,7 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "invalidClicks": counts.invalid_clicks,
         "unboundImpressions": counts.unbound_impressions,
         "unboundClicks": counts.unbound_clicks,
+        "overBudgetClicks": counts.over_budget_clicks,
     }
 
 

@@ -58,6 +58,7 @@ MAKE_STAGE = """
         invalid_clicks      bigint NOT NULL DEFAULT 0,
         unbound_impressions bigint NOT NULL DEFAULT 0,
         unbound_clicks      bigint NOT NULL DEFAULT 0,
+        over_budget_clicks  bigint NOT NULL DEFAULT 0,
         events              bigint NOT NULL DEFAULT 0,
         spend_micros        bigint NOT NULL DEFAULT 0
     ) ON COMMIT DROP
@@ -82,8 +83,8 @@ STAGE: Final = {
 }
 # By the time of the charge: after the day nothing is added any more.
 STAGE_SPEND = """
-    INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, spend_micros)
-    SELECT banner_id, placement_id, campaign_id, sum(spent_micros)
+    INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, over_budget_clicks, spend_micros)
+    SELECT banner_id, placement_id, campaign_id, sum(over_budget_clicks), sum(spent_micros)
       FROM spend_hours WHERE hour >= $1 AND hour < $2
      GROUP BY banner_id, placement_id, campaign_id
 """
@@ -91,7 +92,7 @@ STAGED_EVENTS = "SELECT coalesce(sum(events), 0)::bigint FROM pg_temp.rollup_sta
 # What has only events that are not counted has no statistics.
 DROP_UNCOUNTED = """
     DELETE FROM pg_temp.rollup_stage
-     WHERE impressions + clicks + unbound_impressions + unbound_clicks + spend_micros = 0
+     WHERE impressions + clicks + unbound_impressions + unbound_clicks + over_budget_clicks + spend_micros = 0
 """
 # The planner has no statistics of a table that was just filled.
 LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
@@ -107,12 +108,12 @@ FORGET_UNTRUE = """
 OVERWRITE = """
     INSERT INTO banner_stats AS it (
         banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
-        invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
+        invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks, over_budget_clicks,
         spend_micros, spend_paisa, created_at, updated_at
     )
     SELECT banner_id, placement_id, campaign_id, $1, sum(impressions), sum(clicks),
            sum(invalid_impressions), sum(invalid_clicks), sum(unbound_impressions), sum(unbound_clicks),
-           sum(spend_micros),
+           sum(over_budget_clicks), sum(spend_micros),
            div(sum(spend_micros), $3), $2, $2
       FROM pg_temp.rollup_stage
      GROUP BY banner_id, placement_id, campaign_id
@@ -120,13 +121,15 @@ OVERWRITE = """
        SET impressions = EXCLUDED.impressions, clicks = EXCLUDED.clicks,
            invalid_impressions = EXCLUDED.invalid_impressions, invalid_clicks = EXCLUDED.invalid_clicks,
            unbound_impressions = EXCLUDED.unbound_impressions, unbound_clicks = EXCLUDED.unbound_clicks,
+           over_budget_clicks = EXCLUDED.over_budget_clicks,
            spend_micros = EXCLUDED.spend_micros, spend_paisa = EXCLUDED.spend_paisa,
            updated_at = EXCLUDED.updated_at
      WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks,
-            it.unbound_impressions, it.unbound_clicks, it.spend_micros, it.spend_paisa)
+            it.unbound_impressions, it.unbound_clicks, it.over_budget_clicks, it.spend_micros, it.spend_paisa)
            IS DISTINCT FROM
            (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks,
-            EXCLUDED.unbound_impressions, EXCLUDED.unbound_clicks, EXCLUDED.spend_micros, EXCLUDED.spend_paisa)
+            EXCLUDED.unbound_impressions, EXCLUDED.unbound_clicks, EXCLUDED.over_budget_clicks, EXCLUDED.spend_micros,
+            EXCLUDED.spend_paisa)
 """
 ROWS = "SELECT count(*) FROM banner_stats WHERE stat_date = $1"
 NOTE = """

@@ -57,34 +57,35 @@ ROLLED_UP: Final = """
     SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
            NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
            impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint,
-           unbound_impressions::bigint, unbound_clicks::bigint, spend_micros
+           unbound_impressions::bigint, unbound_clicks::bigint, over_budget_clicks::bigint, spend_micros
       FROM banner_stats
      WHERE {spans}
 """
 LIVE: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
            country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks,
-           unbound_impressions, unbound_clicks, 0 AS spend_micros
+           unbound_impressions, unbound_clicks, 0 AS over_budget_clicks, 0 AS spend_micros
       FROM events.event_counts
      WHERE {spans}
 """
 # A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
-           NULL, NULL, 0, 0, 0, 0, 0, 0, spent_micros
+           NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, spent_micros
       FROM spend_hours
      WHERE {spans}
 """
 # Public ids are looked up for the few sums, not for the many counts.
 STATISTICS: Final = """
     SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
-           spend_micros
+           over_budget_clicks, spend_micros
       FROM (
           SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
                  sum(invalid_impressions)::bigint AS invalid_impressions,
                  sum(invalid_clicks)::bigint AS invalid_clicks,
                  sum(unbound_impressions)::bigint AS unbound_impressions,
                  sum(unbound_clicks)::bigint AS unbound_clicks,
+                 sum(over_budget_clicks)::bigint AS over_budget_clicks,
                  sum(spend_micros)::bigint AS spend_micros
             FROM ({sources}) AS it
            WHERE {filters}
@@ -210,8 +211,13 @@ async def _narrow_to_account(connection: Connection, filters: Filters, question:
 
 
 def _row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:
-    *figures, spend = tuple(row)[key_length:]
-    counts = Counts(*figures, spend=None if question.is_of_readers else Micros(spend))
+    *figures, free, spend = tuple(row)[key_length:]
+    # A charge names no visitor.
+    counts = (
+        Counts(*figures, over_budget_clicks=None, spend=None)
+        if question.is_of_readers
+        else Counts(*figures, over_budget_clicks=free, spend=Micros(spend))
+    )
     return StatsRow(
         key=tuple(row)[:key_length], counts=counts.with_unbound() if question.counts_unbound else counts
     )

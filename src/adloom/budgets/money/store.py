@@ -15,6 +15,8 @@ from msgspec.structs import astuple
 
 from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.core.money import MICROS_PER_PAISA
+from adloom.events.cursor_store import BY_INDEX
+from adloom.events.log.event import OCCURRED_AGE_MAX
 from adloom.runtime.actors.actor import StateRejectedError
 from adloom.runtime.postgres import Connection
 
@@ -25,6 +27,7 @@ COLUMNS: Final = (
 )
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
+_OVER_BUDGET: Final = MoneyKind.OVER_BUDGET
 IS_CHARGED: Final = """
     SELECT EXISTS (
         SELECT FROM money_entries AS it
@@ -41,17 +44,26 @@ SET_TOTALS: Final = """
 """
 # Charges by the hour in which they were made, by banner, placement and campaign, for statistics.
 ADD_HOURS: Final = """
-    INSERT INTO spend_hours AS it (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
-    SELECT said.hour, banner.id, placement.id, campaign.id, sum(said.charges), sum(said.spent_micros)
-      FROM unnest($1::timestamptz[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::bigint[])
-           AS said (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
+    INSERT INTO spend_hours AS it
+        (hour, banner_id, placement_id, campaign_id, charges, spent_micros, over_budget_clicks)
+    SELECT said.hour, banner.id, placement.id, campaign.id, sum(said.charges), sum(said.spent_micros), sum(said.free)
+      FROM unnest($1::timestamptz[], $2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[], $6::bigint[], $7::bigint[])
+           AS said (hour, banner_id, placement_id, campaign_id, charges, spent_micros, free)
       JOIN banners AS banner ON banner.public_id = said.banner_id
       JOIN placements_ever AS placement ON placement.public_id = said.placement_id
       JOIN campaigns AS campaign ON campaign.public_id = said.campaign_id
      GROUP BY 1, 2, 3, 4
      ORDER BY 1, 2, 3, 4
     ON CONFLICT (hour, banner_id, placement_id, campaign_id) DO UPDATE
-       SET charges = it.charges + EXCLUDED.charges, spent_micros = it.spent_micros + EXCLUDED.spent_micros
+       SET charges = it.charges + EXCLUDED.charges, spent_micros = it.spent_micros + EXCLUDED.spent_micros,
+           over_budget_clicks = it.over_budget_clicks + EXCLUDED.over_budget_clicks
+"""
+# Of an offer's clicks, the one that was to be charged. The conditions are those of the index, word for word.
+MARK_OVER_BUDGET: Final = """
+    UPDATE events.banner_clicks AS it SET marks = array_append(coalesce(marks, '{}'), 'over_budget')
+      FROM unnest($1::uuid[], $2::integer[]) AS free (request_id, slot)
+     WHERE it.request_id = free.request_id AND it.slot = free.slot AND it.occurred_at >= $3 AND it.is_valid
+       AND it.request_id IS NOT NULL AND (marks && '{second_impression,second_click}') IS NOT TRUE
 """
 
 
@@ -128,7 +140,9 @@ class MoneyWriter:
             await connection.copy_records_to_table(
                 "money_entries", records=map(astuple, rows), columns=COLUMNS
             )
-            await _add_hours(connection, charges)
+            free = [row for row in rows if row.kind is _OVER_BUDGET]
+            await _add_hours(connection, [*charges, *free])
+            await _mark_over_budget(connection, free)
             await _take_from_hours(connection, [row for row in rows if row.kind is MoneyKind.REFUND])
         if totals:
             await _set_totals(connection, totals)
@@ -190,20 +204,34 @@ async def _take_from_hours(connection: Connection, refunds: Sequence[MoneyRow]) 
     )
 
 
-async def _add_hours(connection: Connection, charges: Iterable[MoneyRow]) -> None:
+async def _mark_over_budget(connection: Connection, free: Sequence[MoneyRow]) -> None:
+    if not free:
+        return
+    # A browser's clock may be wrong by as much as we believe it.
+    since = datetime.fromtimestamp(min(row.second for row in free), UTC) - OCCURRED_AGE_MAX
+    await connection.execute(BY_INDEX)
+    await connection.execute(
+        MARK_OVER_BUDGET, [row.request_id for row in free], [row.slot for row in free], since
+    )
+
+
+async def _add_hours(connection: Connection, rows: Iterable[MoneyRow]) -> None:
+    """Add charges, and clicks that are free."""
     found: dict[_HourKey, tuple[MoneyRow, list[int]]] = {}
     hours: dict[datetime, datetime] = {}  # Rows that are written together were made at few moments.
-    for row in charges:
+    for row in rows:
         if row.banner_id is None or row.placement_id is None:
             continue
         if (hour := hours.get(row.at)) is None:
             hour = hours[row.at] = row.at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         key = hour, row.banner_id.int, row.placement_id.int, row.campaign_id.int
         if (sums := found.get(key)) is None:
-            found[key] = row, [1, row.amount]
-        else:
+            sums = found[key] = row, [0, 0, 0]
+        if row.kind is _CHARGE:
             sums[1][0] += 1
             sums[1][1] += row.amount
+        else:
+            sums[1][2] += 1
     if found:
         await connection.execute(
             ADD_HOURS,
@@ -211,6 +239,7 @@ async def _add_hours(connection: Connection, charges: Iterable[MoneyRow]) -> Non
             [row.banner_id for row, _ in found.values()],
             [row.placement_id for row, _ in found.values()],
             [row.campaign_id for row, _ in found.values()],
-            [count for _, (count, _) in found.values()],
-            [spent for _, (_, spent) in found.values()],
+            [count for _, (count, _, _) in found.values()],
+            [spent for _, (_, spent, _) in found.values()],
+            [free for _, (_, _, free) in found.values()],
         )

@@ -106,11 +106,15 @@ class Mark(StrEnum):
     CLICK_WITHOUT_IMPRESSION = "click_without_impression"
     SECOND_IMPRESSION = "second_impression"
     SECOND_CLICK = "second_click"
+    # Found when the click was to be charged: it did not fit what was left.
+    OVER_BUDGET = "over_budget"
 
 
-# Events with these marks are still billed and learned from; with any other they are not.
-HARMLESS_MARKS: Final = frozenset({Mark.OCCURRED_AT_REPLACED})
+# Events with these marks are valid: still learned from, and counted for caps. With any other they are not.
+HARMLESS_MARKS: Final = frozenset({Mark.OCCURRED_AT_REPLACED, Mark.OVER_BUDGET})
 INVALIDATING_MARKS: Final = tuple(mark for mark in Mark if mark not in HARMLESS_MARKS)
+# Why an event is not billed.
+UNBILLED_MARKS: Final = (*INVALIDATING_MARKS, Mark.OVER_BUDGET)
 
 
 class ChargedBy(StrEnum):

@@ -110,6 +110,7 @@ class EventTablesRebuild:
                 corrected += await self._complete_days(connection, reach)
                 before = await rebuild_store.count_events(connection, IN_USE)
                 events = await rebuild_store.count_events(connection, REBUILT)
+                await rebuild_store.keep_over_budget(connection)
                 await rebuild_store.swap_schemas(connection)
             await rebuild_store.drop_schema(connection, REPLACED)
         return RebuildReport(

@@ -189,6 +189,16 @@ LOCK_CURSOR: Final = """
       FROM projection_cursors WHERE projection = $1 FOR UPDATE
 """
 EVENTS: Final = "SELECT coalesce(sum(events), 0)::bigint FROM {schema}.event_days"
+# The log does not know what did not fit a budget. Nobody marks a click between this and the swap.
+LOCK_CLICKS: Final = "LOCK TABLE ONLY events.banner_clicks IN SHARE MODE"
+KEEP_OVER_BUDGET: Final = """
+    UPDATE events_rebuild.banner_clicks AS it SET marks = array_append(coalesce(it.marks, '{}'), 'over_budget')
+      FROM events.banner_clicks AS before
+     WHERE before.marks @> '{over_budget}' AND it.occurred_at = before.occurred_at
+       AND it.request_id = before.request_id AND it.slot = before.slot AND it.request_id IS NOT NULL
+       AND (it.marks && '{second_impression,second_click}') IS NOT TRUE
+       AND it.is_valid AND (it.marks @> '{over_budget}') IS NOT TRUE
+"""
 EXCHANGE: Final = """
     ALTER SCHEMA events RENAME TO events_old;
     ALTER SCHEMA events_rebuild RENAME TO events;
@@ -337,6 +347,12 @@ async def correct_days(connection: Connection, *, first: date, before: date) -> 
 
 async def count_events(connection: Connection, schema: str) -> int:
     return await connection.fetchval(EVENTS.format(schema=schema))
+
+
+async def keep_over_budget(connection: Connection) -> None:
+    """Mark the rebuilt clicks that were free because they did not fit a budget."""
+    await connection.execute(LOCK_CLICKS)
+    await connection.execute(KEEP_OVER_BUDGET)
 
 
 async def swap_schemas(connection: Connection) -> None:

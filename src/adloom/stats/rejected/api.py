@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from adloom.core.actor import Actor
 from adloom.core.errors import wrong_field
-from adloom.events.log.event import INVALIDATING_MARKS, Mark
+from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
     Database,
@@ -28,8 +28,8 @@ DAYS_MAX: Final = 31
 
 
 def _reason(value: object) -> object:
-    if value not in INVALIDATING_MARKS:
-        raise ValueError(f"must be one of {', '.join(INVALIDATING_MARKS)}")
+    if value not in UNBILLED_MARKS:
+        raise ValueError(f"must be one of {', '.join(UNBILLED_MARKS)}")
     return value
 
 

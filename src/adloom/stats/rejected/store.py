@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.core.actor import Actor
-from adloom.events.log.event import INVALIDATING_MARKS, Mark
+from adloom.events.log.event import UNBILLED_MARKS, Mark
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection, Record
 
@@ -42,7 +42,7 @@ class RejectedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An invalid event. The visitor's id is not even read."""
+    """An event that is not billed. The visitor's id is not even read."""
 
     kind: EventKind
     correlation_id: str
@@ -61,7 +61,7 @@ class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> tuple[Mark, ...]:
         """The marks that keep the event out of billing."""
-        return tuple(mark for mark in self.marks if mark in INVALIDATING_MARKS)
+        return tuple(mark for mark in self.marks if mark in UNBILLED_MARKS)
 
 
 class ReasonCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ def all_reasons(found: Mapping[tuple[Mark, EventKind], int]) -> tuple[ReasonCoun
             impressions=found.get((reason, EventKind.IMPRESSION), 0),
             clicks=found.get((reason, EventKind.CLICK), 0),
         )
-        for reason in INVALIDATING_MARKS
+        for reason in UNBILLED_MARKS
     )
 
 
@@ -102,21 +102,28 @@ _OF_A_KIND: Final = """
     SELECT '{kind}' AS kind, id, correlation_id, banner_id, placement_id, campaign_id, marks, occurred_at, received_at,
            request_id, device_type, country_code, client_network, page_url
       FROM {table}
-     WHERE NOT is_valid
+     WHERE {condition}
 """
+# A click that did not fit the budget is valid.
+_CONDITIONS: Final = {
+    EventKind.IMPRESSION: ["NOT is_valid"],
+    EventKind.CLICK: ["NOT is_valid", "is_valid AND marks @> '{over_budget}'"],
+}
+_OF_ALL_KINDS: Final = " UNION ALL ".join(
+    _OF_A_KIND.format(kind=kind, table=f"events.banner_{kind}s", condition=condition)
+    for kind, conditions in _CONDITIONS.items()
+    for condition in conditions
+)
 # An advertiser's events are those of its campaigns; without a campaign, those of its banners.
-TABLES: Final = """
-    ({impressions} UNION ALL {clicks}) AS it
+TABLES: Final = f"""
+    ({_OF_ALL_KINDS}) AS it
       JOIN banners ON banners.id = it.banner_id
       JOIN placements_ever AS placements ON placements.id = it.placement_id
       LEFT JOIN campaigns ON campaigns.id = it.campaign_id
       LEFT JOIN advertisers ON advertisers.id =
           CASE WHEN it.campaign_id IS NULL THEN banners.advertiser_id ELSE campaigns.advertiser_id END
       LEFT JOIN publishers ON publishers.id = placements.publisher_id
-""".format(
-    impressions=_OF_A_KIND.format(kind=EventKind.IMPRESSION, table="events.banner_impressions"),
-    clicks=_OF_A_KIND.format(kind=EventKind.CLICK, table="events.banner_clicks"),
-)
+"""
 EVENTS: Final = RowSource(
     columns="""
         it.kind, it.correlation_id, banners.public_id AS banner_id, placements.public_id AS placement_id,
@@ -160,7 +167,7 @@ async def counts_by_reason(connection: Connection, filters: Filters) -> dict[tup
     return {
         (Mark(row["reason"]), EventKind(row["kind"])): row["events"]
         for row in rows
-        if row["reason"] in INVALIDATING_MARKS
+        if row["reason"] in UNBILLED_MARKS
     }
 
 

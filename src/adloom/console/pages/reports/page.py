@@ -193,6 +193,9 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
         columns.append(
             Column(strings.METRICS["spendPaisa"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
         )  # fmt: skip
+        columns.append(
+            Column("Over budget", lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)
+        )  # fmt: skip
     columns += [
         Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
         Column("Without token", lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
