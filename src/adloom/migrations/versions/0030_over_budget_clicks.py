@@ -2,8 +2,8 @@
 
 from adloom.migrations.statements import run
 
-revision = "0029"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 
 # By the hour in which it was decided, like charges. What was decided before is in the money ledger alone.
 COUNTS = """
