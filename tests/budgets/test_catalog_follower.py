@@ -215,6 +215,7 @@ async def test_the_first_message_of_an_actor_is_its_configuration(follower: Foll
                 timezone="Asia/Kolkata",
                 hold_seconds=300,
                 is_allotted=True,
+                has_bid=True,
             )
         ],
         advertiser: [

@@ -122,6 +122,18 @@ def test_a_campaign_that_is_left_out_all_the_time_still_reports() -> None:
     assert (usage.requests, usage.given) == (1, ())
 
 
+def test_multipliers_of_bids_come_with_answers_and_end_with_the_lease() -> None:
+    holder = LeaseHolder()
+    [usage] = holder.due()
+    holder.answer(usage, multiplier=0.4)
+    registry = holder.leases.registry
+
+    assert registry.take_multipliers() == {KEY: 0.4}
+    assert registry.take_multipliers() == {}
+    holder.load(OTHER)
+    assert registry.take_multipliers() == {KEY: 1.0}
+
+
 def test_an_idle_campaign_asks_for_enough_for_a_burst() -> None:
     [usage] = LeaseHolder().due()
 

@@ -23,6 +23,7 @@ from adloom.pages.model import PageCategory, expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.slot_auctions import Publish
+from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.compile import Interner, compile_creatives, compile_index
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
 from adloom.serving.index.index import Index, replace_placements
@@ -85,6 +86,7 @@ class Site:
         }
         self.slot: dict[str, Any] = {"key": 1, "id": PlacementId(an_id(1)), "slug": "top", **(slot or {})}
         self.clock = ManualClock(NOON)
+        self.states = PlacementStates()
         self.categories: tuple[str, ...] = (TENNIS,)
         self.category: str | None = SPORTS  # Of the shortlist.
         self.category_floor = Micros(0)  # Likewise.
@@ -147,6 +149,7 @@ class Site:
             clock=self.clock,
             recorder=recorder,
             publish_served=publish_served,
+            states=self.states,
         )
 
     def ask(self, url: str = "https://www.example.com/a?utm_source=x", slot: str = "top") -> FastAnswer:

@@ -1,6 +1,6 @@
 """The multiplier of a window, for one campaign or many: strategy, guard and fallback; a function of state and counters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp
 from typing import Final
 
@@ -40,6 +40,14 @@ class WindowAnswer(msgspec.Struct, frozen=True):
     decision: BidDecision
 
 
+class ShadowedAnswer(msgspec.Struct, frozen=True):
+    """The next state, the decision, and what each other strategy would have decided."""
+
+    state: BidState
+    decision: BidDecision
+    shadows: Mapping[str, BidDecision]
+
+
 class _Proposal(msgspec.Struct, frozen=True):
     """What a strategy says before the guard; a reason in place of a multiplier means the fallback."""
 
@@ -69,6 +77,31 @@ def decide_all(requests: Sequence[WindowRequest], nets: Nets) -> list[WindowAnsw
         indexes = by_strategy.get(strategy, [])
         proposals.update(propose([(index, requests[index], observed[index]) for index in indexes], nets))
     return [_finish(one, proposals[index]) for index, one in enumerate(requests)]
+
+
+def decide_beside(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
+    """Decide for all at once, and say what the other strategies would have done with the same counters."""
+    requests = [_changed(one, window=one.window.without_dust()) for one in requests]
+    observed = [observe(one.state, one.window) for one in requests]
+    asked = [(index, one, observed[index]) for index, one in enumerate(requests)]
+    fleet, dqn = _propose_fleet(asked, nets), _propose_dqn(asked, nets)
+    answers: list[ShadowedAnswer] = []
+    for index, request, seen in asked:
+        after = fleet[index].state
+        chosen = dqn[index].state.chosen
+        state = _changed(seen, hidden=after.hidden, strange=after.strange, chosen=chosen)
+        pace = _pace(state, request.window)
+        proposals = {
+            BidStrategy.FIXED: _Proposal(state, 1.0, BidStrategy.FIXED),
+            BidStrategy.PACER: _Proposal(state, pace, BidStrategy.PACER),
+            BidStrategy.FLEET: _changed(fleet[index], state=state),
+            BidStrategy.DQN: _changed(dqn[index], state=state),
+        }
+        made = {one: _finish(request, proposal, pace) for one, proposal in proposals.items()}
+        acting = made.pop(request.strategy)
+        shadows = {str(one): answer.decision for one, answer in made.items()}
+        answers.append(ShadowedAnswer(acting.state, acting.decision, shadows))
+    return answers
 
 
 def observe(state: BidState, window: BidWindow) -> BidState:
@@ -157,12 +190,13 @@ def _pace(state: BidState, window: BidWindow) -> float:
     )
 
 
-def _finish(request: WindowRequest, proposal: _Proposal) -> WindowAnswer:
-    """Apply the guard or the fallback, and remember the window."""
+def _finish(request: WindowRequest, proposal: _Proposal, pace: float | None = None) -> WindowAnswer:
+    """Apply the guard or the fallback, and remember the window; `pace` is the pacer's multiplier, if it is known."""
     window, state = request.window, proposal.state
     multiplier, reason, limit = proposal.multiplier, proposal.reason, None
     if multiplier is None:
-        multiplier, reason = min(1.0, _pace(state, window)), FALLBACK + reason
+        multiplier = min(1.0, _pace(state, window) if pace is None else pace)
+        reason = FALLBACK + reason
     elif reason in {BidStrategy.FLEET, BidStrategy.DQN} and request.rules.has_guard:
         limit = compute_guard(state, window, tolerance=request.rules.tolerance)
         if multiplier > limit:

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from adloom.bidding.window import BidStrategy
+from adloom.budgets.bid_model import BidsDecided
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.schedule.pacing import PacingStrategy
@@ -58,6 +60,9 @@ class ConfigureCampaign(msgspec.Struct, frozen=True, kw_only=True, tag="configur
     is_allotted: bool
     impression_cap: int | None = None
     click_cap: int | None = None
+    has_bid: bool = False
+    bid_strategy: BidStrategy = BidStrategy.FIXED
+    target: Micros | None = None  # What a conversion, or a click, should cost.
 
 
 class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
@@ -81,7 +86,9 @@ class LeaseUsage(msgspec.Struct, frozen=True, kw_only=True, tag="usage.v1"):
     is_needed: bool = False
     requests: int = 0  # Since the last report: offers, and those left out by the pace.
     site_key: int | None = None  # Where the campaign runs on one site only.
-    shape: TrafficShape | None = None  # Of the traffic; the budget service adds it.
+    opportunities: int = 0  # Since the last report: requests that it could have bid on.
+    shape: TrafficShape | None = None  # Of the traffic; the budget service adds it,
+    day_seconds: int | None = None  # and how long the site's days are, where they are simulated.
 
     @property
     def report_key(self) -> tuple[int, int]:
@@ -197,6 +204,7 @@ CampaignMessage = (
     | GiveBack
     | OpenWindow
     | Refund
+    | BidsDecided
     | CheckClock
     | AskBudget
 )
@@ -223,6 +231,7 @@ class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="lease.v1"):
     ends_at: datetime
     verdict: BudgetVerdict
     throttle: float = 0.0  # The share of its offers that the process leaves out.
+    multiplier: float = 1.0  # Of its bids.
 
     @property
     def report_key(self) -> tuple[int, int]:

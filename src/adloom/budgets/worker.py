@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from adloom.budgets.bids.decider import BidDecider, LocalTopics
+from adloom.budgets.bids.nets import load_nets
+from adloom.budgets.bids.store import BidCountStore
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
@@ -46,6 +49,7 @@ class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
     inbox: Inbox
     follower: CatalogFollower
     money: MoneyWriter
+    decider: BidDecider
     charges: ChargesProjection
     recent_counted: RecentCounted
     leader: LeaderLoop
@@ -65,11 +69,12 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
 ) -> BudgetActors:
     catalog, broadcaster, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
     configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
+    decider = BidDecider(BidCountStore(pool), load_nets=load_nets)
     host = ActorHost(
         make_kinds(),
         PostgresStateStore(pool, money, clock),
         introduction=configurer,
-        audience=broadcaster,
+        audience=LocalTopics(broadcaster, decider.take),
         clock=clock,
         chance=system_chance(),
     )
@@ -82,18 +87,21 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
         clock,
         sessions=sessions,
         find_shape=traffic.find_shape,
+        find_day_seconds=traffic.find_day_seconds,
     )
     follower = CatalogFollower(valkey, catalog, configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
     with_strategy = CountReader(pool, clock, WITH_STRATEGY)
     counts = CountFollower(CountReader(pool, clock), host, with_strategy=with_strategy)
-    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run, traffic.run])
+    decider.tell = host.tell
+    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run, traffic.run, decider.run])
     recent_counted = RecentCounted()
     return BudgetActors(
         host=host,
         inbox=inbox,
         follower=follower,
         money=money,
+        decider=decider,
         charges=make_charges_projection(
             pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms
         ),

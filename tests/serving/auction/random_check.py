@@ -13,7 +13,7 @@ from adloom.auction.score import HEURISTIC, Heuristic, Scorer, Scoring, rate_qua
 from adloom.serving.auction.funnel import BIDS_MAX, build_funnel
 from adloom.serving.auction.market import Markets
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.bid_block import Bidder, build_bid_blocks, find_format
+from adloom.serving.index.bid_block import Bidder, build_bid_blocks, find_format, lower_bid
 from adloom.serving.index.compile import compile_index
 from adloom.serving.index.index import Index, replace_placements
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, Snapshot
@@ -72,10 +72,11 @@ def compare_auctions(seed: int) -> int:
     excluded: set[int] = set()
     for _ in range(REQUESTS_A_MARKET):
         _exclude(chance, states, excluded, snapshot)
+        _lower(chance, states, snapshot)
         request = build_request(chance, snapshot.placements)
         bids_max = chance.choice([1, 3, BIDS_MAX])
         fast = _run_fast(markets, index, request, bids_max)
-        plain = _run_plain(snapshot, request, excluded, own_bids, bids_max)
+        plain = _run_plain(lower_snapshot(snapshot, states), request, excluded, own_bids, bids_max)
         if fast != plain:
             raise Disagreement(f"seed {seed}: {fast} is not {plain} for {request}, {own_bids}")
     return REQUESTS_A_MARKET
@@ -122,6 +123,28 @@ def _exclude(chance: Random, states: PlacementStates, excluded: set[int], snapsh
             excluded.symmetric_difference_update({row.campaign_key})
             is_out = row.campaign_key in excluded
             states.mark_changed({row.campaign_key: "daily_budget" if is_out else None})
+
+
+def _lower(chance: Random, states: PlacementStates, snapshot: Snapshot) -> None:
+    """Let some campaigns bid less from now on, or in full again."""
+    if chance.random() < 1 / 2:
+        keys = {row.campaign_key for row in snapshot.assignments}
+        states.set_multipliers(
+            {key: chance.choice([0.01, 0.3, 0.5, 0.999, 1.0]) for key in keys if chance.random() < 1 / 3}
+        )
+
+
+def lower_snapshot(snapshot: Snapshot, states: PlacementStates) -> Snapshot:
+    """Return the market with the bids that campaigns make now."""
+    return msgspec.structs.replace(
+        snapshot,
+        assignments=[
+            msgspec.structs.replace(row, bid=lower_bid(row.bid, states.multipliers[row.campaign_key]))
+            if row.bid and row.campaign_key in states.multipliers
+            else row
+            for row in snapshot.assignments
+        ],
+    )
 
 
 class ComparedResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from adloom.auction.site_modes import ApprovalMode, AuctionMode
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
 from adloom.serving.contextual.prepare import PreparedSlot, PreparedSlots, prepare_slot
+from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import AssignmentStatus
@@ -106,6 +107,34 @@ def test_whatever_a_shortlist_says_only_what_is_allowed_now_is_served(chance: Ra
     charge = read_token(ad).charge
     assert assignment.bid is not None
     assert floor // 1_000 <= charge <= -(-assignment.bid // 1_000)
+
+
+@settings(max_examples=100)
+@given(chances, st.floats(0.01, 1))
+def test_a_campaign_pays_at_most_its_multiplied_bid_and_at_least_the_floor(
+    chance: Random, multiplier: float
+) -> None:
+    site = draw_site(chance)
+    keys = {one.assignment.campaign_key for one in site.creatives}
+    site.states.set_multipliers(dict.fromkeys(keys, multiplier))
+    answer = site.ask()
+    if not answer.body:
+        return
+    ad = json.loads(answer.body)
+    bid = find_row(site, ad).assignment.bid
+    assert bid is not None
+    lowered = lower_bid(bid, multiplier)
+
+    floor = max(UNIT // 2, site.slot["floor"])
+    assert floor <= lowered <= bid
+    assert floor // 1_000 <= read_token(ad).charge <= -(-lowered // 1_000)
+
+
+def test_a_multiplied_bid_under_the_floor_takes_no_part() -> None:
+    site = Site(a_creative(1, cpm=5))
+    site.states.set_multipliers({site.creatives[0].assignment.campaign_key: 0.05})
+
+    assert site.reason()[1] == "below_floor"
 
 
 def describe(prepared: PreparedSlot) -> object:

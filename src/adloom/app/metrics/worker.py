@@ -187,6 +187,13 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
         "Changes of the catalog that were passed on.",
         lambda: budget_actors.follower.told,
     )
+    decider = budget_actors.decider
+    metrics.counters(
+        "adloom_bid_decisions",
+        "Multipliers that campaigns asked for.",
+        "outcome",
+        lambda: {"decided": decider.decided, "failed": decider.failed},
+    )
 
 
 def _register_inbox(metrics: Metrics, budget_actors: BudgetActors) -> None:

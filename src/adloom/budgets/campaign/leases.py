@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.addresses import session_topic
+from adloom.budgets.campaign.bids import get_multiplier, update_bids
 from adloom.budgets.campaign.caps import compute_offers_left, grant_offers, oldest_offer, report_offers
 from adloom.budgets.campaign.headroom import compute_headroom
 from adloom.budgets.campaign.lease import Lease
@@ -63,6 +64,7 @@ def apply_usage(
         effects += [Persist(), _build_void(state, usage, now)]
         return _close_lease(state, known, second)
     state = update_pace(_record_usage(state, lease, usage, offers), usage, now)
+    state = update_bids(state, usage, now, effects)
     if offers is not None:
         left = compute_offers_left(state) if _may_grant(state, lease, usage) else 0
         granted = grant_offers(offers, left, usage, sessions=_count_sessions(state), second=second)
@@ -298,6 +300,7 @@ def _build_answer(state: CampaignState, usage: LeaseUsage, lease: Lease, verdict
         ends_at=day.ends_at if _is_current(state, lease, usage) else day.starts_at,
         verdict=verdict,
         throttle=get_throttle(state),
+        multiplier=get_multiplier(state),
     )
     return Publish(session_topic(usage.session), answer)
 

@@ -11,6 +11,8 @@ from typing import assert_never
 
 import msgspec
 
+from adloom.budgets.bid_model import BidsDecided
+from adloom.budgets.campaign.bids import apply_decision
 from adloom.budgets.campaign.caps import apply_counts, apply_seen
 from adloom.budgets.campaign.charges import (
     apply_confirm,
@@ -129,6 +131,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one a message
             return _open_window(state, now, effects)
         case Refund():
             return apply_refund(state, message, now, effects)
+        case BidsDecided():
+            return apply_decision(state, message, now, effects)
         case CheckClock():
             return repeat_report_if_due(flush_if_due(state, now, effects), now, effects)
         case AskBudget():

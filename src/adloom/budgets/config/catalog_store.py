@@ -20,6 +20,7 @@ CAMPAIGNS: Final = """
            campaign.budget_daily_paisa, campaign.budget_total_paisa,
            campaign.pacing_strategy::text AS pacing_strategy, campaign.timezone,
            campaign.impression_cap, campaign.click_cap,
+           campaign.bid_amount_micros, campaign.bid_strategy, campaign.target_cpa_micros,
            payer.public_id AS payer_id, payer.deleted_at IS NOT NULL AS payer_is_deleted,
            payer.daily_budget_paisa AS payer_daily_budget_paisa, payer.timezone AS payer_timezone
       FROM campaigns AS campaign

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.bidding.window import BidStrategy
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros, micros_from_paisa
@@ -41,6 +42,9 @@ class CampaignRow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str
     impression_cap: int | None = None
     click_cap: int | None = None
+    bid_amount_micros: int | None = None
+    bid_strategy: str = BidStrategy.FIXED
+    target_cpa_micros: int | None = None
 
 
 def build_campaign_config(
@@ -61,6 +65,9 @@ def build_campaign_config(
         is_allotted=payer is not None and not payer.is_deleted and payer.daily_budget_paisa is not None,
         impression_cap=row.impression_cap,
         click_cap=row.click_cap,
+        has_bid=bool(row.bid_amount_micros),
+        bid_strategy=BidStrategy(row.bid_strategy),
+        target=None if not row.target_cpa_micros else Micros(row.target_cpa_micros),
     )
 
 

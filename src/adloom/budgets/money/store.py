@@ -13,6 +13,8 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import astuple
 
+from adloom.budgets.bid_model import BidRow
+from adloom.budgets.bids.store import write_decisions
 from adloom.budgets.messages import DayRefund, DayTotal, MoneyKind, MoneyRow, WaitingOffer
 from adloom.core.money import MICROS_PER_PAISA
 from adloom.events.cursor_store import BY_INDEX
@@ -28,6 +30,7 @@ COLUMNS: Final = (
 # Looked up once: looking up a member of an enumeration costs more than comparing it.
 _CHARGE: Final = MoneyKind.CHARGE
 _OVER_BUDGET: Final = MoneyKind.OVER_BUDGET
+_KNOWN: Final = (MoneyRow, DayTotal, DayRefund, WaitingOffer, BidRow)
 IS_CHARGED: Final = """
     SELECT EXISTS (
         SELECT FROM money_entries AS it
@@ -118,21 +121,16 @@ class MoneyWriter:
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         """Write rows in the connection's transaction; of several totals of a day the last counts."""
-        rows: list[MoneyRow] = []
-        totals: dict[tuple[str, UUID, int], DayTotal] = {}
-        given_back: list[DayRefund] = []
-        waiting: list[WaitingOffer] = []
         for record in records:
-            if isinstance(record, MoneyRow):
-                rows.append(record)
-            elif isinstance(record, DayRefund):
-                given_back.append(record)
-            elif isinstance(record, WaitingOffer):
-                waiting.append(record)
-            elif isinstance(record, DayTotal):
-                totals[record.kind, record.id, record.day.toordinal()] = record
-            else:
+            if not isinstance(record, _KNOWN):
                 raise TypeError(f"No table takes a {type(record).__name__}.")
+        rows = [one for one in records if isinstance(one, MoneyRow)]
+        given_back = [one for one in records if isinstance(one, DayRefund)]
+        waiting = [one for one in records if isinstance(one, WaitingOffer)]
+        decisions = [one for one in records if isinstance(one, BidRow)]
+        totals: dict[tuple[str, UUID, int], DayTotal] = {
+            (one.kind, one.id, one.day.toordinal()): one for one in records if isinstance(one, DayTotal)
+        }
         if waiting:
             await _refuse_charged(connection, waiting)
         charges = [row for row in rows if row.kind is _CHARGE]
@@ -148,6 +146,8 @@ class MoneyWriter:
             await _set_totals(connection, totals)
         if given_back:
             await _take_from_days(connection, given_back)
+        if decisions:
+            await write_decisions(connection, decisions)
         self.rows[_CHARGE.value] += len(charges)
         self.rows.update(row.kind.value for row in rows if row.kind is not _CHARGE)
         self.charged_micros += sum(row.amount for row in charges)

@@ -32,11 +32,16 @@ class TrafficLearner:
         self._valkey = valkey
         self._clock = clock
         self._shapes: Mapping[int, TrafficShape] = {}
+        self._day_seconds: Mapping[int, int] = {}  # Of sites whose days are simulated.
 
     def find_shape(self, site_key: int | None) -> TrafficShape | None:
         """Return the shape of a site's traffic, or of all of it."""
         found = None if site_key is None else self._shapes.get(site_key)
         return found or self._shapes.get(INSTALLATION)
+
+    def find_day_seconds(self, site_key: int | None) -> int | None:
+        """Return how long the days of a site are, if they are simulated."""
+        return None if site_key is None else self._day_seconds.get(site_key)
 
     async def run(self, stop: asyncio.Event) -> None:
         is_away = False
@@ -69,6 +74,9 @@ class TrafficLearner:
         if changed:
             await store.write_learned(self._pool, changed)
         self._shapes = store.build_shapes(sites, known | changed)
+        self._day_seconds = {
+            site.key: site.day_seconds for site in sites if site.day_seconds < WHOLE_INSTALLATION.day_seconds
+        }
 
     async def _learn_site(self, site: TrafficSite, learned: LearnedShape, now: datetime) -> LearnedShape:
         today = find_site_day(now, timezone=site.timezone, day_seconds=site.day_seconds)

@@ -71,12 +71,14 @@ class Inbox:
         *,
         sessions: DeliverySessions | None = None,
         find_shape: Callable[[int | None], TrafficShape | None] = lambda _: None,
+        find_day_seconds: Callable[[int | None], int | None] = lambda _: None,
     ) -> None:
         self._store = store
         self._host = host
         self._audience = audience
         self._clock = clock
         self._find_shape = find_shape
+        self._find_day_seconds = find_day_seconds
         self._sessions = DeliverySessions() if sessions is None else sessions
         self._subscription = Subscription(valkey, INBOX_CHANNEL, heard=self.receive, began=self._on_listening)
         self._has_work = asyncio.Event()
@@ -121,7 +123,11 @@ class Inbox:
             case SessionEnds(session=session):
                 return self._on_session_end(session)
             case LeaseUsage() if _is_campaign(address) and _is_session(message.session):
-                usage = msgspec.structs.replace(message, shape=self._find_shape(message.site_key))
+                usage = msgspec.structs.replace(
+                    message,
+                    shape=self._find_shape(message.site_key),
+                    day_seconds=self._find_day_seconds(message.site_key),
+                )
                 return self._on_usage(BudgetEnvelope(address, usage), usage)
             case OpenWindow() | Refund() if _is_campaign(address):
                 return "taken" if self._host.tell(address, message) else "refused"

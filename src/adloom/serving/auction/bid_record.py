@@ -24,7 +24,7 @@ from adloom.serving.auction.funnel import (
     iter_positions,
 )
 from adloom.serving.auction.scan_plan import ScanPlan
-from adloom.serving.index.bid_block import Bidder
+from adloom.serving.index.bid_block import Bidder, lower_bidder
 from adloom.targeting.context import Context
 from adloom.targeting.evaluate import find_failing
 
@@ -148,7 +148,8 @@ class BidRecorder:
             for position, one in enumerate(scan_step.block.bidders):
                 if scan_step.members >> position & 1 and one.seniority not in took_part:
                     reason = self._find_reason(one, auction_input, context, now)
-                    listing.add(one, scorer.predict_ctr(one), reason)
+                    bidder = lower_bidder(one, scan_step.eligible_set.multipliers)
+                    listing.add(bidder, scorer.predict_ctr(one), reason)
 
     def _fill(
         self, auction_input: AuctionInput, funnel: AuctionFunnel, listing: "_BidList", now: datetime
@@ -171,7 +172,8 @@ class BidRecorder:
                 step = _find_step(position, left, auction_input)
                 listing.unlisted[step] -= 1
                 reason = self._find_reason(one, auction_input, context, now) if step in _IN_PARTS else step
-                listing.add(one, scorer.predict_ctr(one), reason)
+                bidder = lower_bidder(one, scan_step.eligible_set.multipliers)
+                listing.add(bidder, scorer.predict_ctr(one), reason)
                 if len(listing.bids) == BIDS_MAX:
                     return
 

@@ -8,7 +8,7 @@ scan ends as soon as the next block can change neither the winner nor the second
 # pure
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import neg
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from uuid_utils import UUID
 
-from adloom.auction.bid import OwnBids
+from adloom.auction.bid import BidType, OwnBids
 from adloom.auction.price import (
     HALF_PER_CLICK,
     HALF_PER_IMPRESSION,
@@ -24,13 +24,14 @@ from adloom.auction.price import (
     PER_IMPRESSION,
     charge_of,
     click_hold,
+    ecpm_of,
     final_price,
 )
 from adloom.auction.score import RankedScorer, Scorer
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.scan_plan import ScanStep
-from adloom.serving.index.bid_block import BidBlock, Bidder
+from adloom.serving.index.bid_block import BidBlock, Bidder, lower_bidder
 from adloom.targeting.context import Context
 
 NO_BID: Final = -1
@@ -87,6 +88,10 @@ def decide(  # noqa: PLR0913 - all that a request is
         eligible = eligible_set.available[number] & members
         if eligible:
             eligible = block.targeting.find_eligible(contexts[context_index], eligible)
+        lowered = eligible & eligible_set.lowered[number]
+        if lowered:
+            leader.compare_lowered(block, lowered, scorer, eligible_set.multipliers)
+            eligible ^= lowered
         if eligible:
             leader.compare(block, eligible, scorer)
     if leader.best is None:
@@ -171,6 +176,24 @@ class _Leader:
                     mask = mask >> next_lower << next_lower
         self.best, self.ecpm, self.payer = best, best_ecpm, payer
         self.runner_up, self.second = runner_up, second
+
+    def compare_lowered(
+        self, block: BidBlock, lowered: int, scorer: Scorer, multipliers: Mapping[int, float]
+    ) -> None:
+        """Compare the bids of campaigns that bid less than their bid; by that, they are still in order."""
+        for is_per_click, members, _, _ in block.lanes:
+            bid_type = BidType.CPC if is_per_click else BidType.CPM
+            mask = lowered & members
+            while mask:
+                lowest = mask & -mask
+                position = lowest.bit_length() - 1
+                mask ^= lowest
+                most = ecpm_of(bid_type, block.worths[position], scorer.ctr_max)
+                if most < block.floor_min or not most or (most <= self.second and most < self.ecpm):
+                    break  # The rest of the lane is lower, even in full.
+                one = lower_bidder(block.bidders[position], multipliers)
+                ctr = scorer.predict_ctr(one) if is_per_click else scorer.ctr_max
+                self._compare_one(one, ecpm_of(bid_type, one.worth, ctr))
 
     def _compare_ranked(self, block: BidBlock, eligible: int, scorer: RankedScorer) -> int:
         """Compare the ranked bids of a block; return the others."""

@@ -3,7 +3,7 @@
 # pure
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from adloom.auction.score import RankedScorer, Scorer
 from adloom.serving.auction.decide import NO_KEYS
 from adloom.serving.auction.scan_plan import ScanPlan, ScanStep
 from adloom.serving.eligibility.eligible_set import EligibleSet
-from adloom.serving.index.bid_block import BidBlock, Bidder, CtrRanking, Lane
+from adloom.serving.index.bid_block import BidBlock, Bidder, CtrRanking, Lane, lower_bidder
 from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 from adloom.targeting.context import Context
 
@@ -86,7 +86,11 @@ def build_funnel(  # noqa: PLR0913 - all that a request is
         unseen += mask.bit_count()
         scorer = scorers[step.scorer_index]
         over_floor = mask & plan.mask_over_floor(number, scorer.ctr_max)
-        bid_count += over_floor.bit_count() - highest.add_block(step.block, over_floor, scorer)
+        lowered = over_floor & step.eligible_set.lowered[step.block_number]
+        refused = highest.add_block(step.block, over_floor ^ lowered, scorer)
+        if lowered:
+            refused += highest.add_lowered(step.block, lowered, scorer, step.eligible_set.multipliers)
+        bid_count += over_floor.bit_count() - refused
     return AuctionFunnel(
         bids=highest.sort(),
         bid_count=bid_count,
@@ -138,6 +142,21 @@ class _HighestBids:
                 )
             else:
                 refused += self._add_ranked(block, among, scorer.ctr_max, ranked, ranking)
+        return refused
+
+    def add_lowered(
+        self, block: BidBlock, among: int, scorer: Scorer, multipliers: Mapping[int, float]
+    ) -> int:
+        """Add the bids of campaigns that bid less than their bid; return how many were under the floor."""
+        refused = 0
+        for position in iter_positions(among):
+            one = lower_bidder(block.bidders[position], multipliers)
+            ctr = scorer.predict_ctr(one)
+            ecpm = ecpm_of(one.bid_type, one.worth, ctr)
+            if ecpm < least_ecpm(one.floor):
+                refused += 1
+            elif -ecpm <= self._lowest_rank:
+                self._bids.append((-ecpm, one, ctr))
         return refused
 
     def sort(self) -> list[RankedBid]:

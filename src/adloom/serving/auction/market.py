@@ -47,6 +47,7 @@ class Market:
         self._block_refs: tuple[BlockRef, ...] = ()
         self._plans: dict[tuple[int, ...], ScanPlan] = {}
         self._since = self._until = now
+        self.requests = 0  # Since the last refresh.
         self._inquiries = 0  # The value of `states.inquiries` at the last refresh.
         self.refresh(now)
 
@@ -60,6 +61,9 @@ class Market:
 
     def refresh(self, now: datetime) -> None:
         current = [self._states.get(placement, now) for placement in self.placements]
+        for state in current:
+            state.requests += self.requests
+        self.requests = 0
         self._inquiries = self._states.inquiries
         if current != self._current_states:
             self._current_states = current
@@ -187,6 +191,7 @@ class Markets:
             self._by_type[placement_type] = market
         elif not market.is_current(now):
             market.refresh(now)
+        market.requests += 1
         return market
 
     def find_by_slug(self, index: Index, slug: bytes, *, now: datetime) -> Market | None:
@@ -201,6 +206,7 @@ class Markets:
             market = self._by_slug[slug] = Market((placement,), self._states, now=now)
         elif not market.is_current(now):
             market.refresh(now)
+        market.requests += 1
         return market
 
     def list_policies(self, market: Market) -> list[Scoring]:

@@ -16,6 +16,7 @@ from adloom.events.log.event import ChargedBy
 from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.serving.contextual.decide import (
+    BELOW_FLOOR,
     BUDGET,
     CAMPAIGN_INACTIVE,
     FREQUENCY,
@@ -26,7 +27,7 @@ from adloom.serving.contextual.decide import (
     price_winner,
     rank_eligible,
 )
-from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot
+from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot, lower_bids
 from adloom.serving.contextual.record import SlotRecord
 from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.direct.encode import MillisecondStamp
@@ -60,6 +61,7 @@ class SlotFiller:
         method: ChoiceMethod = ChoiceMethod.INFORMED,
     ) -> None:
         self._states = states
+        self._multipliers = states.multipliers
         self._reserve = reserver.reserve
         self._is_left_out = reserver.is_left_out
         self._sign = signer.sign
@@ -92,13 +94,19 @@ class SlotFiller:
         """
         eligible: list[PreparedCandidate] = []
         reason, removed_at = prepared.reason, prepared.removed_at
-        for one in prepared.ready:
+        ready: Sequence[PreparedCandidate] = prepared.ready
+        under_floor: Collection[int] = ()
+        if self._multipliers:
+            ready, under_floor = lower_bids(ready, prepared.rules, self._multipliers)
+        for one in ready:
             removed = self._find_exclusion(one, visit, prepared.slot, on_page)
+            if removed is None and one.place in under_floor:
+                removed = BELOW_FLOOR
             if removed is None:
                 eligible.append(one)
                 continue
             if record is not None:
-                record.remove(one, removed)
+                record.remove(one, removed, prepared.rules.find_floor(one.candidate))
             if one.place > removed_at:
                 reason, removed_at = removed, one.place
         if not eligible:

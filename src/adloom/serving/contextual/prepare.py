@@ -6,6 +6,7 @@ replaced; a request looks only at what depends on the moment, the visitor and mo
 
 # pure
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +25,7 @@ from adloom.serving.contextual.decide import (
     SlotRules,
     find_removal,
 )
+from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.contextual import ContextualCreative
 from adloom.serving.index.index import Candidate, Index, IndexedPlacement
 from adloom.serving.index.site import IndexedSite
@@ -205,6 +207,26 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         ids,
         head,
     )
+
+
+def lower_bids(
+    ready: Sequence[PreparedCandidate], rules: SlotRules, multipliers: Mapping[int, float]
+) -> tuple[list[PreparedCandidate], list[int]]:
+    """Return the candidates as they bid now, and the places of those that are under the floor so."""
+    lowered: list[PreparedCandidate] = []
+    under_floor: list[int] = []
+    for one in ready:
+        multiplier = multipliers.get(one.creative.campaign_key)
+        if multiplier is None:
+            lowered.append(one)
+            continue
+        bid = lower_bid(one.creative.bid, multiplier)
+        contender = prepare_contender(bid, one.candidate.category_score, bid_weight=rules.bid_weight)
+        creative = msgspec.structs.replace(one.creative, bid=bid)
+        lowered.append(msgspec.structs.replace(one, creative=creative, contender=contender))
+        if bid < rules.find_floor(one.candidate):
+            under_floor.append(one.place)
+    return lowered, under_floor
 
 
 def build_rules(slot: IndexedPlacement, site: IndexedSite) -> SlotRules:

@@ -34,8 +34,9 @@ class SlotRecord:
         self.unreserved = 0  # So many of the best could not be reserved.
         self.price: Micros | None = None  # Of the winner, if there is one.
 
-    def remove(self, one: PreparedCandidate, reason: str) -> None:
-        self.removed.append(RemovedCandidate(one.offer.pair, one.creative.bid, reason))
+    def remove(self, one: PreparedCandidate, reason: str, floor: Micros) -> None:
+        under = floor if reason == BELOW_FLOOR else Micros(0)
+        self.removed.append(RemovedCandidate(one.offer.pair, one.creative.bid, reason, under))
 
 
 def build_auctioned(

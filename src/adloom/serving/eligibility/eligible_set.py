@@ -1,6 +1,7 @@
 """Which candidates may be offered now: open by schedule and not excluded, as one bitmap per block.
 
-Excluded campaigns are marked and not removed: they come back when their source says so. Caps replace their
+Excluded campaigns are marked and not removed: they come back when their source says so. So are campaigns whose bids
+are lowered: auctions look at those one by one. Caps replace their
 whole set; budgets send changes, since thousands of campaigns change every second. The ranks of a campaign's
 candidates are known, so no other candidate is looked at.
 """
@@ -93,6 +94,28 @@ class ExcludedCampaigns:
         return flipped
 
 
+class LoweredBids:
+    """The campaigns that bid less than their bid, and by how much: each multiplier is below 1."""
+
+    def __init__(self) -> None:
+        self.multipliers: dict[int, float] = {}
+        self.changes = 0
+
+    def change(self, multipliers: Mapping[int, float]) -> list[int]:
+        """Apply changes, 1 for a full bid; return the campaigns whose multiplier is another now."""
+        changed: list[int] = []
+        for key, multiplier in multipliers.items():
+            if self.multipliers.get(key, 1.0) == multiplier:
+                continue
+            if multiplier < 1:
+                self.multipliers[key] = multiplier
+            else:
+                self.multipliers.pop(key, None)
+            changed.append(key)
+        self.changes += len(changed)
+        return changed
+
+
 def rank_campaigns(placement: HasBlocks) -> Generator[None, None, Ranks]:
     """Note the ranks of each campaign's candidates, in steps."""
     ranks: dict[int, tuple[int, ...]] = {}
@@ -152,23 +175,28 @@ class EligibleSet:
     __slots__ = (
         "_change_counter",
         "_excluded",
+        "_lowered_bids",
         "available",
         "candidates",
         "change_count",
         "excluded_version",
+        "lowered",
+        "lowered_version",
+        "multipliers",
         "ranks",
         "schedule_mask",
         "since",
         "until",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is made from
         self,
         candidates: HasBlocks,
         schedule_mask: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
         change_counter: ChangeCounter,
+        lowered_bids: LoweredBids | None = None,
     ) -> None:
         self._change_counter = change_counter
         self.change_count = 0  # Changes of this set.
@@ -180,6 +208,11 @@ class EligibleSet:
         self.since = schedule_mask.since
         self.until = schedule_mask.until
         self.set_excluded(excluded)
+        self._lowered_bids = LoweredBids() if lowered_bids is None else lowered_bids
+        self.multipliers = self._lowered_bids.multipliers
+        self.lowered: list[int] = []  # The bids of campaigns that bid less, by block.
+        self.lowered_version = -1
+        self.update_lowered()
 
     def advance_to(self, now: datetime) -> None:
         """Apply the schedule at a moment."""
@@ -199,6 +232,28 @@ class EligibleSet:
         self._excluded = build_excluded_masks(self.candidates, self.ranks, among)
         self.excluded_version = excluded.changes
         self._update_available()
+
+    def update_lowered(self) -> None:
+        """Note which bids are lowered, if that has changed."""
+        if self.lowered_version == self._lowered_bids.changes:
+            return
+        keys = self.multipliers if len(self.multipliers) < len(self.ranks) else self.ranks
+        lowered = [key for key in keys if key in self.multipliers]
+        self.lowered = build_excluded_masks(self.candidates, self.ranks, lowered)
+        self.lowered_version = self._lowered_bids.changes
+
+    def mark_lowered(self, campaign_keys: Iterable[int]) -> None:
+        """Note that the multipliers of some campaigns are others now."""
+        is_changed = False
+        for key in campaign_keys:
+            for rank in self.ranks.get(key, ()):
+                number, bit = rank // BLOCK_CANDIDATES_MAX, 1 << rank % BLOCK_CANDIDATES_MAX
+                lowered = self.lowered[number]
+                self.lowered[number] = lowered | bit if key in self.multipliers else lowered & ~bit
+                is_changed = True
+        if is_changed:
+            self._count_change()
+        self.lowered_version = self._lowered_bids.changes
 
     def mark(self, campaign_key: int, *, is_out: bool) -> None:
         """Remove a campaign, or put it back."""

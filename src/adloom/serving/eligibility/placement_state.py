@@ -21,6 +21,7 @@ from adloom.serving.eligibility.eligible_set import (
     EligibleSet,
     ExcludedCampaigns,
     Exclusions,
+    LoweredBids,
     Ranks,
     rank_campaigns,
 )
@@ -56,17 +57,19 @@ def make_free(offer: RenderedOffer) -> RenderedOffer:
 class PlacementState(EligibleSet):
     """One placement's eligible candidates, and the answers made from them."""
 
-    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_requested", "placement")
+    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_requested", "placement", "requests")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what it is made from
         self,
         placement: IndexedPlacement,
         schedule_mask: ScheduleMask,
         ranks: Ranks,
         excluded: ExcludedCampaigns,
         change_counter: ChangeCounter,
+        lowered_bids: LoweredBids | None = None,
     ) -> None:
         self.placement = placement
+        self.requests = 0  # Ever; an auction's are added now and then.
         self.is_requested = False  # Since `take_requested`.
         self._offers: dict[
             bytes, RenderedOffer
@@ -74,7 +77,7 @@ class PlacementState(EligibleSet):
         self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns in an answer.
         self._last_rank = _NO_RANK  # Candidates after it change no answer.
-        super().__init__(placement, schedule_mask, ranks, excluded, change_counter)
+        super().__init__(placement, schedule_mask, ranks, excluded, change_counter, lowered_bids)
 
     def cache_answer(self, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
         """Keep an answer, and what could change it: its campaigns, and candidates before its last one."""
@@ -124,6 +127,8 @@ class PlacementStates:
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have it.
         self._kept: deque[tuple[dict[Context, tuple[int, tuple[RenderedOffer, ...]]], Context]] = deque()
         self._excluded = ExcludedCampaigns()
+        self._lowered = LoweredBids()
+        self.multipliers = self._lowered.multipliers  # Of the campaigns that bid less than their bid.
         self.change_counter = ChangeCounter()
         self._requested: list[PlacementState] = []
         self.inquiries = 0  # Calls of `take_requested`.
@@ -138,6 +143,21 @@ class PlacementStates:
     def mark_changed(self, changes: Mapping[int, str | None], *, source: str = BUDGETS) -> None:
         """Exclude some campaigns for a reason, or with None no longer."""
         self._mark(self._excluded.change(source, changes))
+
+    def set_multipliers(self, multipliers: Mapping[int, float]) -> None:
+        """Change what some campaigns' bids are multiplied by, from the next auction on."""
+        changed = self._lowered.change(multipliers)
+        if not changed:
+            return
+        placement_keys = {placement for key in changed for placement in self._placements.get(key, ())}
+        states = [self._by_key[key] for key in placement_keys if key in self._by_key]
+        for eligible_set in (*states, *self._watching):
+            eligible_set.mark_lowered(changed)
+
+    def count_requests(self, placement_key: int) -> int:
+        """Return how often a placement was requested, as far as this process knows."""
+        state = self._by_key.get(placement_key)
+        return 0 if state is None else state.requests
 
     def find_reason(self, campaign_key: int) -> str | None:
         return self._excluded.find_reason(campaign_key, (CAPS, BUDGETS))
@@ -158,7 +178,9 @@ class PlacementStates:
             if number % CAMPAIGNS_A_STEP == 0:
                 yield
             self._placements.setdefault(campaign_key, set()).add(placement.key)
-        return PlacementState(placement, schedule_mask, ranks, self._excluded, self.change_counter)
+        return PlacementState(
+            placement, schedule_mask, ranks, self._excluded, self.change_counter, self._lowered
+        )
 
     def prepare_eligible_set(
         self, candidates: HasBlocks, *, now: datetime
@@ -166,7 +188,9 @@ class PlacementStates:
         """Build an eligible set of candidates, in steps; `watch` keeps it up to date."""
         schedule_mask = yield from build_schedule_mask(candidates, now=now)
         ranks = yield from rank_campaigns(candidates)
-        return EligibleSet(candidates, schedule_mask, ranks, self._excluded, self.change_counter)
+        return EligibleSet(
+            candidates, schedule_mask, ranks, self._excluded, self.change_counter, self._lowered
+        )
 
     def watch(self, sets: Sequence[EligibleSet]) -> None:
         """Keep these sets up to date from now on, and no others."""
@@ -174,6 +198,7 @@ class PlacementStates:
         for eligible_set in sets:
             if eligible_set.excluded_version != self._excluded.changes:
                 eligible_set.set_excluded(self._excluded)
+            eligible_set.update_lowered()
 
     def install(self, index: Index, states: Iterable[PlacementState]) -> None:
         """Take over prepared states in the moment in which their index becomes the current one."""
@@ -181,9 +206,11 @@ class PlacementStates:
             # Apply exclusions that came after the state was prepared.
             if state.excluded_version != self._excluded.changes:
                 state.set_excluded(self._excluded)
+            state.update_lowered()
             before = self._by_key.get(state.placement.key)
             self._by_key[state.placement.key] = state
             if before is not None:
+                state.requests = before.requests
                 self._forget_campaigns(before, keeping=state.ranks)
         for key in self._by_key.keys() - index.by_key.keys():
             self._forget_campaigns(self._by_key.pop(key), keeping={})
@@ -194,6 +221,7 @@ class PlacementStates:
             state = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
         elif not state.since <= now < state.until:
             state.advance_to(now)
+        state.requests += 1
         if not state.is_requested:
             state.is_requested = True
             self._requested.append(state)

@@ -17,6 +17,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+import msgspec
+
 from adloom.auction.bid import BidType, Ctr, Quality, payer_of
 from adloom.auction.price import PER_CLICK, ecpm_of, worth_of
 from adloom.auction.score import AdFeatures, AdFormat, Strengths, rate_quality
@@ -125,6 +127,17 @@ class Bidder(Candidate, frozen=True, kw_only=True, gc=False):
     def seniority(self) -> tuple[int, int, int]:
         """Breaks ties: the older campaign comes first."""
         return self.campaign_key, self.banner_key, self.placement_key
+
+
+def lower_bid(bid: Micros, multiplier: float) -> Micros:
+    """Return what a campaign bids in place of its bid: never more, and at least a micro."""
+    return Micros(max(1, min(bid, int(bid * multiplier))))
+
+
+def lower_bidder(one: Bidder, multipliers: Mapping[int, float]) -> Bidder:
+    """Return a bidder as it bids now."""
+    multiplier = multipliers.get(one.campaign_key)
+    return one if multiplier is None else msgspec.structs.replace(one, bid=lower_bid(one.bid, multiplier))
 
 
 class Lane(NamedTuple):

@@ -48,6 +48,9 @@ class CampaignLease:
     rate: float = 0.0  # Offers a second, including those that could not be made.
     rated_at: float = 0.0
     is_leaving: bool = False  # The index no longer has it.
+    multiplier: float = 1.0  # Of its bids.
+    requests_seen: int = 0  # Requests that it could have bid on, up to the last report,
+    reported_traffic: tuple[int, int] = (0, 0)  # which is this one.
     # Of the lease and its reports: forgotten with their session.
     number: int = 0
     left: int = 0
@@ -222,5 +225,8 @@ class CampaignLease:
         return max(OFFERS_MIN, int(self.rate * LEASE_SECONDS), a_click)
 
 
-_KEPT: Final = {"terms", "placements", "report", "reason", "rate", "rated_at", "is_leaving"}
+_KEPT: Final = {
+    *("terms", "placements", "report", "reason", "rate", "rated_at", "is_leaving"),
+    *("multiplier", "requests_seen", "reported_traffic"),
+}
 OF_A_SESSION: Final = tuple(one.name for one in fields(CampaignLease) if one.name not in _KEPT)

@@ -7,7 +7,7 @@ service gives it up: then another begins, and all leases of the one before are v
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -176,17 +176,41 @@ class LeaseClient:
         )
         self._update_exclusions()
         return [
-            (campaign_address(terms.campaign_id, terms.advertiser_id), self._add_site(terms, usage))
+            (campaign_address(terms.campaign_id, terms.advertiser_id), self._add_traffic(terms, usage))
             for terms, usage in said
         ]
 
-    def _add_site(self, terms: LeaseTerms, usage: LeaseUsage) -> LeaseUsage:
-        """Name the site where the campaign runs on one only: its budget then follows that site's traffic."""
+    def _add_traffic(self, terms: LeaseTerms, usage: LeaseUsage) -> LeaseUsage:
+        """Add how many requests the campaign could have bid on, and the site where it runs on one only.
+
+        Its budget then follows that site's traffic.
+        """
         found = self.leases.registry.find(terms.campaign_id)
-        sites = (
-            set[int | None]() if found is None else {self._site_keys.get(key) for key in found[1].placements}
+        if found is None or found[1].reported_traffic == usage.report_key:
+            return usage  # Sent before.
+        lease = found[1]
+        lease.reported_traffic = usage.report_key
+        sites = {self._site_keys.get(key) for key in lease.placements}
+        seen, lease.requests_seen = lease.requests_seen, self._count_requests(lease.placements)
+        usage = msgspec.structs.replace(
+            usage,
+            site_key=sites.pop() if len(sites) == 1 else None,
+            opportunities=max(0, lease.requests_seen - seen),
         )
-        return msgspec.structs.replace(usage, site_key=sites.pop()) if len(sites) == 1 else usage
+        if lease.pending is not None and lease.pending.report_key == usage.report_key:
+            lease.pending = usage
+        return usage
+
+    def _count_requests(self, placement_keys: Iterable[int]) -> int:
+        """Count requests of contextual slots, and of the placement most asked for: its market has the others too."""
+        count = self._states.count_requests
+        contextual, placed = 0, 0
+        for key in placement_keys:
+            if key < 0:
+                contextual += count(key)
+            else:
+                placed = max(placed, count(key))
+        return contextual + placed
 
     @property
     def _batch_max(self) -> int:
@@ -306,6 +330,8 @@ class LeaseClient:
         await self._send([(session_address(self.leases.session), SessionEnds(session=self.leases.session))])
 
     def _update_exclusions(self) -> None:
+        if multipliers := self.leases.registry.take_multipliers():
+            self._states.set_multipliers(multipliers)
         if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 

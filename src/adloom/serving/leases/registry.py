@@ -34,10 +34,21 @@ class LeaseRegistry:
         self._keys: dict[CampaignId, int] = {}
         self._of_advertiser: dict[AdvertiserId | None, set[int]] = {}
         self._reported = 0  # The highest report number of dropped campaigns.
+        self._multipliers: dict[int, float] = {}
 
     def find(self, campaign_id: CampaignId) -> tuple[int, CampaignLease] | None:
         key = self._keys.get(campaign_id)
         return None if key is None else (key, self.leases[key])
+
+    def set_multiplier(self, key: int, lease: CampaignLease, multiplier: float) -> None:
+        """Note what a campaign's bids are multiplied by."""
+        if multiplier != lease.multiplier:
+            lease.multiplier = self._multipliers[key] = multiplier
+
+    def take_multipliers(self) -> dict[int, float]:
+        """Return the multipliers of bids that changed since the last call; without a lease bids are made in full."""
+        multipliers, self._multipliers = self._multipliers, {}
+        return multipliers
 
     def list_excluded(self) -> dict[str, frozenset[int]]:
         found: dict[str, set[int]] = {}
@@ -65,6 +76,8 @@ class LeaseRegistry:
             for key in before[placement_key]:
                 self._displace(key, placement_key, changes)
         changes.gone.difference_update([key for key in changes.gone if self.leases[key].placements])
+        for key in changes.gone:
+            self.set_multiplier(key, self.leases[key], 1.0)
         return changes
 
     def drop(self, key: int) -> None:

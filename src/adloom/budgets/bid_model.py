@@ -1,0 +1,115 @@
+"""The multiplier of a campaign's bids: what its actor keeps, asks and is told, and the row that is kept of a decision."""
+
+# pure
+
+from datetime import date, datetime
+from typing import Final
+
+import msgspec
+
+from adloom.bidding.state import BidState
+from adloom.bidding.window import WINDOWS, BidDecision, BidRules, BidStrategy, BidWindow
+from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.core.money import Micros
+
+BIDS_TOPIC: Final = "bids"
+
+
+class BidCounts(msgspec.Struct, frozen=True):
+    """What a campaign's ads brought."""
+
+    impressions: float = 0
+    clicks: float = 0
+    conversions: float = 0
+
+    def plus(self, other: "BidCounts") -> "BidCounts":
+        return BidCounts(
+            self.impressions + other.impressions,
+            self.clicks + other.clicks,
+            self.conversions + other.conversions,
+        )
+
+    def minus(self, other: "BidCounts") -> "BidCounts":
+        """Return the difference, at least nothing: invalid events are taken back later."""
+        return BidCounts(
+            max(0, self.impressions - other.impressions),
+            max(0, self.clicks - other.clicks),
+            max(0, self.conversions - other.conversions),
+        )
+
+    def times(self, factor: float) -> "BidCounts":
+        return BidCounts(self.impressions * factor, self.clicks * factor, self.conversions * factor)
+
+
+NO_COUNTS: Final = BidCounts()
+
+
+class BidStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign's multiplier, and what its strategies remember."""
+
+    day: date = date.min
+    window: int = -1  # The last that was decided; -1: none of this day.
+    windows: int = WINDOWS
+    multiplier: float = 1.0
+    strategy: BidStrategy = BidStrategy.FIXED
+    decision: BidDecision | None = None  # As the strategy said it.
+    decided_at: datetime | None = None
+    memory: BidState = BidState()
+    # As of that decision: spent in the day, and counted since the hour in which the day began.
+    spent: Micros = Micros(0)
+    counts: BidCounts = NO_COUNTS
+    counted_before: BidCounts = NO_COUNTS  # Of that hour, before the day began,
+    days_before: BidCounts = NO_COUNTS  # and of earlier days, which count less each day.
+    opportunities: int = 0  # Since that decision.
+    asked_window: int = -1
+    asked_at: datetime | None = None
+
+
+class MultiplierRequest(msgspec.Struct, frozen=True, kw_only=True, tag="bid_request.v1"):
+    """A campaign asks for the multiplier of a window that begins; what its ads brought is added to `window`."""
+
+    campaign_id: CampaignId
+    advertiser_id: AdvertiserId | None
+    day: date
+    counts_since: datetime
+    strategy: BidStrategy
+    memory: BidState
+    window: BidWindow
+    rules: BidRules
+    counts: BidCounts  # When it was decided last,
+    counted_before: BidCounts
+    days_before: BidCounts
+
+
+class BidsDecided(msgspec.Struct, frozen=True, kw_only=True, tag="bids_decided.v1"):
+    """The answer: decision and memory for a window, what the other strategies would have bid, and the counts."""
+
+    day: date
+    window: int
+    strategy: BidStrategy
+    decision: BidDecision
+    memory: BidState
+    shadows: dict[str, BidDecision]
+    counts: BidCounts
+    counted_before: BidCounts
+
+
+class BidRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision as it is kept; spent and counts are the day's so far."""
+
+    campaign_id: CampaignId
+    day: date
+    at: datetime
+    window: int
+    strategy: BidStrategy
+    multiplier: float  # As bids use it,
+    wanted: float  # and as the strategy said it.
+    reason: str
+    limit: float | None
+    note: str | None
+    spent: Micros
+    impressions: int
+    clicks: int
+    conversions: int
+    shadows: dict[str, BidDecision]
+    is_first: bool  # Of its day: rows of days long past are deleted with it.

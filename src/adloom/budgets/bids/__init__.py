@@ -1,0 +1,1 @@
+"""The strategies of all campaigns' bids, run at once beside their actors."""

@@ -1,0 +1,113 @@
+"""Bid decisions in PostgreSQL, and the counts that decisions need.
+
+Decisions of today and yesterday are kept; those before are deleted with the first decision of a day.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.bidding.window import BidDecision
+from adloom.budgets.bid_model import BidCounts, BidRow, MultiplierRequest
+from adloom.core.ids import CampaignId
+from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+
+DECISIONS_MAX: Final = 1_000  # Of a day, that readers get: the newest.
+
+COUNTS: Final = """
+    SELECT campaign.public_id AS id, sum(it.impressions - it.invalid_impressions)::bigint AS impressions,
+           sum(it.clicks - it.invalid_clicks)::bigint AS clicks, sum(it.conversions)::bigint AS conversions
+      FROM unnest($1::uuid[], $2::timestamptz[]) AS asked (id, since)
+      JOIN campaigns AS campaign ON campaign.public_id = asked.id
+      JOIN events.event_counts AS it ON it.campaign_id = campaign.id AND it.hour >= asked.since
+     GROUP BY campaign.public_id
+"""
+# A state that is stored again after a crash repeats its decision.
+ADD: Final = """
+    INSERT INTO bid_decisions (
+        campaign_id, day, at, bid_window, strategy, multiplier, wanted, reason, guard_limit, note, spent_micros,
+        impressions, clicks, conversions, shadows
+    )
+    SELECT * FROM unnest(
+        $1::uuid[], $2::date[], $3::timestamptz[], $4::integer[], $5::text[], $6::float8[], $7::float8[], $8::text[],
+        $9::float8[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::jsonb[]
+    )
+    ON CONFLICT (campaign_id, at) DO NOTHING
+"""
+FORGET: Final = """
+    DELETE FROM bid_decisions AS it
+     USING unnest($1::uuid[], $2::date[]) AS begun (campaign_id, day)
+     WHERE it.campaign_id = begun.campaign_id AND it.day < begun.day - 1
+"""
+OF_A_DAY: Final = """
+    SELECT * FROM (
+        SELECT * FROM bid_decisions WHERE campaign_id = $1 AND day = $2 ORDER BY at DESC LIMIT $3
+    ) AS newest ORDER BY at
+"""
+
+
+class BidCountStore:
+    """Reads what campaigns' ads have brought; UnavailableError when PostgreSQL is away."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]:
+        """Return the counts of campaigns since the hour that each names; those without any are left out."""
+        with unavailable_when_away("What bids have brought cannot be read"):
+            rows = await self._pool.fetch(
+                COUNTS, [one.campaign_id for one in requests], [one.counts_since for one in requests]
+            )
+        return {row["id"]: BidCounts(row["impressions"], row["clicks"], row["conversions"]) for row in rows}
+
+
+async def write_decisions(connection: Connection, rows: Sequence[BidRow]) -> None:
+    await connection.execute(
+        ADD,
+        [row.campaign_id for row in rows],
+        [row.day for row in rows],
+        [row.at for row in rows],
+        [row.window for row in rows],
+        [row.strategy.value for row in rows],
+        [row.multiplier for row in rows],
+        [row.wanted for row in rows],
+        [row.reason for row in rows],
+        [row.limit for row in rows],
+        [row.note for row in rows],
+        [row.spent for row in rows],
+        [row.impressions for row in rows],
+        [row.clicks for row in rows],
+        [row.conversions for row in rows],
+        [msgspec.json.encode(row.shadows).decode() for row in rows],
+    )
+    first = [row for row in rows if row.is_first]
+    if first:
+        await connection.execute(FORGET, [row.campaign_id for row in first], [row.day for row in first])
+
+
+async def load_decisions(connection: Connection, campaign_id: CampaignId, day: date) -> list[BidRow]:
+    """Return a day's decisions, the newest last."""
+    return [
+        BidRow(
+            campaign_id=campaign_id,
+            day=row["day"],
+            at=row["at"],
+            window=row["bid_window"],
+            strategy=row["strategy"],
+            multiplier=row["multiplier"],
+            wanted=row["wanted"],
+            reason=row["reason"],
+            limit=row["guard_limit"],
+            note=row["note"],
+            spent=row["spent_micros"],
+            impressions=row["impressions"],
+            clicks=row["clicks"],
+            conversions=row["conversions"],
+            shadows=msgspec.json.decode(row["shadows"], type=dict[str, BidDecision]),
+            is_first=False,
+        )
+        for row in await connection.fetch(OF_A_DAY, campaign_id, day, DECISIONS_MAX)
+    ]

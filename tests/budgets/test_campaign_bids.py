@@ -1,0 +1,313 @@
+"""A campaign's bid multiplier: when it asks, what it uses of an answer, and that no answer can make it overspend."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from math import inf, nan
+from random import Random
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_beside
+from adloom.bidding.ports import Nets
+from adloom.bidding.state import BidState
+from adloom.bidding.window import BidDecision, BidRules, BidStrategy, BidWindow
+from adloom.budgets.bid_model import BidCounts, BidRow, BidsDecided, BidStanding, MultiplierRequest
+from adloom.budgets.bids.decider import BidDecider, add_counts
+from adloom.budgets.campaign.bids import ANSWER_SECONDS_MAX, bound_multiplier, get_multiplier
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.messages import LeaseAnswer
+from adloom.core.money import Micros
+from adloom.runtime.actors.actor import Address
+from tests.budgets.builders import CAMPAIGN_ID, UNIT, CampaignBench, a_campaign, a_usage
+
+MIDNIGHT = datetime(2026, 11, 15, tzinfo=UTC)
+WINDOW = timedelta(minutes=15)
+
+anything = st.floats(allow_nan=True, allow_infinity=True)
+
+
+def a_bidder(**fields: object) -> CampaignBench:
+    """A campaign with a bid, at midnight, that spends 100 units a day."""
+    return CampaignBench(a_campaign(**{"has_bid": True, **fields}), now=MIDNIGHT)
+
+
+def an_answer(request: MultiplierRequest, multiplier: float, **fields: object) -> BidsDecided:
+    """A decision as some strategy might say it."""
+    return msgspec.structs.replace(
+        BidsDecided(
+            day=request.day,
+            window=request.window.window,
+            strategy=request.strategy,
+            decision=BidDecision(multiplier=multiplier, reason=str(request.strategy)),
+            memory=BidState(window=request.window.window),
+            shadows={},
+            counts=request.counts,
+            counted_before=request.counted_before,
+        ),
+        **fields,
+    )
+
+
+def asked(bench: CampaignBench) -> MultiplierRequest:
+    [request] = bench.published(MultiplierRequest)
+    return request
+
+
+def test_a_campaign_asks_once_in_each_window_and_bids_what_is_decided() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    first = bench.answered(report=1)
+    request = asked(bench)
+    bench.take(an_answer(request, 0.4))
+    [row] = bench.recorded(BidRow)
+    second = bench.answered(report=2, lease=first.lease)
+
+    assert (first.multiplier, second.multiplier) == (1.0, 0.4)
+    assert bench.published(MultiplierRequest) == []
+    assert (request.window.window, request.window.budget, row.multiplier) == (0, 100 * UNIT, 0.4)
+    bench.take(a_usage(report=3, lease=first.lease, requests=7, opportunities=50), after=WINDOW)
+    assert asked(bench).window.window == 1
+    assert asked(bench).window.opportunities == 50
+    assert asked(bench).window.last_multiplier == 0.4
+
+
+def test_a_campaign_without_a_bid_never_asks() -> None:
+    bench = CampaignBench(now=MIDNIGHT)
+
+    assert bench.answered(report=1).multiplier == 1.0
+    assert bench.published(MultiplierRequest) == []
+
+
+def test_windows_are_shorter_where_days_are_simulated() -> None:
+    bench = a_bidder()
+
+    bench.take(a_usage(report=1, day_seconds=600))
+    assert asked(bench).window.windows == 96 * 144
+    bench.take(an_answer(asked(bench), 1.0))
+    bench.take(a_usage(report=2, lease=1, day_seconds=600), after=timedelta(seconds=6.25))
+
+    assert asked(bench).window.window == 1
+
+
+def test_without_an_answer_the_campaign_falls_back_and_says_why() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.FLEET, target=UNIT)
+    lease = bench.answered(report=1).lease
+    bench.take(a_usage(report=2, lease=lease), after=timedelta(seconds=ANSWER_SECONDS_MAX - 1))
+    assert bench.recorded(BidRow) == []
+
+    bench.take(a_usage(report=3, lease=lease), after=timedelta(seconds=2))
+
+    [row] = bench.recorded(BidRow)
+    assert row.reason == "fallback: the strategies did not answer in time"
+    assert 0 < row.multiplier <= 1
+
+
+def test_a_late_answer_changes_nothing() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    lease = bench.answered(report=1).lease
+    request = asked(bench)
+    bench.take(a_usage(report=2, lease=lease), after=WINDOW)
+    bench.take(an_answer(request, 0.1))
+
+    assert get_multiplier(bench.state) == 1.0
+    assert bench.recorded(BidRow) == []
+
+
+def test_without_a_daily_budget_bids_are_made_in_full() -> None:
+    bench = a_bidder(daily_budget=None, total_budget=Micros(100 * UNIT), bid_strategy=BidStrategy.PACER)
+    answer = bench.answered(report=1)
+
+    assert answer.multiplier == 1.0
+    assert [row.reason for row in bench.recorded(BidRow)] == ["fallback: no daily budget"]
+
+
+def test_a_day_begins_without_the_counts_of_the_one_before() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    bench.take(a_usage(report=1), after=WINDOW)
+    bench.take(an_answer(asked(bench), 0.5, counts=BidCounts(1000, 10)))
+    bench.take(a_usage(report=2, lease=0), after=timedelta(days=1))
+
+    request = asked(bench)
+    assert (request.counts, request.days_before) == (BidCounts(), BidCounts(800, 8))
+    assert request.window.window == 1
+
+
+@given(anything, st.none() | anything)
+def test_bids_use_at_most_one_and_at_most_the_guard(wanted: float, limit: float | None) -> None:
+    used = bound_multiplier(BidDecision(multiplier=wanted, reason="x", limit=limit))
+
+    assert used is None or 0 < used <= 1
+    assert used is not None or not 0 <= wanted < inf
+
+
+@given(st.lists(st.tuples(anything, st.integers(1, 5), st.booleans()), max_size=40), st.integers(0, 2**32))
+def test_no_multiplier_makes_a_campaign_spend_more_than_its_budget(
+    steps: list[tuple[float, int, bool]], seed: int
+) -> None:
+    bench = a_bidder(daily_budget=Micros(5 * UNIT), bid_strategy=BidStrategy.FLEET, target=UNIT)
+    chance = Random(seed)  # noqa: S311 - not a secret
+    lease, left, day, granted = 0, 0, bench.state.day, 0
+    given: list[tuple[int, int]] = []
+    for report, (wanted, offers, is_answered) in enumerate(steps, 1):
+        bench.take(
+            a_usage(report=report, lease=lease, given=tuple(given), want=offers * UNIT, requests=offers),
+            after=timedelta(minutes=chance.choice([0, 1, 15, 60])),
+        )
+        given = []
+        for answer in bench.published(LeaseAnswer):
+            assert 0 < answer.multiplier <= 1
+            is_over = answer.ends_at <= bench.now or not answer.lease
+            lease, granted = (0, 0) if is_over else (answer.lease, answer.granted - answer.given)
+            left = granted
+        if is_answered and (requests := bench.published(MultiplierRequest)):
+            bench.take(an_answer(requests[0], wanted))
+        if left >= UNIT:
+            given = [(bench.second, UNIT)]
+            left -= UNIT
+            if chance.random() < 0.8:
+                bench.take(bench.offered(lease))
+        assert bench.state.day >= day
+        day = bench.state.day
+        for spent in bench.state.spent_by_day.values():
+            assert spent <= 5 * UNIT
+
+
+def test_states_of_the_version_before_are_read() -> None:
+    written = msgspec.msgpack.decode(msgspec.msgpack.encode(a_bidder().state))
+    del written["bids"]
+    for name in ("has_bid", "bid_strategy", "target"):
+        del written["config"][name]
+
+    read = msgspec.msgpack.decode(msgspec.msgpack.encode(written), type=CampaignState)
+
+    assert read.bids is None
+    assert read.configured.bid_strategy is BidStrategy.FIXED
+
+
+def test_a_state_with_a_decision_is_read_again() -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.PACER)
+    bench.take(a_usage(report=1))
+    bench.take(an_answer(asked(bench), 0.3))
+
+    read = msgspec.msgpack.decode(msgspec.msgpack.encode(bench.state), type=CampaignState)
+
+    assert read == bench.state
+    assert isinstance(read.bids, BidStanding)
+
+
+# ---------------------------------------------------------------- the decider
+
+
+def a_request(**fields: object) -> MultiplierRequest:
+    window = BidWindow(
+        window=10,
+        budget=100.0 * UNIT,
+        remaining=90.0 * UNIT,
+        target=1.0 * UNIT,
+        cost=10.0 * UNIT,
+        value=0.0,
+        window_cost=1.0 * UNIT,
+        window_value=0.0,
+        opportunities=500.0,
+        wins=0.0,
+        traffic_share=0.01,
+        traffic_left=0.9,
+    )
+    return msgspec.structs.replace(
+        MultiplierRequest(
+            campaign_id=CAMPAIGN_ID,
+            advertiser_id=None,
+            day=date(2026, 11, 15),
+            counts_since=MIDNIGHT,
+            strategy=BidStrategy.FLEET,
+            memory=BidState(window=9, traffic=400.0),
+            window=window,
+            rules=BidRules(),
+            counts=BidCounts(1000, 10),
+            counted_before=BidCounts(),
+            days_before=BidCounts(),
+        ),
+        **fields,
+    )
+
+
+def test_the_value_of_ads_is_what_they_bring_at_the_campaigns_own_rate() -> None:
+    by_click = add_counts(a_request(), BidCounts(2000, 40))
+    by_conversion = add_counts(a_request(days_before=BidCounts(8000, 100, 20)), BidCounts(2000, 40))
+
+    assert (by_click.window.value, by_click.window.window_value, by_click.window.wins) == (40.0, 20.0, 1000.0)
+    assert by_conversion.window.value == pytest.approx(2000 * 20 / 10_000)
+    assert by_click.rules.is_calibrated
+    assert not add_counts(a_request(), BidCounts(2000, 9)).rules.is_calibrated
+
+
+class FixedCounts:
+    """Counts without a database."""
+
+    async def read(self, requests: Sequence[MultiplierRequest]) -> Mapping[UUID, BidCounts]:
+        return {one.campaign_id: BidCounts(2000, 40) for one in requests}
+
+
+async def decide_with(
+    strategy: "object", *, seconds_max: float = 5.0, rounds: int = 1
+) -> tuple[list[BidsDecided], BidDecider]:
+    """Ask the decider, whose strategies are replaced."""
+    told: list[BidsDecided] = []
+
+    def tell(address: Address, message: msgspec.Struct) -> bool:
+        assert address.key.endswith(str(CAMPAIGN_ID))
+        assert isinstance(message, BidsDecided)
+        told.append(message)
+        return True
+
+    decider = BidDecider(FixedCounts(), load_nets=Nets, decide=strategy, seconds_max=seconds_max)  # type: ignore[arg-type]
+    decider.tell = tell
+    for _ in range(rounds):
+        await decider.answer([a_request()])
+    return told, decider
+
+
+async def test_a_strategy_that_raises_is_replaced_by_the_pacer() -> None:
+    def raise_it(*_: object) -> list[ShadowedAnswer]:
+        raise ZeroDivisionError
+
+    [decided], _ = await decide_with(raise_it)
+
+    assert decided.decision.fallback == "the strategy failed"
+    assert 0 < decided.decision.multiplier <= 1
+
+
+async def test_a_strategy_that_hangs_answers_nobody_and_stops_nobody() -> None:
+    def hang(requests: Sequence[WindowRequest], nets: Nets) -> list[ShadowedAnswer]:
+        time.sleep(0.2)
+        return decide_beside(requests, nets)
+
+    began = asyncio.get_running_loop().time()
+    told, decider = await decide_with(hang, seconds_max=0.01, rounds=3)
+
+    assert told == []
+    assert decider.failed == 3
+    assert asyncio.get_running_loop().time() - began < 0.15
+
+
+async def test_each_decision_has_what_the_other_strategies_would_have_bid() -> None:
+    [decided], _ = await decide_with(decide_beside)
+
+    assert set(decided.shadows) == {"fixed", "pacer", "dqn"}
+    assert decided.shadows["fixed"].multiplier == 1.0
+    assert decided.counts == BidCounts(2000, 40)
+
+
+@pytest.mark.parametrize("wanted", [nan, inf, -inf, -1.0])
+def test_nonsense_is_replaced_and_named(wanted: float) -> None:
+    bench = a_bidder(bid_strategy=BidStrategy.DQN, target=UNIT)
+    bench.take(a_usage(report=1))
+    bench.take(an_answer(asked(bench), wanted))
+
+    [row] = bench.recorded(BidRow)
+    assert (row.multiplier, row.reason) == (1.0, "fallback: the strategy answered no number")
