@@ -16,6 +16,7 @@ from adloom.events.log.event import (
     BEGINNING,
     HARMLESS_MARKS,
     Click,
+    Conversion,
     Event,
     Impression,
     Mark,
@@ -155,7 +156,7 @@ class TablesServer:
         """Return the entries that the rows were made from."""
         found: list[CountedEntry] = []
         for entry_id, happening in records:
-            if isinstance(happening, Unsold):
+            if isinstance(happening, Unsold | Conversion):
                 continue
             if not isinstance(happening, Impression | Click):
                 found.append(CountedEntry(entry_id, happening, happening.user_id))

@@ -34,6 +34,7 @@ GUIDE = (
     "docs/guide/contextual.md",
     "docs/guide/tag.md",
     "docs/guide/events-and-statistics.md",
+    "docs/guide/conversions.md",
     "docs/guide/budgets.md",
     "docs/guide/auctions.md",
     "docs/guide/statistics.md",

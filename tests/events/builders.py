@@ -8,9 +8,18 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
+from adloom.events.conversions.accept import hash_name
 from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms, void_charge
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
-from adloom.events.log.event import Auctioned, AuctionWin, ChargedBy, Click, Impression, RemovedCandidates
+from adloom.events.log.event import (
+    Auctioned,
+    AuctionWin,
+    ChargedBy,
+    Click,
+    Conversion,
+    Impression,
+    RemovedCandidates,
+)
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SECRET = "a-secret-of-the-tests-that-is-long-enough"
@@ -48,6 +57,25 @@ def a_click(correlation_id: str = "one", **fields: Any) -> Click:
             campaign_id=CAMPAIGN,
             occurred_at=NOW,
             received_at=NOW,
+        ),
+        **fields,
+    )
+
+
+def a_conversion(name: str = "one", **fields: Any) -> Conversion:
+    """A conversion of the first slot, worth 9.99."""
+    return msgspec.structs.replace(
+        Conversion(
+            name=hash_name(name),
+            banner_id=BANNER,
+            placement_id=PLACEMENT,
+            campaign_id=CAMPAIGN,
+            request_id=RequestId(REQUEST),
+            slot=0,
+            offered_at=int(NOW.timestamp()),
+            occurred_at=NOW,
+            received_at=NOW,
+            value=Micros(9_990_000),
         ),
         **fields,
     )
@@ -134,6 +162,7 @@ class FakeIndex:
     def __init__(self, destination: str | None = "https://shop.example/?utm_source=a") -> None:
         self._destination = destination
         self.assigned = True
+        self.with_click_id = False
 
     def has_banner(self, banner_id: BannerId) -> bool:
         return banner_id == BANNER
@@ -155,3 +184,7 @@ class FakeIndex:
     ) -> str | None:
         assert (campaign_id, placement_id, banner_id) == (CAMPAIGN, PLACEMENT, BANNER)
         return self._destination
+
+    def passes_click_id(self, campaign_id: CampaignId, placement_id: PlacementId) -> bool:
+        assert (campaign_id, placement_id) == (CAMPAIGN, PLACEMENT)
+        return self.with_click_id

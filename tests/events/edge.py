@@ -14,7 +14,7 @@ from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import Detector
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import PENDING_MAX, EventAppender
-from adloom.events.log.event import Click, Event, Impression, decode_event
+from adloom.events.log.event import Click, Conversion, Event, Impression, decode_event
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes
 from tests.events.builders import BANNER, CAMPAIGN, NOW, PLACEMENT, SECRET, FakeIndex
 
@@ -28,8 +28,12 @@ class MemoryStore:
 
     @property
     def events(self) -> list[Event]:
+        return [one for one in self.reports if isinstance(one, Impression | Click)]
+
+    @property
+    def reports(self) -> list[Event | Conversion]:
         happenings = [decode_event(entry) for entry in self.entries]
-        return [happening for happening in happenings if isinstance(happening, Impression | Click)]
+        return [one for one in happenings if isinstance(one, Impression | Click | Conversion)]
 
     async def append(self, entries: Sequence[bytes]) -> None:
         await asyncio.sleep(0)

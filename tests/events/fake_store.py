@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from adloom.core.errors import UnavailableError
-from adloom.events.log.event import BEGINNING, Auctioned, Event, Served, Unsold, encode_event
+from adloom.events.log.event import BEGINNING, Auctioned, Conversion, Event, Served, Unsold, encode_event
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, PoisonEntryError
 from adloom.events.projections.projection import Projection
 
@@ -54,7 +54,9 @@ def name_of(record: DecodedEntry) -> str:
         return str(happening.auction_id)
     if isinstance(happening, Unsold):
         return "unsold"
-    return str(happening.request_id) if isinstance(happening, Served) else happening.correlation_id
+    if isinstance(happening, Served | Conversion):
+        return str(happening.request_id)
+    return happening.correlation_id
 
 
 def as_entries(*events: Event | Served | bytes) -> list[bytes]:

@@ -11,12 +11,13 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId
+from adloom.events.conversions.api import ConversionRoutes
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
-from adloom.events.log.event import Event
+from adloom.events.log.event import Conversion, Event
 from adloom.serving.request.context import ContextParser
 from tests.events.builders import (
     BANNER,
@@ -90,7 +91,8 @@ async def test_golden_events(path: Path) -> None:
             detector=detector,
             read_request_info=CONTEXTS.read_request_info,
         )
-        async with serving(routes.routes()) as client:
+        conversions = ConversionRoutes(appender, TokenKeys(SECRET), ManualClock(NOW))
+        async with serving([*routes.routes(), *conversions.routes()]) as client:
             answer = await asked(case.request, client)
 
     assert answer.status_code == case.expect.status, answer.text
@@ -98,8 +100,8 @@ async def test_golden_events(path: Path) -> None:
         assert matches(answer.headers.get(name), filled(value, KEPT)), f"{name}: {answer.headers.get(name)!r}"
     if case.expect.body is not msgspec.UNSET:
         compare(answer.json(), filled(case.expect.body, KEPT), "body")
-    assert len(store.events) == len(case.ledger)
-    for place, (event, expected) in enumerate(zip(store.events, case.ledger, strict=True)):
+    assert len(store.reports) == len(case.ledger)
+    for place, (event, expected) in enumerate(zip(store.reports, case.ledger, strict=True)):
         compare(fields_of(event), filled(expected, KEPT), f"ledger.{place}")
 
 
@@ -119,6 +121,6 @@ async def asked(step: Step, client: httpx.AsyncClient) -> httpx.Response:
     return await client.request(method, path, headers=headers, content=content)
 
 
-def fields_of(event: Event) -> dict[str, Any]:
+def fields_of(event: Event | Conversion) -> dict[str, Any]:
     fields = {name: getattr(event, name) for name in event.__struct_fields__}
     return {"kind": type(event).__name__, **msgspec.to_builtins(fields)}

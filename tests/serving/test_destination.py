@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adloom.serving.index.rendered_banner import add_parameters
+from adloom.core.query_string import add_parameters
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,24 @@ async def test_a_deleted_banner_still_has_a_destination_for_old_offers(
     assert refresher.current.destination(*ids) == "https://shop/"
 
 
+async def test_landing_pages_get_the_id_of_a_click_as_soon_as_the_campaign_asks_for_it(
+    catalog: Catalog, refresher: IndexRefresher, pool: Pool
+) -> None:
+    placement, _, campaign = await insert_ad(catalog, "home")
+    ids = [
+        await pool.fetchval(f"SELECT public_id FROM {table} WHERE id = $1", key)  # noqa: S608 - our own names
+        for table, key in (("campaigns", campaign), ("placements", placement))
+    ]
+    await refresher.refresh()
+    before = refresher.current.passes_click_id(*ids)
+    statement = "UPDATE campaigns SET passes_click_id = true WHERE id = $1"
+    await change(catalog, IndexedNoun.CAMPAIGN, campaign, statement)
+
+    await refresher.refresh()
+
+    assert (before, refresher.current.passes_click_id(*ids)) == (False, True)
+
+
 async def test_a_catalog_that_was_restored_from_a_backup_is_read_again(
     catalog: Catalog, refresher: IndexRefresher, pool: Pool
 ) -> None:

@@ -38,6 +38,7 @@ from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
+from adloom.events.conversions.api import ConversionRoutes
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
@@ -262,6 +263,7 @@ def _build_public_routes(
         *_trace(contextual.slots.routes()),
         *contextual.texts.routes(),
         *events.routes(),
+        *ConversionRoutes(running.appender, keys, clock).routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).routes(),
     ]

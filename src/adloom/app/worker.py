@@ -28,6 +28,7 @@ from adloom.catalog import schedule_sync
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
+from adloom.events.conversions.attribute import build_rules
 from adloom.events.ctr.publish import ModelPublisher
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.ctr.trainer import Trainer
@@ -135,6 +136,7 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
         auction_days=settings.auction_retention_days,
         learning_wait_seconds=settings.learning_wait_seconds,
         budget_actors=budget_actors,
+        attribution=build_rules(settings.conversions.days, settings.conversions.currency),
     )
     projections = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
     ledger = ValkeyEventLog(valkey)

@@ -104,6 +104,7 @@ def replay(
     from rich.console import Console
 
     from adloom.cli import replay as command
+    from adloom.runtime.settings import ConversionSettings, read_settings
 
     asyncio.run(
         command.run(
@@ -112,6 +113,7 @@ def replay(
             database_url=database_url(data_dir),
             redis_url=redis_url(data_dir),
             console=Console(soft_wrap=True),
+            conversions=read_settings(ConversionSettings, os.environ, process="adloom"),
         )
     )
 

@@ -25,6 +25,7 @@ from adloom.budgets.charges.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.events.auction_log.store import AUCTIONS
+from adloom.events.conversions.attribute import AttributionRules, build_rules
 from adloom.events.ctr.store import LEARNING
 from adloom.events.frequency.projection import FREQUENCY
 from adloom.events.frequency.rebuild import FrequencyRebuild
@@ -38,6 +39,7 @@ from adloom.events.rebuild.rebuild import (
 )
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.postgres import POSTGRES_AWAY, Pool, open_pool
+from adloom.runtime.settings import ConversionSettings
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 
 POOL_SIZE_MAX: Final = 3
@@ -93,9 +95,18 @@ class ReplayContext(msgspec.Struct, frozen=True, kw_only=True):
     valkey: Valkey
     start: str
     progress: ReplayProgress
+    attribution: AttributionRules
 
 
-async def run(projection: str, start: str, *, database_url: str, redis_url: str, console: Console) -> None:
+async def run(  # noqa: PLR0913 - the options of the command
+    projection: str,
+    start: str,
+    *,
+    database_url: str,
+    redis_url: str,
+    console: Console,
+    conversions: ConversionSettings,
+) -> None:
     """Replay a projection and print the result."""
     # Warnings go to the standard error stream, not into the bar.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -110,7 +121,13 @@ async def run(projection: str, start: str, *, database_url: str, redis_url: str,
         ):
             with _show_progress(console) as progress:
                 result = await replay(
-                    ReplayContext(pool=pool, valkey=valkey, start=parse_start(start), progress=progress)
+                    ReplayContext(
+                        pool=pool,
+                        valkey=valkey,
+                        start=parse_start(start),
+                        progress=progress,
+                        attribution=build_rules(conversions.days, conversions.currency),
+                    )
                 )
     except RebuildRefusedError as error:
         raise ReplayError(str(error)) from error
@@ -174,7 +191,12 @@ def _parse_time(text: str) -> datetime | None:
 
 
 async def _replay_event_tables(context: ReplayContext) -> str:
-    rebuild = EventTablesRebuild(context.pool, LogScanner(context.valkey), progress=context.progress)
+    rebuild = EventTablesRebuild(
+        context.pool,
+        LogScanner(context.valkey),
+        progress=context.progress,
+        attribution=context.attribution,
+    )
     return _describe(await rebuild.run(context.start))
 
 

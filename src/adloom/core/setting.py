@@ -1,5 +1,6 @@
 """What a setting is: its variable, how its text is parsed, and what is said of a wrong value."""
 
+import re
 from collections.abc import Callable, Mapping
 from urllib.parse import SplitResult, urlsplit
 
@@ -66,6 +67,15 @@ def one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
             raise SettingValueError(f"one of {', '.join(sorted(words))}")
+        return text
+
+    return parse
+
+
+def matching(pattern: str, expected: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise SettingValueError(expected)
         return text
 
     return parse

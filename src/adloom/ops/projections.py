@@ -10,6 +10,7 @@ from adloom.budgets.worker import BudgetActors, make_charges_projection
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
+from adloom.events.conversions.attribute import AttributionRules
 from adloom.events.ctr import trainer as learning
 from adloom.events.ctr.store import LEARNING, LearningStore
 from adloom.events.cursor_store import read_all_cursors
@@ -51,12 +52,16 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
     auction_days: int = AUCTION_RETENTION_DAYS,
     learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
     budget_actors: BudgetActors | None = None,
+    attribution: AttributionRules | None = None,
 ) -> list[ProjectionSpec]:
     """List the projections, each after the one it follows. Without budget actors charges stand still."""
     recent_counted = RecentCounted() if budget_actors is None else budget_actors.recent_counted
     lookup = CountedStore(pool, recent_counted)
     return [
-        ProjectionSpec(EVENT_TABLES, EventTables(pool, dedup=DedupFilter(), recent_counted=recent_counted)),
+        ProjectionSpec(
+            EVENT_TABLES,
+            EventTables(pool, dedup=DedupFilter(), recent_counted=recent_counted, attribution=attribution),
+        ),
         ProjectionSpec(
             publish.TOPICS_PROJECTION,
             publish.TopicsProjection(valkey, lookup, entries_max=topic_entries_max),

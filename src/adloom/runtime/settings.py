@@ -20,6 +20,7 @@ from adloom.core.setting import (
     SettingsError,
     SettingValueError,
     Variable,
+    matching,
     one_of,
     parse_share,
     parse_switch,
@@ -266,6 +267,15 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
 
 
+class ConversionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How old the click of a conversion may be, and the currency of values."""
+
+    days: Annotated[int, Variable("ADLOOM_CONVERSION_DAYS", whole_number(1, 365))] = 30
+    currency: Annotated[str | None, Variable("ADLOOM_CURRENCY", matching("[A-Z]{3}", "three capitals"))] = (
+        None
+    )
+
+
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a worker process."""
 
@@ -295,6 +305,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 3
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
+    conversions: ConversionSettings = ConversionSettings()
 
 
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from adloom.events.conversions.accept import ConversionRequest
 from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
 from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
 from adloom.serving.auction.events import AdEvent
@@ -226,7 +227,7 @@ class BatchAnswer(msgspec.Struct):
 
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
-    ImpressionRequest, ClickRequest, BatchBody, BatchAnswer, SlotsRequest, SlotAd, ServedSlots, SentText, TextAnswer,
+    ImpressionRequest, ClickRequest, ConversionRequest, BatchBody, BatchAnswer, SlotsRequest, SlotAd, ServedSlots, SentText, TextAnswer,
     PageSlotsRequest, FilledPageSlot, ServedPageSlots,
 )  # fmt: skip
 
@@ -295,6 +296,8 @@ def _build_paths(context: Json) -> dict[str, Json]:
             "ClickRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/banners/events/batch": _post("Report up to 500 impressions and clicks; those that are refused are named, and the others go on.",
             "BatchBody", _json(202, "BatchAnswer"), 400, 413, 429, 503),
+        "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
+            "ConversionRequest", _json(202, "ReportAccepted"), 400, 403, 413, 429, 503),
         "/i/{token}": _get("Report the impression of an offer by loading an image.",
             {"200": _answer("A transparent GIF of 43 bytes.", GIF)}, 403, 429, 503, parameters=[TOKEN]),
         "/c/{token}": _get("Report the click on an offer and go where its banner leads.",

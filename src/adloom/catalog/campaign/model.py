@@ -100,6 +100,9 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         Price | None, Field(alias="targetCpa", description="What a conversion should cost.")
     ] = None
     bid_strategy: BidStrategy = BidStrategy.FIXED
+    passes_click_id: Annotated[
+        Flag, Field(description="Whether a click gives its landing page the parameter `adloom_click`.")
+    ] = False
     timezone: TimeZone = "UTC"
     advertiser_name: Text255 | None = None
     advertiser_contact: Text255 | None = None

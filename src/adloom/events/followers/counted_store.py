@@ -9,7 +9,7 @@ import msgspec
 
 from adloom.events.cursor_store import BY_INDEX, find_erased_users, translate_database_errors
 from adloom.events.followers.counted import CountedEntry, RecentCounted
-from adloom.events.log.event import Click, Impression, Unsold, get_event_time, parse_entry_id
+from adloom.events.log.event import Click, Conversion, Impression, Unsold, get_event_time, parse_entry_id
 from adloom.events.ports import DecodedEntry
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.postgres import Record as Row
@@ -64,7 +64,7 @@ class CountedStore:
                     unknown.append(record)
             elif isinstance(event, Click):
                 unknown.append(record)
-            elif not isinstance(event, Unsold):
+            elif not isinstance(event, Unsold | Conversion):
                 known[entry_id] = CountedEntry(entry_id, event, event.user_id)
         return known, unknown
 

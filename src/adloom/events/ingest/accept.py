@@ -111,6 +111,10 @@ class CatalogIds(Protocol):
         self, campaign_id: CampaignId, placement_id: PlacementId, banner_id: BannerId, /
     ) -> str | None: ...
 
+    def passes_click_id(self, campaign_id: CampaignId, placement_id: PlacementId, /) -> bool:
+        """Whether the campaign wants its landing pages to get the id of the click."""
+        ...
+
 
 class Trust(Enum):
     """Why an event is believed, or that it is not."""

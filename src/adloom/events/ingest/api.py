@@ -12,6 +12,7 @@ from uuid import UUID
 from adloom.core.clock import Clock
 from adloom.core.errors import BannerNotFoundError, UnavailableError
 from adloom.core.ids import PlacementId
+from adloom.core.query_string import add_parameters
 from adloom.events.ingest.accept import (
     UNKNOWN_REQUEST,
     CatalogIds,
@@ -39,6 +40,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRo
 IMPRESSION_PATH: Final = b"/banners/events/impression"
 CLICK_PATH: Final = b"/banners/events/click"
 BATCH_PATH: Final = b"/banners/events/batch"
+CLICK_ID: Final = "adloom_click"  # The parameter of a landing page.
 PIXEL_PREFIX: Final = b"/i/"
 REDIRECT_PREFIX: Final = b"/c/"
 REDIRECT_SECONDS_MAX: Final = 1.0  # A visitor who clicked does not wait longer for our count.
@@ -203,7 +205,7 @@ class EventRoutes:
         now = self._now()
         offer = verify_token(token, tokens=self._tokens, now=now)
         destination = self._find_destination(offer)
-        answer = build_redirect(destination)
+        answer = build_redirect(self._add_click_id(destination, offer, token))
         if request.method == b"HEAD":
             return answer
         report = build_click_report(offer, destination)
@@ -287,6 +289,12 @@ class EventRoutes:
         if destination is None:
             raise BannerNotFoundError("The banner behind this link leads nowhere any more.")
         return destination
+
+    def _add_click_id(self, destination: str, offer: OfferToken, token: bytes) -> str:
+        """Add the token to the address of the landing page, so that the shop can report a conversion of the click."""
+        if not self._index().passes_click_id(offer.campaign_id, offer.placement_id):
+            return destination
+        return add_parameters(destination, {CLICK_ID: token.decode()})
 
     def _redirect_in_time(
         self, appended: asyncio.Future[FastAnswer], answer: FastAnswer

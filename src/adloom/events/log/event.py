@@ -1,4 +1,4 @@
-"""Entries of the event log, and their events: an auction, a served offer, a reported impression or click.
+"""Entries of the event log, and their events: an auction, a served offer, a reported impression, click or conversion.
 
 The tag of a kind has its version. Fields may be added with a default, and older entries are read as before. Any other
 change is a new tag beside the old one, because the log is read again from its beginning.
@@ -81,6 +81,9 @@ _SHORT_NAMES: Final = {
     "bids": "bs",
     "removed": "rm",
     "floors": "fl",
+    "name": "id",
+    "value": "v",
+    "currency": "cu",
 }
 
 
@@ -179,6 +182,26 @@ class Click(TrackedEvent, frozen=True, kw_only=True, tag="click.v1"):
     destination_url: str | None = None
 
 
+class Conversion(LogStruct, frozen=True, kw_only=True, tag="conversion.v1"):
+    """A shop reports what a visitor did after the click on an offer; the offer is from a token that we signed.
+
+    It names no visitor. Its name is a digest of the sender's: that may be an order, or even a person.
+    """
+
+    name: bytes
+    banner_id: BannerId
+    placement_id: PlacementId
+    campaign_id: CampaignId
+    request_id: RequestId
+    slot: int
+    offered_at: int  # In seconds, as everywhere.
+    occurred_at: datetime
+    received_at: datetime
+    value: Micros = Micros(0)
+    currency: str | None = None
+    marks: tuple[Mark, ...] = ()
+
+
 class Served(LogStruct, frozen=True, kw_only=True, tag="served.v1"):
     """An offer was made, which may or may not be seen later. Prices are per thousand impressions."""
 
@@ -264,7 +287,7 @@ class Auctioned(LogStruct, frozen=True, kw_only=True, tag="auction.v1"):
 
 
 Event: TypeAlias = Impression | Click
-LogEvent: TypeAlias = Event | Served | Auctioned | Unsold
+LogEvent: TypeAlias = Event | Conversion | Served | Auctioned | Unsold
 
 _encoder: Final = msgspec.msgpack.Encoder(uuid_format="bytes")
 _decoder: Final = msgspec.msgpack.Decoder[LogEvent](LogEvent)
@@ -294,7 +317,7 @@ def decode_event(entry: bytes) -> LogEvent:
 def get_event_time(happening: LogEvent) -> datetime:
     """Return when we received a report, or did something ourselves."""
     match happening:
-        case Impression() | Click():
+        case Impression() | Click() | Conversion():
             return happening.received_at
         case Served():
             return happening.served_at

@@ -4,7 +4,14 @@
 
 from msgspec.structs import replace
 
-from adloom.events.log.event import Click, Impression, UnreadableEntryError, decode_event, encode_event
+from adloom.events.log.event import (
+    Click,
+    Conversion,
+    Impression,
+    UnreadableEntryError,
+    decode_event,
+    encode_event,
+)
 
 
 def remove_user(data: bytes) -> bytes | None:
@@ -19,5 +26,7 @@ def remove_user(data: bytes) -> bytes | None:
             return encode_event(replace(event, referrer_url=None, **nothing))
         case Click():
             return encode_event(replace(event, destination_url=None, **nothing))
+        case Conversion():
+            return data  # It names nobody.
         case _:
             return None

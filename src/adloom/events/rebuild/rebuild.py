@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.events.conversions.attribute import AttributionRules
 from adloom.events.log.event import BEGINNING, LogEntry, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.ports import BatchResult, DecodedEntry, PoisonEntryError
 from adloom.events.projections.dead_letters import unwrap_redelivery
@@ -74,6 +75,7 @@ class EventTablesRebuild:
         *,
         progress: RebuildProgress | None = None,
         rebuilt: EventTables | None = None,
+        attribution: AttributionRules | None = None,
         batch_max: int = BATCH_MAX,
         lead: timedelta = LEAD,
     ) -> None:
@@ -83,7 +85,7 @@ class EventTablesRebuild:
         self._batch_max = batch_max
         self._lead = lead
         self._in_use = EventTables(pool)
-        self._rebuilt = rebuilt or EventTables(pool, schema=REBUILT)
+        self._rebuilt = rebuilt or EventTables(pool, schema=REBUILT, attribution=attribution)
         # Entries up to here may be trimmed before we have read them.
         self._until = EntryPosition(0, 0)
         self._result = BatchResult()
@@ -156,11 +158,13 @@ class EventTablesRebuild:
             copied += await rebuild_store.copy(connection, partition, before=first, until=self._until)
             await rebuild_store.analyze(connection, f"{REBUILT}.{partition.name}")
             self._progress.advance(1)
+        copied += await rebuild_store.copy_conversions(connection, before=first, until=self._until)
         # A copy may take hours; what the log trims meanwhile must be copied, too.
         while await self._was_trimmed_after(first):
             start, first = first, await self._choose_first(first)
             for partition in days:
                 copied += await rebuild_store.copy_forgotten(connection, partition, first=start, before=first)
+            copied += await rebuild_store.copy_forgotten_conversions(connection, first=start, before=first)
         return first, copied
 
     async def _was_trimmed_after(self, position: EntryPosition) -> bool:

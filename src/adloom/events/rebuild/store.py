@@ -17,7 +17,8 @@ from adloom.runtime.postgres import Connection
 IN_USE: Final = "events"
 REBUILT: Final = "events_rebuild"
 REPLACED: Final = "events_old"
-TABLES: Final = (*KINDS, "conversions", "event_counts", "event_days")
+CONVERSIONS: Final = "conversions"
+TABLES: Final = (*KINDS, CONVERSIONS, "event_counts", "event_days")
 
 PREPARE_SESSION: Final = """
     SELECT set_config('client_connection_check_interval', '2s', false),
@@ -131,6 +132,19 @@ COUNT_ROWS: Final = """
      WHERE (marks @> '{not_assigned}') IS NOT TRUE
      GROUP BY 1, 2, 3, 4, 5, 6
 """
+# Every conversion has a day with partitions; of others the counts are copied.
+COUNT_CONVERSIONS: Final = """
+    INSERT INTO events_rebuild.event_counts AS it (
+        hour, banner_id, placement_id, campaign_id, country_code, device_type, conversions, conversion_micros
+    )
+    SELECT date_trunc('hour', occurred_at, 'UTC'), banner_id, placement_id, campaign_id, country_code, device_type,
+           count(*), coalesce(sum(value_micros) FILTER (WHERE (marks @> '{other_currency}') IS NOT TRUE), 0)
+      FROM events_rebuild.conversions
+     WHERE is_counted
+     GROUP BY 1, 2, 3, 4, 5, 6
+    ON CONFLICT (hour, banner_id, placement_id, campaign_id, country_code, device_type) DO UPDATE
+       SET conversions = EXCLUDED.conversions, conversion_micros = EXCLUDED.conversion_micros
+"""
 COUNT_DAYS: Final = """
     INSERT INTO events_rebuild.event_days (day, events, last_entry_ms)
     SELECT day, count(*), max(entry_ms)
@@ -231,6 +245,9 @@ class DayPartition(msgspec.Struct, frozen=True):
     day: date
 
 
+_ALL_CONVERSIONS: Final = DayPartition(CONVERSIONS, CONVERSIONS, date.min)  # They are in one table.
+
+
 async def take_lock(connection: Connection) -> bool:
     """Prepare the connection and take the lock of rebuilds; False if another has it."""
     await connection.execute(PREPARE_SESSION)
@@ -286,12 +303,24 @@ async def copy_forgotten(
     return await _copy_rows(connection, COPY_FORGOTTEN, partition, (*first, *before))
 
 
-async def _copy_rows(
-    connection: Connection, statement: str, partition: DayPartition, bounds: Sequence[int]
+async def copy_conversions(connection: Connection, *, before: EntryPosition, until: EntryPosition) -> int:
+    """Copy the conversions that cannot be built again; return how many."""
+    return await _copy_rows(connection, COPY, _ALL_CONVERSIONS, (*before, *until))
+
+
+async def copy_forgotten_conversions(
+    connection: Connection, *, first: EntryPosition, before: EntryPosition
 ) -> int:
-    columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{partition.kind}")
+    """Copy the conversions whose entries were trimmed since they were noted; return how many."""
+    return await _copy_rows(connection, COPY_FORGOTTEN, _ALL_CONVERSIONS, (*first, *before))
+
+
+async def _copy_rows(
+    connection: Connection, statement: str, table: DayPartition, bounds: Sequence[int]
+) -> int:
+    columns = await connection.fetchval(COLUMNS, f"{IN_USE}.{table.kind}")
     done = await connection.execute(
-        statement.format(name=partition.name, columns=columns),
+        statement.format(name=table.name, columns=columns),
         *bounds,
     )
     return int(done.rpartition(" ")[2])
@@ -309,6 +338,7 @@ async def analyze_all(connection: Connection) -> None:
 
 async def count_rows(connection: Connection) -> None:
     await connection.execute(COUNT_ROWS, sorted(COUNTED_DEVICES))
+    await connection.execute(COUNT_CONVERSIONS)
     await connection.execute(COUNT_DAYS)
 
 
@@ -322,7 +352,7 @@ async def find_rows(
 ) -> list[EntryPosition]:
     numbers = [position.entry_ms for position in positions], [position.entry_seq for position in positions]
     found: list[EntryPosition] = []
-    for kind in KINDS:
+    for kind in (*KINDS, CONVERSIONS):
         statement = ROWS_OF.format(kind=kind)
         rows = await connection.fetch(statement, day_start(since), *numbers)
         found += [EntryPosition(row["entry_ms"], row["entry_seq"]) for row in rows]

@@ -20,6 +20,7 @@ from adloom.events.log.event import (
     HARMLESS_MARKS,
     Auctioned,
     Click,
+    Conversion,
     Event,
     Impression,
     Mark,
@@ -51,6 +52,7 @@ class EventBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     impressions: list[tuple[str, Impression]]
     clicks: list[tuple[str, Click]]
+    conversions: list[tuple[str, Conversion]] = []
     # What was only served to a user becomes no row; its entry must go when the user is erased.
     served: list[tuple[str, Served | Auctioned]] = []
 
@@ -188,15 +190,18 @@ def split_by_kind(records: Sequence[DecodedEntry]) -> EventBatch:
     """Split a batch by kind; offers that were only served become no rows."""
     impressions: list[tuple[str, Impression]] = []
     clicks: list[tuple[str, Click]] = []
+    conversions: list[tuple[str, Conversion]] = []
     served: list[tuple[str, Served | Auctioned]] = []
     for entry_id, event in records:
         if isinstance(event, Impression):
             impressions.append((entry_id, event))
         elif isinstance(event, Click):
             clicks.append((entry_id, event))
+        elif isinstance(event, Conversion):
+            conversions.append((entry_id, event))
         elif isinstance(event, Served | Auctioned) and event.user_id is not None:
             served.append((entry_id, event))
-    return EventBatch(impressions=impressions, clicks=clicks, served=served)
+    return EventBatch(impressions=impressions, clicks=clicks, conversions=conversions, served=served)
 
 
 def get_offer(event: Event) -> Offer | None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from adloom.events.cursor_store import find_erased_users
-from adloom.events.log.event import Event, parse_entry_id
+from adloom.events.log.event import Conversion, Event, parse_entry_id
 from adloom.events.tables.apply_batch import (
     CLICKS,
     GOOD,
@@ -105,7 +105,7 @@ class StateLookup:
     async def look_up(
         self, connection: Connection, batch: EventBatch, since: datetime, *, cursor: str
     ) -> TableState:
-        keys = await _find_keys(connection, batch.events)
+        keys = await find_keys(connection, batch.events)
         days = await self._begin_dedup(connection, since, cursor)
         return TableState(
             banners=keys["banner"],
@@ -181,7 +181,10 @@ class StateLookup:
         )
 
 
-async def _find_keys(connection: Connection, events: Sequence[Event]) -> dict[str, dict[int, int]]:
+async def find_keys(
+    connection: Connection, events: Sequence[Event | Conversion]
+) -> dict[str, dict[int, int]]:
+    """Return the keys of what the events name, by noun and the number of its id."""
     keys: dict[str, dict[int, int]] = {"banner": {}, "placement": {}, "campaign": {}}
     rows = await connection.fetch(
         CATALOG,

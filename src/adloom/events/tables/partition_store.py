@@ -45,6 +45,11 @@ OLD_DAYS: Final = """
 """
 _ENSURE_EVENT_DAYS: Final = "SELECT ensure_event_day('{schema}', day) FROM unnest($1::date[]) AS day"
 _LAST_WRITTEN_MS: Final = "SELECT last_entry_ms FROM {schema}.event_days AS it WHERE it.day = partition.day"
+_FORGET_CONVERSIONS: Final = """
+    DELETE FROM {schema}.conversions
+     WHERE occurred_at >= $1::date::timestamp AT TIME ZONE 'UTC'
+       AND occurred_at < ($1::date + 1)::timestamp AT TIME ZONE 'UTC'
+"""
 STATE: Final = """
     SELECT inhdetachpending FROM pg_class LEFT JOIN pg_inherits ON inhrelid = pg_class.oid
      WHERE pg_class.oid = to_regclass($1)
@@ -73,6 +78,7 @@ def event_tables(schema: str) -> PartitionedTables:
         drop_lock=2,
         ensure_days=_ENSURE_EVENT_DAYS.format(schema=schema),
         written_ms=_LAST_WRITTEN_MS.format(schema=schema),
+        forget_day=_FORGET_CONVERSIONS.format(schema=schema),
     )
 
 

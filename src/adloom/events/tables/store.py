@@ -1,10 +1,13 @@
-"""The projection `event_tables`: impressions, clicks and their counts in PostgreSQL, with the cursor of the log."""
+"""The projection `event_tables`: impressions, clicks, conversions and their counts in PostgreSQL, with the cursor of the log."""
 
 import contextlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
+from uuid import UUID
 
+from adloom.events.conversions.attribute import AttributionRules, CatalogKeys, NewConversions
+from adloom.events.conversions.store import ConversionRows
 from adloom.events.cursor_store import (
     BY_SAME_INDEX,
     ROW_ERRORS,
@@ -17,6 +20,7 @@ from adloom.events.followers.counted import RecentCounted
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.events.tables.apply_batch import (
     CLICKS,
+    COUNTED_DEVICES,
     IMPRESSIONS,
     Additions,
     EventBatch,
@@ -30,7 +34,7 @@ from adloom.events.tables.apply_batch import (
 from adloom.events.tables.dedup import DedupFilter
 from adloom.events.tables.erasure_store import note_entries
 from adloom.events.tables.event_store import EventRows
-from adloom.events.tables.lookup_store import StateLookup, find_erased
+from adloom.events.tables.lookup_store import StateLookup, find_erased, find_keys
 from adloom.events.tables.partition_store import ensure_days, event_tables
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
 
@@ -49,7 +53,7 @@ class EventTables:
     was written, for the followers in this process.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts, each with its default
         self,
         pool: Pool,
         *,
@@ -57,6 +61,7 @@ class EventTables:
         projection: str = EVENT_TABLES,
         dedup: DedupFilter | None = None,
         recent_counted: RecentCounted | None = None,
+        attribution: AttributionRules | None = None,
     ) -> None:
         self._pool = pool
         self._projection = projection
@@ -64,6 +69,9 @@ class EventTables:
         self._recent_counted = recent_counted
         self._lookup = StateLookup(schema, dedup)
         self._rows = EventRows(schema)
+        self._conversions = ConversionRows(
+            schema, attribution or AttributionRules(), counted_devices=COUNTED_DEVICES
+        )
         self._partitions = event_tables(schema)
 
     async def read_cursor(self) -> str:
@@ -77,6 +85,7 @@ class EventTables:
                 async with connection.transaction():
                     await lock_cursor(connection, self._projection, after=after)
                     state, added = await self._apply(connection, batch, after)
+                    conversions = await self._apply_conversions(connection, batch, state, added)
                     await move_cursor(connection, self._projection, after=after, cursor=cursor)
                 if self._recent_counted is not None:
                     self._recent_counted.add_batch(after, cursor, added.list_counted())
@@ -84,15 +93,17 @@ class EventTables:
                     self._dedup.add_batch(after, cursor, added, state.days)
                     with contextlib.suppress(*POSTGRES_AWAY):  # The batch is in, whatever comes now.
                         await self._lookup.read_more_ids(connection, added, state.days)
-        return _build_result(added)
+        return _build_result(added, conversions)
 
     async def apply_for_rebuild(self, connection: Connection, records: Sequence[DecodedEntry]) -> BatchResult:
         """Apply a batch in the rebuild's own transaction, where nobody else writes, and without a cursor."""
         assert self._dedup is None, "the filter belongs to the cursor"
         with _database_errors():
             await connection.execute(BY_SAME_INDEX)
-            _, added = await self._apply(connection, split_by_kind(records), "")
-        return _build_result(added)
+            batch = split_by_kind(records)
+            state, added = await self._apply(connection, batch, "")
+            conversions = await self._apply_conversions(connection, batch, state, added)
+        return _build_result(added, conversions)
 
     async def _apply(
         self, connection: Connection, batch: EventBatch, cursor: str
@@ -115,6 +126,32 @@ class EventTables:
         await note_entries(connection, added.erased_entries)
         return state, added
 
+    async def _apply_conversions(
+        self, connection: Connection, batch: EventBatch, state: TableState, added: Additions
+    ) -> NewConversions:
+        """Insert new conversions, and count those whose click is there by now."""
+        new = NewConversions([], 0, 0)
+        if batch.conversions:
+            events = [event for _, event in batch.conversions]
+            keys = await find_keys(connection, events)
+            await ensure_days(connection, self._partitions, {event.occurred_at.date() for event in events})
+            new = await self._conversions.insert_new(
+                connection,
+                batch.conversions,
+                CatalogKeys(keys["banner"], keys["placement"], keys["campaign"]),
+            )
+        # Offers with a new conversion, a new click, or a click whose impression has come.
+        requests = {one.event.request_id.int for one in new.kept}
+        requests |= {row.request_id.int for row in added.clicks if row.request_id is not None}
+        if added.clicks_now_seen:
+            requests |= {request for request, _ in state.offers.clicks_alone}
+        await self._conversions.settle(connection, [UUID(int=one) for one in sorted(requests)])
+        return new
 
-def _build_result(added: Additions) -> BatchResult:
-    return BatchResult(counted=added.size, repeated=added.repeated, dropped=added.dropped)
+
+def _build_result(added: Additions, conversions: NewConversions) -> BatchResult:
+    return BatchResult(
+        counted=added.size + len(conversions.kept),
+        repeated=added.repeated + conversions.repeated,
+        dropped=added.dropped + conversions.dropped,
+    )

@@ -17,7 +17,7 @@ from adloom.core.ids import NO_USER
 from adloom.core.money import decimal_from_micros
 from adloom.events.followers.counted import CountedEntry, CountedLookup
 from adloom.events.followers.fence import Argument, ExpectedValue, FollowerCommitter, read_cursor_at
-from adloom.events.log.event import Auctioned, AuctionWin, Click, Impression, Served, Unsold
+from adloom.events.log.event import Auctioned, AuctionWin, Click, Conversion, Impression, Served, Unsold
 from adloom.events.log.stream import MemoryUse
 from adloom.events.ports import BatchResult, DecodedEntry
 from adloom.runtime.valkey import Valkey, unavailable_when_away
@@ -85,7 +85,7 @@ def build_message(counted: CountedEntry) -> TopicMessage | None:
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, counted.event)))
         case Auctioned(winner=AuctionWin() as winner):
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, _as_served(counted.event, winner))))
-        case Auctioned() | Unsold():
+        case Auctioned() | Unsold() | Conversion():
             return None
 
 

@@ -201,6 +201,7 @@ class _PlacementParts:
 
     def __init__(self) -> None:
         self.creatives: dict[bytes, bytes] = {}
+        self.with_click_id: set[UUID] = set()
         self.caps: dict[int, Caps] = {}
         self.terms: dict[int, LeaseTerms] = {}
         self.is_limited = self.has_frequency = False
@@ -209,6 +210,8 @@ class _PlacementParts:
         """Record what is shown, and return its packed ids."""
         pair = pack_ids(row.banner_id, row.campaign_id)
         self.creatives[pair] = creative
+        if row.passes_click_id:
+            self.with_click_id.add(row.campaign_id)
         return pair
 
     def add_limits(self, row: AssignmentRow, candidate: Candidate) -> None:
@@ -247,6 +250,7 @@ def _build_placement(
         primary_blocks=primary_and_fallback[0],
         fallback_blocks=primary_and_fallback[1],
         creatives=known.creatives,
+        with_click_id=frozenset(known.with_click_id),
         caps=known.caps,
         terms=known.terms,
         is_limited=known.is_limited,

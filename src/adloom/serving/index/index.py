@@ -101,6 +101,7 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     primary_blocks: int
     fallback_blocks: int
     creatives: Mapping[bytes, bytes]  # Of all assignments, live or not, by `pack_ids`.
+    with_click_id: frozenset[UUID] = frozenset()  # Campaigns whose landing pages get the click's id.
     caps: Mapping[int, Caps]  # Of the candidates' campaigns, by key.
     terms: Mapping[int, LeaseTerms]  # Of the campaigns that need leases.
     is_limited: bool = False  # An offer of it may cost or count something.
@@ -199,11 +200,21 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
     def destination(self, campaign_id: UUID, placement_id: UUID, banner_id: UUID) -> str | None:
         """Tell where a click on an offer leads, also when the offer would not be made any more."""
-        placement = self.by_number.get(placement_id.int)
-        if placement is not None and placement.delivery is Delivery.CONTEXTUAL:
-            placement = self.by_campaign.get(campaign_id)
+        placement = self._find_own(campaign_id, placement_id)
         creative = placement and placement.creatives.get(pack_ids(banner_id, campaign_id))
         return None if creative is None else read_destination(creative)
+
+    def passes_click_id(self, campaign_id: UUID, placement_id: UUID) -> bool:
+        """Whether the campaign's landing pages get the click's id."""
+        placement = self._find_own(campaign_id, placement_id)
+        return placement is not None and campaign_id in placement.with_click_id
+
+    def _find_own(self, campaign_id: UUID, placement_id: UUID) -> IndexedPlacement | None:
+        """Find what has the creatives of a campaign on a placement."""
+        placement = self.by_number.get(placement_id.int)
+        if placement is not None and placement.delivery is Delivery.CONTEXTUAL:
+            return self.by_campaign.get(campaign_id)
+        return placement
 
 
 EMPTY = Index(version=-1, by_key={}, by_slug={}, by_number={}, banner_ids=IdSet(), campaign_ids=IdSet())

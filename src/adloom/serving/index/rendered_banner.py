@@ -6,15 +6,14 @@ puts the parts together: `{"id", "campaignId", <creative>, <placing>, …}`.
 
 # pure
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID
 
 import msgspec
 
 from adloom.core.ids import BannerId, CampaignId
+from adloom.core.query_string import add_parameters
 from adloom.serving.index.rows import AssignmentRow, PlacementRow
 
 PAIRS_CACHED_MAX: Final = 4_096
@@ -120,13 +119,3 @@ def build_destination(row: AssignmentRow) -> str | None:
             "utm_content": row.utm_content,
         },
     )
-
-
-def add_parameters(address: str, parameters: Mapping[str, str | None]) -> str:
-    """Append parameters to an address; its own query and fragment stay as they were written."""
-    added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
-    if not added:
-        return address
-    parts = urlsplit(address)
-    query = f"{parts.query}&{added}" if parts.query else added
-    return urlunsplit(parts._replace(query=query))

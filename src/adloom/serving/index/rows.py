@@ -167,6 +167,7 @@ class AssignmentRow(msgspec.Struct, frozen=True, kw_only=True):
     utm_medium: str | None = None
     utm_campaign: str | None = None
     utm_content: str | None = None
+    passes_click_id: bool = False
     bg_color: str | None = None
     fallback_placeholder_url: str | None = None
     transition_duration_ms: int | None = None

@@ -128,7 +128,8 @@ ASSIGNMENTS = build_query(
            banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
            banner.media_variants, coalesce(assignment.override_cta_label, banner.cta_label) AS cta_label,
            coalesce(assignment.override_cta_url, banner.cta_url) AS cta_url, banner.cta_open_new_tab,
-           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content, banner.bg_color,
+           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content,
+           campaign.passes_click_id, banner.bg_color,
            banner.fallback_placeholder_url,
            assignment.transition_duration_ms
       FROM banner_assignments AS assignment

@@ -196,6 +196,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.integer("impressionCap", "Maximum impressions in total", hint="Empty: no limit.")
             form.integer("clickCap", "Maximum clicks in total", hint="Empty: no limit.")
             form.integer("priority", "Priority", hint=strings.PRIORITY_HINT)
+            form.flag("passesClickId", "Landing pages get the id of the click, for conversions")
             form.text("advertiserName", "Advertiser's name on the contract")
             form.text("advertiserContact", "Contact")
             form.text("contractRef", "Contract")

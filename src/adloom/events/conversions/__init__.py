@@ -1,0 +1,1 @@
+"""Conversions: what visitors did after a click, as the shop reports it."""

@@ -1,0 +1,37 @@
+"""The public route that takes conversions: decode, verify the token, append. The answer waits until it is durable."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from adloom.core.clock import Clock
+from adloom.events.conversions.accept import ConversionRequest, build_conversion
+from adloom.events.ingest.accept import verify_token
+from adloom.events.ingest.api import ACCEPTED
+from adloom.events.ingest.token import TokenKeys
+from adloom.events.log.append import EventAppender
+from adloom.events.log.event import encode_event
+from adloom.runtime.http.body import BodyDecoder
+from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute
+
+CONVERSION_PATH: Final = b"/events/conversion"
+
+_conversions: Final = BodyDecoder(ConversionRequest)
+
+
+class ConversionRoutes:
+    """Takes conversions from shops, whether a browser or a server sends them."""
+
+    def __init__(self, appender: EventAppender, tokens: TokenKeys, clock: Clock) -> None:
+        self._append = appender.append
+        self._tokens = tokens
+        self._now = clock.now
+
+    def routes(self) -> Sequence[FastRoute]:
+        return (FastRoute(b"POST", CONVERSION_PATH, is_prefix=False, handler=self.conversion),)
+
+    def conversion(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
+        report = _conversions.decode(request.body)
+        now = self._now()
+        offer = verify_token(report.tracking_token.encode("utf-8", "replace"), tokens=self._tokens, now=now)
+        return self._append(encode_event(build_conversion(report, offer, now=now)), ACCEPTED)

@@ -1,0 +1,143 @@
+"""Which conversions are new, and whether a conversion counts: by the click of its offer, whichever came first.
+
+A conversion is judged again whenever a click of its offer comes or becomes valid. A click never becomes invalid, so
+what has counted stays counted, and the order of the log makes no difference.
+"""
+
+# pure
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from adloom.core.money import Micros
+from adloom.events.log.event import Conversion
+
+# Further ones of an offer are not kept: whoever has a token could report a million.
+CONVERSIONS_PER_OFFER_MAX: Final = 20
+
+Offer: TypeAlias = tuple[int, int]  # The number of the request's id, and the slot.
+ConversionKey: TypeAlias = tuple[int, bytes]  # The key of the campaign, and the conversion's name.
+
+
+class ConversionMark(StrEnum):
+    """Why a conversion, or its value, does not count."""
+
+    NO_CLICK = "no_click"
+    INVALID_CLICK = "invalid_click"
+    CLICK_TOO_OLD = "click_too_old"
+    OTHER_CURRENCY = "other_currency"  # The conversion counts, and its value does not.
+
+
+class AttributionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How old a click may be, and the currency that values are added up in; None adds all."""
+
+    click_age_max: timedelta = timedelta(days=30)
+    currency: str | None = None
+
+
+def build_rules(days: int, currency: str | None) -> AttributionRules:
+    """Return the rules as the settings name them."""
+    return AttributionRules(click_age_max=timedelta(days=days), currency=currency)
+
+
+class CatalogKeys(msgspec.Struct, frozen=True):
+    """Keys of the catalog by the numbers of ids."""
+
+    banners: Mapping[int, int]
+    placements: Mapping[int, int]
+    campaigns: Mapping[int, int]
+
+
+class NewConversion(NamedTuple):
+    """A conversion that is not in the tables yet, with the keys of its banner, placement and campaign."""
+
+    entry_id: str
+    event: Conversion
+    banner_id: int
+    placement_id: int
+    campaign_id: int
+
+
+class NewConversions(NamedTuple):
+    """The conversions of a batch to keep, and how many are repeated, or dropped."""
+
+    kept: list[NewConversion]
+    repeated: int
+    dropped: int
+
+
+class ClickOfOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A click as its row says now."""
+
+    occurred_at: datetime
+    is_valid: bool
+    country_code: str | None = None
+    device_type: str | None = None
+
+
+class Verdict(NamedTuple):
+    """The click that a conversion counts for, if it does; what it is worth; and the marks of its row."""
+
+    click: ClickOfOffer | None
+    value: Micros
+    marks: tuple[ConversionMark, ...] = ()
+
+
+def get_offer(event: Conversion) -> Offer:
+    return event.request_id.int, event.slot
+
+
+def select_new(
+    events: Sequence[tuple[str, Conversion]],
+    keys: CatalogKeys,
+    *,
+    known: Sequence[ConversionKey],
+    kept_of_offers: Mapping[Offer, int],
+) -> NewConversions:
+    """Keep conversions with a place in the catalog and a new name, some of each offer; the first of several wins."""
+    kept: list[NewConversion] = []
+    taken = set(known)
+    of_offers = Counter(kept_of_offers)
+    repeated = dropped = 0
+    for entry_id, event in events:
+        banner_id = keys.banners.get(event.banner_id.int)
+        placement_id = keys.placements.get(event.placement_id.int)
+        campaign_id = keys.campaigns.get(event.campaign_id.int)
+        offer = get_offer(event)
+        if banner_id is None or placement_id is None or campaign_id is None:
+            dropped += 1
+        elif (campaign_id, event.name) in taken:
+            repeated += 1
+        elif of_offers[offer] >= CONVERSIONS_PER_OFFER_MAX:
+            dropped += 1
+        else:
+            taken.add((campaign_id, event.name))
+            of_offers[offer] += 1
+            kept.append(NewConversion(entry_id, event, banner_id, placement_id, campaign_id))
+    return NewConversions(kept, repeated, dropped)
+
+
+def judge(
+    occurred_at: datetime,
+    value: Micros,
+    currency: str | None,
+    clicks: Sequence[ClickOfOffer],
+    rules: AttributionRules,
+) -> Verdict:
+    """Attribute a conversion to the last valid click of its offer, or say why to none."""
+    if not clicks:
+        return Verdict(None, Micros(0), (ConversionMark.NO_CLICK,))
+    valid = [click for click in clicks if click.is_valid]
+    if not valid:
+        return Verdict(None, Micros(0), (ConversionMark.INVALID_CLICK,))
+    last = max(valid, key=lambda click: click.occurred_at)
+    if occurred_at - last.occurred_at > rules.click_age_max:
+        return Verdict(None, Micros(0), (ConversionMark.CLICK_TOO_OLD,))
+    if currency is not None and rules.currency is not None and currency != rules.currency:
+        return Verdict(last, Micros(0), (ConversionMark.OTHER_CURRENCY,))
+    return Verdict(last, value)
