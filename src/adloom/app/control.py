@@ -38,6 +38,7 @@ import adloom.pages.verification.api
 import adloom.resource.history.api
 import adloom.stats.api
 import adloom.stats.auctions.api
+import adloom.stats.bidding.api
 import adloom.stats.budget.api
 import adloom.stats.overview.api
 import adloom.stats.pacing.api
@@ -133,6 +134,7 @@ ROUTERS = (
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
     adloom.stats.pacing.api.router,
+    adloom.stats.bidding.api.router,
     adloom.ops.jobs.api.router,
     adloom.stats.overview.api.router,
     adloom.ops.attention.api.router,
@@ -141,11 +143,7 @@ ROUTERS = (
     adloom.explain.auction.api.router,
     adloom.explain.campaign.api.router,
     adloom.explain.contextual.api.router,
-    adloom.sync.hierarchy.api.accounts_router,
-    adloom.sync.hierarchy.api.sellpages_router,
-    adloom.sync.hierarchy.api.campaigns_router,
-    adloom.sync.hierarchy.api.adsets_router,
-    adloom.sync.hierarchy.api.ads_router,
+    *adloom.sync.hierarchy.api.ROUTERS,
     adloom.sync.reports.api.router,
     adloom.sync.manual.api.router,
 )

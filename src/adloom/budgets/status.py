@@ -18,6 +18,7 @@ import msgspec
 
 from adloom.budgets.advertiser import step as advertiser_step
 from adloom.budgets.advertiser.state import AdvertiserState
+from adloom.budgets.bid_model import BidStanding
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.headroom import pacing_allowance
 from adloom.budgets.campaign.pace import get_throttle
@@ -52,6 +53,7 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     projected: Micros
     budget_day: BudgetDay
     throttle: float = 0.0  # The share of its offers that is left out to keep pace.
+    bids: BidStanding | None = None  # Of a campaign with a bid that was offered today.
     unconfirmed: Micros = NOTHING  # Held by offers of today that nobody saw or clicked in time.
 
 
@@ -89,6 +91,7 @@ def build_campaign_status(
         ),
         budget_day=current_day(state),
         throttle=get_throttle(state),
+        bids=state.bids if state.bids is not None and state.bids.day == state.day else None,
         unconfirmed=Micros(sum(one.expired for one in state.leases.values() if one.day == state.day)),
     )
 

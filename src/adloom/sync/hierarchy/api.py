@@ -105,3 +105,6 @@ def _encrypt(cipher: SecretCipher | None, account: AdAccount, credentials: str) 
             code="CREDENTIALS_NOT_TAKEN",
         )
     return cipher.encrypt(credentials, belongs_to=str(account.id))
+
+
+ROUTERS = (accounts_router, sellpages_router, campaigns_router, adsets_router, ads_router)

@@ -1,0 +1,1 @@
+"""How a campaign's bids are multiplied, and why."""

@@ -1,0 +1,172 @@
+"""A campaign's bidding over HTTP: its multiplier, the decisions of its day, and what other strategies would have done."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import Field
+
+from adloom.bidding.window import BidDecision, BidStrategy
+from adloom.bidding.words import NOT_ASKED, describe_decision
+from adloom.budgets.bid_model import BidRow, BidStanding
+from adloom.budgets.bids.store import load_decisions
+from adloom.budgets.campaign.bids import find_window, start_of_window
+from adloom.budgets.status import BudgetStatus
+from adloom.budgets.status_store import load_campaign_status
+from adloom.budgets.traffic.counts import INSTALLATION
+from adloom.budgets.traffic.store import read_shape
+from adloom.catalog.campaign.resource import campaigns
+from adloom.core.money import Micros
+from adloom.resource.api import AdvertiserReads
+from adloom.resource.shapes import PaisaShown
+from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
+from adloom.runtime.http.api.shapes import Answer
+from adloom.runtime.postgres import read_snapshot
+from adloom.schedule.traffic_shape import LearnedShape, TrafficShape, build_day_curve
+
+PLAN_POINTS: Final = 24
+NO_GUARD: Final = "The guard watches strategies with a target only."
+PLACES: Final = 4
+
+
+class GuardAnswer(Answer):
+    """How high the guard let the strategy bid."""
+
+    limit: Annotated[float | None, Field(description="Times the bid. Null where nothing is guarded.")]
+    reason: str | None = None
+
+
+class ShadowAnswer(Answer):
+    """What another strategy would have decided for this window; it changed nothing."""
+
+    strategy: BidStrategy
+    multiplier: float
+    reason: str
+
+
+class DecisionAnswer(Answer):
+    """A decision; spent and counts are the day's so far."""
+
+    at: datetime
+    multiplier: Annotated[float, Field(description="What bids were multiplied by: at most 1.")]
+    wanted: Annotated[float, Field(description="What the strategy said.")]
+    strategy: BidStrategy
+    reason: Annotated[str, Field(description="The strategy, `guard`, or `fallback: ` and why.")]
+    explanation: str
+    note: Annotated[str | None, Field(description="What the advertiser should know.")] = None
+    spent: Annotated[PaisaShown, Field(alias="spentPaisa")]
+    impressions: int
+    clicks: int
+    conversions: int
+    shadows: Sequence[ShadowAnswer]
+
+
+class PlanPointAnswer(Answer):
+    """What was to be spent by a moment, as the day's traffic usually comes."""
+
+    at: datetime
+    expected: Annotated[PaisaShown, Field(alias="expectedPaisa")]
+
+
+class BiddingAnswer(Answer):
+    """How a campaign's bids are multiplied today."""
+
+    strategy: BidStrategy
+    multiplier: float
+    decided_at: datetime | None
+    next_at: Annotated[datetime, Field(description="When the next window begins.")]
+    guard: GuardAnswer
+    fallback: Annotated[str | None, Field(description="Why the strategy did not decide.")] = None
+    explanation: Annotated[str, Field(description="The last decision in words.")]
+    note: str | None = None
+    shadows: Annotated[
+        Sequence[ShadowAnswer],
+        Field(description="What the other strategies would have bid in the last window."),
+    ]
+    throttle: Annotated[float, Field(description="The share of offers that is left out to keep pace.")]
+    history: Annotated[Sequence[DecisionAnswer], Field(description="The decisions of the day.")]
+    plan: Annotated[
+        Sequence[PlanPointAnswer],
+        Field(description="The daily budget along the usual traffic; empty without one."),
+    ]
+
+
+router = guarded_router("/admin/campaigns/{campaign_id}", "budgets", 401, 403, 404, 503)
+
+
+@router.get("/bidding")
+async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database, now: Now) -> BiddingAnswer:
+    """Read what a campaign's bids are multiplied by, why, and how the day went."""
+    async with read_snapshot(pool) as connection:
+        campaign = await campaigns.table.find(connection, scope, campaign_id)
+        status = await load_campaign_status(connection, campaign.id, now=now)
+        rows = await load_decisions(connection, campaign.id, status.day)
+        learned = await read_shape(connection, INSTALLATION)
+    bids = status.bids or BidStanding()
+    decision = bids.decision
+    day = status.budget_day
+    history = [_build_decision(row) for row in rows]
+    return BiddingAnswer(
+        strategy=campaign.bid_strategy,
+        multiplier=_round(bids.multiplier),
+        decided_at=bids.decided_at,
+        next_at=start_of_window(day, find_window(day, now, bids.windows) + 1, bids.windows),
+        guard=_build_guard(decision),
+        fallback=None if decision is None else decision.fallback,
+        explanation=NOT_ASKED if decision is None else describe_decision(bids.strategy, decision),
+        note=None if decision is None else decision.note,
+        shadows=history[-1].shadows if history else [],
+        throttle=_round(status.throttle),
+        history=history,
+        plan=_build_plan(status, learned),
+    )
+
+
+def _build_guard(decision: BidDecision | None) -> GuardAnswer:
+    if decision is None or decision.limit is None:
+        return GuardAnswer(limit=None, reason=NO_GUARD)
+    if decision.reason == "guard":
+        return GuardAnswer(limit=_round(decision.limit), reason="The strategy wanted more.")
+    return GuardAnswer(limit=_round(decision.limit))
+
+
+def _build_decision(row: BidRow) -> DecisionAnswer:
+    decision = BidDecision(multiplier=row.wanted, reason=row.reason, limit=row.limit, note=row.note)
+    shown: dict[str, Any] = {
+        "at": row.at,
+        "multiplier": _round(row.multiplier),
+        "wanted": _round(row.wanted),
+        "strategy": row.strategy,
+        "reason": row.reason,
+        "explanation": describe_decision(BidStrategy(row.strategy), decision),
+        "note": row.note,
+        "spent": row.spent,
+        "impressions": row.impressions,
+        "clicks": row.clicks,
+        "conversions": row.conversions,
+        "shadows": [
+            ShadowAnswer(strategy=BidStrategy(name), multiplier=_round(one.multiplier), reason=one.reason)
+            for name, one in row.shadows.items()
+        ],
+    }
+    return DecisionAnswer.model_validate(shown)
+
+
+def _build_plan(status: BudgetStatus, learned: LearnedShape | None) -> list[PlanPointAnswer]:
+    if status.daily_budget is None:
+        return []
+    day = status.budget_day
+    shape = TrafficShape() if learned is None else learned.build_shape("UTC")
+    curve = build_day_curve(shape, day.starts_at, day.ends_at)
+    moments = [start_of_window(day, number, PLAN_POINTS) for number in range(PLAN_POINTS + 1)]
+    return [
+        PlanPointAnswer.model_validate(
+            {"at": at, "expected": Micros(int(status.daily_budget * curve.compute_share(at)))}
+        )
+        for at in moments
+    ]
+
+
+def _round(value: float) -> float:
+    return round(value, PLACES)

@@ -1,0 +1,134 @@
+"""A campaign's bidding over HTTP: multiplier, guard, decisions of the day, and the shadow of other strategies."""
+
+from datetime import date, timedelta
+from uuid import UUID
+
+import msgspec
+
+from adloom.bidding.state import BidState
+from adloom.bidding.window import BidDecision, BidStrategy
+from adloom.budgets.bid_model import BidCounts, BidRow, BidsDecided, MultiplierRequest
+from adloom.budgets.bids.store import BidCountStore, load_decisions, write_decisions
+from adloom.core.ids import CampaignId
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Pool
+from tests.budgets.builders import UNIT, CampaignBench, a_campaign, a_usage
+from tests.stats.test_spend_routes import keep
+from tests.support.builders import NOON, Json
+from tests.support.control import Client, problem
+
+TODAY = date(2026, 11, 15)
+BID = {"bidAmount": 5, "budgetDailyPaisa": 10_000}
+
+
+async def read(client: Client, campaign: Json) -> Json:
+    answer = await client.get(f"/admin/campaigns/{campaign['id']}/bidding")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def decide(pool: Pool, campaign: Json, *decisions: BidDecision) -> None:
+    """Let a campaign's actor take decisions, and store what it keeps."""
+    campaign_id = CampaignId(UUID(campaign["id"]))
+    bench = CampaignBench(
+        a_campaign(campaign_id=campaign_id, has_bid=True, bid_strategy=BidStrategy.FLEET, target=UNIT),
+        now=NOON - timedelta(minutes=15 * len(decisions)),
+    )
+    rows: list[BidRow] = []
+    lease = 0
+    for report, decision in enumerate(decisions, 1):
+        bench.take(a_usage(report=report, lease=lease), after=timedelta(minutes=15))
+        lease = 1
+        [request] = bench.published(MultiplierRequest)
+        lease = next(iter(bench.state.leases))
+        bench.take(
+            BidsDecided(
+                day=request.day,
+                window=request.window.window,
+                strategy=request.strategy,
+                decision=decision,
+                memory=BidState(window=request.window.window),
+                shadows={"pacer": BidDecision(multiplier=0.25, reason="pacer")},
+                counts=BidCounts(1000 * report, 10 * report, report),
+                counted_before=BidCounts(),
+            )
+        )
+        rows += bench.recorded(BidRow)
+    async with pool.acquire() as connection, connection.transaction():
+        await write_decisions(connection, rows)
+    await keep(pool, campaign, bench.state)
+
+
+async def test_a_campaign_that_was_never_offered_bids_in_full(admin: Client) -> None:
+    answer = await read(admin, await admin.make_campaign(**BID))
+
+    assert (answer["strategy"], answer["multiplier"], answer["decidedAt"]) == ("fixed", 1, None)
+    assert answer["nextAt"] == "2026-11-15T12:15:00Z"
+    assert answer["guard"]["limit"] is None
+    assert answer["history"] == []
+    assert (answer["plan"][0]["expectedPaisa"], answer["plan"][-1]["expectedPaisa"]) == (0, 10_000)
+
+
+async def test_decisions_of_the_day_are_told_in_words_with_their_shadow(admin: Client, pool: Pool) -> None:
+    campaign = await admin.make_campaign(**BID, bidStrategy="fleet", targetCpa=1)
+    await decide(
+        pool,
+        campaign,
+        BidDecision(multiplier=0.5, reason="fleet", limit=1.0),
+        BidDecision(multiplier=1.4, reason="guard", limit=1.4, note="the target is below the market"),
+    )
+
+    answer = await read(admin, campaign)
+    first, last = answer["history"]
+
+    assert (answer["strategy"], answer["multiplier"]) == ("fleet", 1)
+    assert answer["guard"] == {"limit": 1.4, "reason": "The strategy wanted more."}
+    assert answer["note"] == "the target is below the market"
+    assert "raise the bid" in answer["explanation"]
+    assert answer["shadows"] == [{"strategy": "pacer", "multiplier": 0.25, "reason": "pacer"}]
+    assert (first["multiplier"], first["reason"], last["wanted"]) == (0.5, "fleet", 1.4)
+    assert (last["impressions"], last["clicks"], last["conversions"]) == (2000, 20, 2)
+    assert first["explanation"].startswith("Fleet bids 50% of the bid")
+
+
+async def test_an_advertiser_reads_its_own_campaigns_only(admin: Client, advertiser: Client) -> None:
+    mine, other = await advertiser.make_campaign(**BID), await admin.make_campaign(**BID)
+
+    assert (await read(advertiser, mine))["multiplier"] == 1
+    path = f"/admin/campaigns/{other['id']}/bidding"
+    problem(await advertiser.get(path), 404, "CAMPAIGN_NOT_FOUND")
+
+
+async def test_decisions_before_yesterday_are_forgotten_with_the_first_of_a_day(pool: Pool) -> None:
+    row = BidRow(
+        campaign_id=CampaignId(UUID(int=5)),
+        day=TODAY - timedelta(days=2),
+        at=NOON - timedelta(days=2),
+        window=3,
+        strategy=BidStrategy.PACER,
+        multiplier=0.5,
+        wanted=0.5,
+        reason="pacer",
+        limit=None,
+        note=None,
+        spent=Micros(7),
+        impressions=1,
+        clicks=0,
+        conversions=0,
+        shadows={},
+        is_first=True,
+    )
+    today = msgspec.structs.replace(row, day=TODAY, at=NOON)
+    async with pool.acquire() as connection, connection.transaction():
+        await write_decisions(connection, [row, row])
+        before = await load_decisions(connection, row.campaign_id, row.day)
+        await write_decisions(connection, [today])
+        gone = await load_decisions(connection, row.campaign_id, row.day)
+        [kept] = await load_decisions(connection, row.campaign_id, TODAY)
+
+    assert (len(before), gone) == (1, [])
+    assert msgspec.structs.replace(kept, is_first=True) == today
+
+
+async def test_a_campaign_without_events_has_no_counts(pool: Pool) -> None:
+    assert await BidCountStore(pool).read([]) == {}
