@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -12,7 +13,7 @@ from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry, ProjectionStore
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.events.projections.group import ConsumerGroup, lock_key
-from adloom.events.projections.projection import Projection
+from adloom.events.projections.projection import BatchPace, Projection
 from adloom.events.projections.quarantine import TRIES_MAX
 from adloom.events.tables.store import EventTables
 from adloom.runtime.postgres import Pool, open_pool
@@ -573,3 +574,16 @@ async def test_an_event_that_the_tables_refuse_becomes_a_dead_letter(
     dead_letters = await system.dead_letters.list_after()
     assert {letter.data for letter in dead_letters} == {encode_event(poison), encode_event(nul), b""}
     assert all(letter.reason for letter in dead_letters)
+
+
+def test_a_few_small_batches_come_at_once_and_a_long_row_of_them_once_a_second() -> None:
+    pace, now, begun = BatchPace(0.2), 100.0, list[float]()
+    for _ in range(12):
+        begun.append(now)
+        now += pace.find_pause(3, now)
+
+    steps = [after - before for before, after in pairwise(begun)]
+    assert steps[:5] == pytest.approx([0.2] * 5)
+    assert steps[-3:] == pytest.approx([1.0] * 3)
+    assert pace.find_pause(500, now) == 0.2
+    assert pace.find_pause(3, now + 60) == 0.2

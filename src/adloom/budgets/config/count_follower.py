@@ -22,7 +22,7 @@ from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, unavailable_when_away
 
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 1.0
 # A strategy decides by the quarter of an hour, so its campaigns are told at every tenth look only.
 STRATEGY_LOOKS: Final = 10
 

@@ -28,6 +28,11 @@ BATCH_MAX: Final = 5_000
 # The least time between batches: a lone event is applied at once; under load, batches are large. An event in a
 # batch of 50 takes four times the CPU of one in a batch of 1,000. Followers keep the same pace by themselves.
 PACE_SECONDS: Final = 0.2
+# A few events at a time, each batch at that pace, would keep an idle machine busy: beyond a few in a row, small
+# batches come once a second.
+SMALL_BATCH_MAX: Final = 20
+SMALL_PACE_SECONDS: Final = 1.0
+SMALL_BATCHES_IN_A_ROW: Final = 5
 WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up after five.
 RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
@@ -54,6 +59,22 @@ class CursorSignal:
         self._next = asyncio.Event()
 
 
+class BatchPace:
+    """Says how long to wait between batches: a row of small ones slows down, after the first few."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._small = SMALL_PACE_SECONDS if seconds else 0.0
+        self._due_at = 0.0  # When as many small batches as there were would have come at their pace.
+
+    def find_pause(self, entries: int, now: float) -> float:
+        """Return the least seconds from the begin of a batch to that of the next."""
+        if entries > SMALL_BATCH_MAX:
+            return self._seconds
+        self._due_at = max(self._due_at, now) + self._small
+        return max(self._seconds, self._due_at - SMALL_BATCHES_IN_A_ROW * self._small - now)
+
+
 class Projection:
     """Applies the log to one store, never beyond the projection that it follows."""
 
@@ -77,7 +98,7 @@ class Projection:
         self._store = store
         self._follows = follows
         self._batch_max = batch_max
-        self._pace_seconds = pace_seconds if follows is None else 0.0
+        self._pace = BatchPace(pace_seconds if follows is None else 0.0)
         self._wait_seconds = wait_seconds
         self._renew_seconds = renew_seconds
         self._standby_seconds = standby_seconds
@@ -164,7 +185,8 @@ class Projection:
             self._cursor = cursor
             self.cursor_moved.notify()
             if len(entries) < self._batch_max:
-                await pause(began_at + self._pace_seconds - loop.time(), stop)
+                seconds = self._pace.find_pause(len(entries), began_at)
+                await pause(began_at + seconds - loop.time(), stop)
             return cursor
         await self._wait_for(self._consumer.wait(cursor, seconds=self._wait_seconds), None, stop)
         if moved is not None:
