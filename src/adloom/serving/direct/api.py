@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from itertools import islice
 from typing import Final
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from adloom.runtime.http.fast.fast_routes import (
     problem_answer,
 )
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
+from adloom.serving.direct.fill import SlotFill
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.direct.model import ChosenOffer, FilledPlacement, ServePageRequest
 from adloom.serving.direct.page import PageChoice, dedupe_banners, fill_page, has_no_repeats
@@ -45,7 +45,6 @@ from adloom.targeting.context import Context
 
 SERVE_PREFIX: Final = b"/banners/serve/"
 PAGE_PATH: Final = b"/banners/serve"
-REFILL_CANDIDATES_MAX: Final = 64  # Tried for the slots of offers that could not be reserved.
 
 SERVED_HEAD: Final = encode_head(
     HTTPStatus.OK,
@@ -102,7 +101,9 @@ class ServeRoutes:
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
         self._parse_context = (contexts or ContextParser()).parse
         self._states = states or PlacementStates()
-        self._reserver = Reserver(self._states, leases or LocalLeases())
+        fill = SlotFill(self._states, Reserver(self._states, leases or LocalLeases()))
+        self._decide = fill.decide
+        self._reserve = fill.reserve
         self._senders = senders or TrustingCheck()
         self._frequency = frequency
         self._publisher = publisher
@@ -158,14 +159,6 @@ class ServeRoutes:
         if placement.is_limited and request.method != b"HEAD":
             reserved = self._hold(request, state, context, offers, second, seen)
         return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second, user_id))
-
-    def _decide(
-        self, state: PlacementState, context: Context, second: int, seen: BannerKeys
-    ) -> tuple[RenderedOffer, ...]:
-        if not seen:
-            return self._states.decide_offers(state, context, second)
-        unseen = iter_eligible(state.placement, context, state.available, without=seen)
-        return state.build_offers(islice(unseen, state.placement.slots_max))
 
     def choose_one(
         self, request: FastRequest, slug: bytes, *, is_shown: bool, is_billed: BillingCheck | None = None
@@ -283,53 +276,6 @@ class ServeRoutes:
         if not self._senders.may_hold(request, len(offers), second):
             return _make_free(offers)
         return self._reserve(state, context, offers, second, set(seen))
-
-    def _reserve(
-        self,
-        state: PlacementState,
-        context: Context,
-        offers: Sequence[RenderedOffer],
-        second: int,
-        on_page: set[int],
-    ) -> ReservedOffers:
-        reserved = self._reserver.reserve_all(offers, second)
-        if len(reserved[0]) == len(offers):
-            return reserved
-        return self._refill(state, context, (offers, reserved), second, on_page)
-
-    def _refill(
-        self,
-        state: PlacementState,
-        context: Context,
-        tried: tuple[Sequence[RenderedOffer], ReservedOffers],
-        second: int,
-        on_page: set[int],
-    ) -> ReservedOffers:
-        """Give the slots of offers that could not be reserved to the next candidates."""
-        offers, (reserved, leases) = tried
-        made, its_leases = list(reserved), list(leases)
-        banners = on_page | {offer.candidate.banner_key for offer in offers}
-        kept = {offer.candidate.campaign_key for offer in made}
-        keys = {offer.candidate.campaign_key for offer in offers}
-        candidates = iter_eligible(
-            state.placement,
-            context,
-            state.available,
-            has_evergreens=not made,
-            left_out=self._reserver.make_gate(keys - kept),
-        )
-        for candidate in islice(candidates, REFILL_CANDIDATES_MAX):
-            if len(made) == len(offers):
-                break
-            if candidate.banner_key in banners:
-                continue
-            banners.add(candidate.banner_key)
-            lease = self._reserver.reserve(candidate, candidate.hold, second, is_drawn=True)
-            if lease is not None:
-                made += state.build_offers((candidate,))
-                its_leases.append(lease)
-        on_page |= banners
-        return made, its_leases
 
     def _find(self, request: FastRequest, slug: bytes, now: datetime) -> Found | FastAnswer:
         """Return the state of a placement and the context of a request for it, or why it is not served here."""
