@@ -29,6 +29,7 @@ BENCHES: Final = {
     "events": "bench.events:main",
     "idle-budgets": "bench.budgets.idle:main",
     "index": "bench.index_size:main",
+    "market": "bench.auction.market:main",
     "pages": "bench.pages:main",
     "questions": "bench.statistics:ask_questions",
     "rollup": "bench.statistics:roll_up_a_day",

@@ -37,6 +37,7 @@ GUIDE = (
     "docs/guide/conversions.md",
     "docs/guide/budgets.md",
     "docs/guide/auctions.md",
+    "docs/guide/what-if.md",
     "docs/guide/statistics.md",
     "docs/guide/stats-sync.md",
     "docs/guide/topics.md",

@@ -326,7 +326,11 @@ def bench(context: typer.Context) -> None:
 
 @app.command(context_settings=PASSED_ON)
 def simulate(context: typer.Context) -> None:
-    """Run days of traffic in seconds, on virtual time and with crashes, and check the laws. Needs a checkout."""
+    """Simulate on virtual time: `market` says what campaigns would have; `ledger` and `budgets` check the laws and need a checkout."""
+    if context.args[:1] == ["market"]:
+        from adloom.cli.simulate.commands import app as market
+
+        market(context.args[1:], prog_name="adloom simulate market")
     _run_from_checkout("simulation", context)
 
 

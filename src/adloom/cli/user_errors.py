@@ -6,6 +6,8 @@ from adloom.cli.jobs import JobsError
 from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.options import ClassifyCommandError, LearnCommandError
 from adloom.cli.replay import ReplayError
+from adloom.forecast.changes import MarketChangeError
+from adloom.forecast.market_file import MarketFileError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError
@@ -23,6 +25,8 @@ USER_ERRORS = (
     LearnCommandError,
     LedgerCommandError,
     ListenError,
+    MarketChangeError,
+    MarketFileError,
     ProgramFailedError,
     ReplayError,
     RollupRefusedError,

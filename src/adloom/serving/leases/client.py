@@ -45,7 +45,7 @@ from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases
-from adloom.serving.leases.registry import Demand
+from adloom.serving.leases.registry import Demand, collect_terms
 
 BATCH_MAX: Final = 500
 BATCHES_A_TURN_MAX: Final = 4
@@ -101,12 +101,7 @@ class LeaseClient:
 
     def update(self, index: Index) -> None:
         """Apply a new index; a campaign that needs a lease and has none is excluded from now on."""
-        placed = {
-            key: one.terms
-            for key, one in index.by_key.items()
-            # A negative key: the creatives of a campaign for contextual slots.
-            if one.terms and (one.is_served or one.is_auctioned or key < 0)
-        }
+        placed = collect_terms(index)
         self._site_keys = {key: index.by_key[key].site_key for key in placed}
         self.leases.update(placed, at=_seconds())
         self._update_exclusions()

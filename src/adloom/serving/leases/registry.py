@@ -11,10 +11,21 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from adloom.core.ids import AdvertiserId, CampaignId
+from adloom.serving.index.index import Index
 from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.campaign_lease import CampaignLease
 
 PlacementTerms = Mapping[int, Mapping[int, LeaseTerms]]  # By placement, the terms of its campaigns.
+
+
+def collect_terms(index: Index) -> PlacementTerms:
+    """Return the terms of all campaigns that need a lease where they are served."""
+    return {
+        key: one.terms
+        for key, one in index.by_key.items()
+        # A negative key: the creatives of a campaign for contextual slots.
+        if one.terms and (one.is_served or one.is_auctioned or key < 0)
+    }
 
 
 class LeaseChanges(NamedTuple):

@@ -1,0 +1,242 @@
+"""What is changed of a campaign in a simulation: its bid, budgets, dates, pacing or targeting."""
+
+# pure
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from adloom.auction.bid import QUALITY_ONE, Quality
+from adloom.auction.price import ecpm_of, worth_of
+from adloom.auction.score import Signals
+from adloom.core.errors import AdloomError
+from adloom.core.money import MICROS_PER_UNIT, Micros
+from adloom.forecast.market import NamedCampaign, SimulatedMarket
+from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.rows import (
+    SCORING,
+    AssignmentRow,
+    AssignmentStatus,
+    Delivery,
+    PlacementRow,
+    compute_price,
+)
+from adloom.targeting.rules import Operator, Rule, RuleType, parse_rule
+
+# Statuses that a change of bid or dates may end; any other reason stays.
+BY_PRICE: Final = frozenset({AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID})
+
+_changed = msgspec.structs.replace
+
+
+class MarketChangeError(Exception):
+    """A change that cannot be read, or is of a campaign that the market does not have."""
+
+
+class CampaignChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is changed of one campaign; what is unset stays."""
+
+    campaign_key: int
+    bid: Micros | UnsetType = UNSET
+    daily_budget: Micros | UnsetType | None = UNSET
+    total_budget: Micros | UnsetType | None = UNSET  # What is left of it.
+    starts_at: datetime | UnsetType | None = UNSET
+    ends_at: datetime | UnsetType | None = UNSET
+    pacing: PacingStrategy | UnsetType = UNSET
+    rules: tuple[Rule, ...] | UnsetType = UNSET
+
+
+def apply_changes(market: SimulatedMarket, changes: Sequence[CampaignChange]) -> SimulatedMarket:
+    """Return the market as it would be."""
+    for change in changes:
+        market = _apply(market, change)
+    return market
+
+
+def _apply(market: SimulatedMarket, change: CampaignChange) -> SimulatedMarket:
+    placements = {one.key: one for one in market.placements}
+    key = change.campaign_key
+    campaigns = [
+        _change_campaign(one, change, market.starts_at) if one.key == key else one for one in market.campaigns
+    ]
+    config = next(one.config for one in campaigns if one.key == key)
+    is_limited = config.daily_budget is not None or config.total_budget is not None or config.is_allotted
+    assignments = [
+        _change_assignment(row, change, placements[row.placement_key], is_limited=is_limited)
+        if row.campaign_key == key
+        else row
+        for row in market.assignments
+    ]
+    return _changed(market, campaigns=campaigns, assignments=assignments)
+
+
+def _change_campaign(campaign: NamedCampaign, change: CampaignChange, now: datetime) -> NamedCampaign:
+    config = campaign.config
+    for name, value in (
+        ("daily_budget", change.daily_budget),
+        ("total_budget", change.total_budget),
+        ("pacing", change.pacing),
+    ):
+        if value is not UNSET:
+            config = _changed(config, **{name: value})
+    if isinstance(change.ends_at, datetime) and change.ends_at <= now:
+        config = _changed(config, is_running=False)
+    return _changed(campaign, config=config)
+
+
+def _change_assignment(
+    row: AssignmentRow, change: CampaignChange, placement: PlacementRow, *, is_limited: bool
+) -> AssignmentRow:
+    if change.starts_at is not UNSET:
+        row = _changed(row, starts_at=change.starts_at)
+    if change.ends_at is not UNSET:
+        row = _changed(row, ends_at=change.ends_at)
+    if change.rules is not UNSET:
+        row = _changed(row, rules=change.rules)
+    if change.bid is not UNSET:
+        row = _change_bid(row, change.bid, placement)
+    return _changed(row, is_limited=is_limited)
+
+
+def _change_bid(row: AssignmentRow, bid: Micros, placement: PlacementRow) -> AssignmentRow:
+    """Change a bid; on a direct placement one that is under the floor ends an assignment, and a higher one revives it."""
+    status = row.status
+    # Whoever is live there under the floor does not have to reach it: the house, or the publisher itself.
+    is_exempt = status is AssignmentStatus.LIVE and not _reaches_floor(row, row.bid, placement)
+    if placement.delivery is Delivery.DIRECT and status in BY_PRICE and not is_exempt:
+        reaches = _reaches_floor(row, bid, placement)
+        status = AssignmentStatus.LIVE if reaches else AssignmentStatus.FLOOR
+    return _changed(row, bid=bid, price=compute_price(row.bid_type, bid), status=status)
+
+
+def _reaches_floor(row: AssignmentRow, bid: Micros | None, placement: PlacementRow) -> bool:
+    scorer = SCORING.build_scorer(Signals(placement_type=placement.placement_type))
+    worth = worth_of(bid or Micros(0), Quality(QUALITY_ONE))
+    return bool(bid) and ecpm_of(row.bid_type, worth, scorer.ctr_max) >= placement.floor
+
+
+# ---------------------------------------------------------------- as people write it
+
+_SENTENCE: Final = re.compile(r"\s*campaign\s+(?P<name>.+):\s+(?P<parts>.+?)\s*", re.IGNORECASE)
+_PART: Final = re.compile(
+    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing)\s+(?P<value>.+)", re.IGNORECASE
+)
+_RULE: Final = re.compile(
+    r"(?P<field>[a-z_]+)\s+(?P<operator>in|not_in|is|between)\s+(?P<value>.+)", re.IGNORECASE
+)
+_RELATIVE: Final = re.compile(r"(?P<sign>[+-])\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
+_TIMES: Final = re.compile(r"[x*]\s*(?P<factor>\d+(?:\.\d+)?)")
+_AMOUNT: Final = re.compile(r"\d+(?:\.\d{1,4})?")
+EXAMPLES: Final = (
+    "write 'campaign NAME: bid +20 %', 'budget 100', 'total budget none', 'starts 2026-04-01', 'ends none',"
+    " 'pacing Smooth' or a rule such as 'country in DE FR'; several parts are parted by ';'"
+)
+
+
+def parse_change(text: str, market: SimulatedMarket) -> CampaignChange:
+    """Parse a change such as `campaign Shoes: bid +20 %; ends 2026-04-01`."""
+    found = _SENTENCE.fullmatch(text)
+    if found is None:
+        raise MarketChangeError(f"{text!r} is no change: {EXAMPLES}.")
+    campaign = find_campaign(market, found["name"])
+    change = CampaignChange(campaign_key=campaign.key)
+    rules: list[Rule] = []
+    for part in found["parts"].split(";"):
+        if (field := _PART.fullmatch(part.strip())) is not None:
+            change = _add_field(change, campaign, market, field["field"].lower(), field["value"].strip())
+        elif (rule := _RULE.fullmatch(part.strip())) is not None:
+            rules.append(_parse_rule(rule["field"].lower(), rule["operator"].lower(), rule["value"]))
+        else:
+            raise MarketChangeError(f"{part.strip()!r} is no change: {EXAMPLES}.")
+    return _changed(change, rules=tuple(rules)) if rules else change
+
+
+def find_campaign(market: SimulatedMarket, name: str) -> NamedCampaign:
+    """Find a campaign by its name or its id."""
+    found = [one for one in market.campaigns if name in {one.name, str(one.id)}]
+    if len(found) != 1:
+        count = "no campaign" if not found else f"{len(found)} campaigns: give an id instead, as there is"
+        some = ", ".join(one.name for one in market.campaigns[:5])
+        raise MarketChangeError(
+            f"The market has {count} {name!r}; it has {some}{' …' if market.campaigns[5:] else ''}."
+        )
+    return found[0]
+
+
+def _add_field(
+    change: CampaignChange, campaign: NamedCampaign, market: SimulatedMarket, field: str, value: str
+) -> CampaignChange:
+    match field:
+        case "bid":
+            bids = [row.bid for row in market.assignments if row.campaign_key == campaign.key]
+            bid = _parse_amount(value, next((one for one in bids if one), None))
+            if not bid:
+                raise MarketChangeError(f"A bid is more than 0, not {value}.")
+            return _changed(change, bid=bid)
+        case "budget" | "daily budget":
+            return _changed(change, daily_budget=_parse_limit(value, campaign.config.daily_budget))
+        case "total budget":
+            return _changed(change, total_budget=_parse_limit(value, campaign.config.total_budget))
+        case "starts":
+            return _changed(change, starts_at=_parse_day(value))
+        case "ends":
+            return _changed(change, ends_at=_parse_day(value))
+        case _:
+            return _changed(change, pacing=_parse_pacing(value))
+
+
+def _parse_limit(value: str, before: Micros | None) -> Micros | None:
+    return None if value.lower() == "none" else _parse_amount(value, before)
+
+
+def _parse_amount(value: str, before: Micros | None) -> Micros:
+    """Parse an amount in units, or one relative to what there is."""
+    scale: Callable[[int], float] | None = None
+    if (relative := _RELATIVE.fullmatch(value)) is not None:
+        percent = float(relative["sign"] + relative["percent"])
+        scale = lambda amount: amount * (1 + percent / 100)  # noqa: E731 - one of two
+    elif (times := _TIMES.fullmatch(value)) is not None:
+        factor = float(times["factor"])
+        scale = lambda amount: amount * factor  # noqa: E731 - one of two
+    if scale is None:
+        if _AMOUNT.fullmatch(value) is None:
+            raise MarketChangeError(f"{value!r} is no amount: write 2.50, +20 %, -10 % or x1.5.")
+        return Micros(round(float(value) * MICROS_PER_UNIT))
+    if before is None:
+        raise MarketChangeError(f"{value!r} needs an amount to begin with, and there is none.")
+    return Micros(max(0, round(scale(before))))
+
+
+def _parse_day(value: str) -> datetime | None:
+    if value.lower() == "none":
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise MarketChangeError(
+            f"{value!r} is no day: write 2026-04-01, or 2026-04-01T18:00+00:00."
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _parse_pacing(value: str) -> PacingStrategy:
+    for strategy in PacingStrategy:
+        if value.lower() == strategy.lower():
+            return strategy
+    raise MarketChangeError(f"{value!r} is no pacing: it is {' or '.join(PacingStrategy)}.")
+
+
+def _parse_rule(field: str, operator: str, value: str) -> Rule:
+    words = [word for word in re.split(r"[\s,]+", value.strip()) if word]
+    parsed: list[str | int] = [int(word) if word.isdecimal() else word for word in words]
+    try:
+        if operator == Operator.IS:
+            return parse_rule(field, operator, words[0].lower() == "true")
+        return parse_rule(field, operator, parsed)
+    except AdloomError as error:
+        known = ", ".join(RuleType)
+        raise MarketChangeError(f"{error} A rule begins with one of {known}.") from error

@@ -1,0 +1,1 @@
+"""A copy of the running installation to simulate: its catalog, and its traffic of the last seven days."""

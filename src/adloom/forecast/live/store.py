@@ -1,0 +1,148 @@
+"""Reads the running installation for a simulation: catalog, budgets, and the counts of the last seven days."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.campaign.state import CampaignState
+from adloom.budgets.config.cap_counts import read_counts
+from adloom.budgets.config.catalog_store import load_rows
+from adloom.budgets.status_store import load_states
+from adloom.core.ids import CampaignId
+from adloom.forecast.live.rows import LOOKED_BACK, CampaignResults, LiveRows, SeenHour, UnsoldHour
+from adloom.runtime.postgres import Connection
+from adloom.serving.index import store
+from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery
+
+PLACEMENTS: Final = "SELECT id FROM placements WHERE delivery <> 'contextual'"
+# The busiest ones of a campaign that has very many.
+OF_CAMPAIGN: Final = """
+    SELECT link.placement_id
+      FROM (SELECT DISTINCT assignment.placement_id FROM banner_assignments AS assignment
+              JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
+             WHERE campaign.public_id = $1) AS link
+      JOIN placements AS placement ON placement.id = link.placement_id AND placement.delivery <> 'contextual'
+      LEFT JOIN (SELECT placement_id, sum(impressions) AS impressions FROM events.event_counts
+                  WHERE hour >= $2 AND hour < $3 GROUP BY 1) AS had USING (placement_id)
+     ORDER BY had.impressions DESC NULLS LAST, link.placement_id LIMIT $4
+"""
+NAMES: Final = "SELECT id, name FROM campaigns WHERE id = ANY ($1::integer[])"
+SEEN: Final = """
+    SELECT placement_id AS placement_key, hour, country_code AS country, device_type AS device,
+           sum(shown)::bigint AS impressions, max(shown)::bigint AS most
+      FROM (
+          SELECT placement_id, hour, country_code, device_type, banner_id,
+                 sum(impressions - invalid_impressions) AS shown
+            FROM events.event_counts
+           WHERE hour >= $1 AND hour < $2 AND placement_id = ANY ($3::integer[])
+           GROUP BY 1, 2, 3, 4, 5
+      ) AS it
+     GROUP BY 1, 2, 3, 4 HAVING sum(shown) > 0
+"""
+UNSOLD: Final = """
+    SELECT it.placement_type, placement.id AS placement_key, date_trunc('hour', it.auction_time, 'UTC') AS hour,
+           it.context ->> 'country' AS country, it.context ->> 'device' AS device, count(*)::bigint AS auctions
+      FROM auction.auctions AS it
+      LEFT JOIN placements AS placement ON placement.public_id = it.placement_id
+     WHERE it.auction_time >= $1 AND it.auction_time < $2 AND it.winning_campaign_id IS NULL
+       AND (placement.id = ANY ($3::integer[]) OR (it.placement_id IS NULL AND it.placement_type = ANY ($4::text[])))
+     GROUP BY 1, 2, 3, 4, 5
+"""
+RESULTS: Final = """
+    SELECT campaign_id AS campaign_key, placement_id AS placement_key,
+           sum(impressions - invalid_impressions)::bigint AS impressions,
+           sum(clicks - invalid_clicks)::bigint AS clicks, sum(conversions)::bigint AS conversions
+      FROM events.event_counts
+     WHERE hour >= $1 AND hour < $2 AND campaign_id = ANY ($3::integer[])
+     GROUP BY 1, 2
+"""
+
+
+async def read_installation(connection: Connection, *, now: datetime) -> LiveRows:
+    """Read everything that is direct or auctioned."""
+    async with store.read_one_version(connection):
+        keys = [row[0] for row in await connection.fetch(PLACEMENTS)]
+        return await _read(connection, keys, now)
+
+
+async def read_surroundings(
+    connection: Connection, campaign_id: UUID, *, now: datetime, placements_max: int
+) -> LiveRows:
+    """Read the placements of one campaign, and all campaigns that bid there."""
+    first, end = _find_week(now)
+    async with store.read_one_version(connection):
+        rows = await connection.fetch(OF_CAMPAIGN, campaign_id, first, end, placements_max)
+        return await _read(connection, [row[0] for row in rows], now)
+
+
+async def _read(connection: Connection, keys: Sequence[int], now: datetime) -> LiveRows:
+    first, end = _find_week(now)
+    placements = [one async for one in store.iter_placements(connection, keys)]
+    rows = {row.campaign_key: row for one in placements for row in one.assignments if _may_serve(row)}
+    campaign_keys = sorted(rows)
+    campaigns = await load_rows(connection, [rows[key].campaign_id for key in campaign_keys], [])
+    types = sorted(
+        {one.placement.placement_type for one in placements if one.placement.delivery is Delivery.AUCTION}
+    )
+    results = await connection.fetch(RESULTS, first, end, campaign_keys)
+    had = [msgspec.convert(dict(row), CampaignResults) for row in results]
+    capped = [key for key in campaign_keys if rows[key].caps is not None]
+    return LiveRows(
+        now=now,
+        placements=[
+            msgspec.structs.replace(one, assignments=[row for row in one.assignments if _may_serve(row)])
+            for one in placements
+        ],
+        campaigns=campaigns.campaigns,
+        names={row[0]: row[1] for row in await connection.fetch(NAMES, campaign_keys)},
+        spent=await _read_spent(connection, list(rows.values())),
+        counts=await read_counts(connection, capped) if capped else {},
+        seen=_convert(await connection.fetch(SEEN, first, end, keys), SeenHour),
+        unsold=_convert(await connection.fetch(UNSOLD, first, end, keys, types), UnsoldHour),
+        results=[one for one in had if one.placement_key in set(keys)],
+        shares=_compute_shares(had, set(keys)),
+    )
+
+
+def _compute_shares(results: Sequence[CampaignResults], keys: set[int]) -> dict[int, float]:
+    """Return how much of each campaign's delivery was on some placements."""
+    everywhere: dict[int, int] = {}
+    here: dict[int, int] = {}
+    for one in results:
+        everywhere[one.campaign_key] = everywhere.get(one.campaign_key, 0) + one.impressions
+        if one.placement_key in keys:
+            here[one.campaign_key] = here.get(one.campaign_key, 0) + one.impressions
+    return {key: here.get(key, 0) / total for key, total in everywhere.items() if total}
+
+
+async def _read_spent(connection: Connection, rows: Sequence[AssignmentRow]) -> dict[int, int]:
+    """Return what campaigns have spent in their lives; a state that this version cannot read has spent nothing."""
+    addresses = {
+        row.campaign_key: campaign_address(CampaignId(row.campaign_id), row.advertiser_id)
+        for row in rows
+        if row.is_limited
+    }
+    states = await load_states(connection, addresses.values())
+    return {
+        key: state.spent_total
+        for key, address in addresses.items()
+        if isinstance(state := states.get(address), CampaignState)
+    }
+
+
+def _may_serve(row: AssignmentRow) -> bool:
+    """Whether a row serves, or would with another bid."""
+    return row.status in {AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID}
+
+
+def _find_week(now: datetime) -> tuple[datetime, datetime]:
+    end = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return end - LOOKED_BACK, end
+
+
+def _convert(records: Sequence[Any], kind: type[Any]) -> list[Any]:
+    return [msgspec.convert(dict(record), kind) for record in records]

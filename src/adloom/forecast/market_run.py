@@ -1,0 +1,269 @@
+"""One run of a simulated market: requests in the order of time, offers, what visitors do, charges, day after day.
+
+The clock of leases runs slower than the calendar, so that one report of a lease covers a whole turn: a real process
+reports every five seconds, and a simulated one once a turn.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.lifetime_counts import LifetimeCounts
+from adloom.budgets.messages import (
+    COUNTED_LEASE,
+    CampaignCounts,
+    CampaignMessage,
+    ChargeKind,
+    Confirm,
+    Confirms,
+    CountedImpressions,
+    MoneyRow,
+)
+from adloom.core.ids import BannerId, RequestId
+from adloom.core.random import Chance
+from adloom.events.log.event import BEGINNING, ChargedBy
+from adloom.forecast.budget_actors import SimulatedBudgets
+from adloom.forecast.delivery import SESSION, SimulatedDelivery, SimulatedOffer
+from adloom.forecast.market import NamedCampaign, SimulatedMarket
+from adloom.forecast.tally import CampaignHours, MarketTally
+from adloom.forecast.traffic import HOUR_SECONDS, Arrival, WeeklyTraffic, learn_shape
+from adloom.runtime.actors.actor import Address
+from adloom.serving.index.index import Index
+from adloom.serving.leases.local_leases import REPORT_SECONDS
+
+TURN_SECONDS_MIN: Final = 60
+TURN_SECONDS_MAX: Final = 600
+REQUESTS_A_TURN: Final = 8  # Of a campaign: shorter turns would cost more than the requests.
+WITHIN_TURN: Final = 0.2  # Of lease time: less than who was refused waits.
+HOLD_SECONDS: Final = 300  # As an installation's, unless a turn is longer.
+HOLD_TURNS: Final = 3
+DAY_SECONDS: Final = 86_400
+DAYS_A_WEEK: Final = 7
+OTHER_SLOT: Final = 0.618  # How far apart the chances of a request's slots are.
+CONFIRMS_MAX: Final = 500
+_CLICK: Final = ChargedBy.CLICK
+
+
+class RunChances(msgspec.Struct, frozen=True):
+    """The sources of chance of one run: visitors do the same in both runs of a pair, whatever they are offered."""
+
+    traffic: Chance
+    pace: Chance
+
+
+class MarketRun:
+    """A market that is being simulated; `iter_hours` advances it."""
+
+    def __init__(
+        self,
+        market: SimulatedMarket,
+        index: Index,
+        chances: RunChances,
+        *,
+        hours: int,
+    ) -> None:
+        self._market = market
+        self._chances = chances
+        self._hours = hours
+        self._starts_at = market.starts_at
+        self._first_second = int(market.starts_at.timestamp())
+        self._turn_seconds = choose_turn_seconds(market)
+        self._traffic = WeeklyTraffic(market.cells)
+        self._second = self._first_second
+        self._now = market.starts_at
+        self.tally = MarketTally(
+            hours,
+            market.scale,
+            {one.key: CampaignHours.of_hours(hours) for one in market.campaigns},
+        )
+        self._rates: dict[tuple[int, int], tuple[float, float]] = {}
+        self._by_id = {one.id.int: self.tally.campaigns[one.key] for one in market.campaigns}
+        self._addresses = {one.key: _find_address(one) for one in market.campaigns}
+        self._confirms: dict[int, list[Confirm]] = {}
+        self._counted: dict[int, list[tuple[int, int, str]]] = {}
+        self._entries = self._offers = 0
+        self._banner_ids: dict[bytes, BannerId] = {}
+        self._delivery = SimulatedDelivery(
+            index,
+            market.cells,
+            rivals=market.rivals,
+            draw=chances.pace.random,
+            visitors=market.visitors,
+            now=market.starts_at,
+        )
+        self._actors = SimulatedBudgets(
+            chances.pace,
+            session=SESSION,
+            hear=self._hear,
+            on_charge=self._on_charge,
+            shape=learn_shape(market.cells),
+        )
+        self._lifetime = {one.key: one.counts for one in market.campaigns if one.key in self._delivery.caps}
+        self._configure()
+
+    def iter_hours(self) -> Iterator[int]:
+        """Simulate hour after hour; yields the number of hours that are over."""
+        next_turn = self._first_second
+        for hour in range(self._hours):
+            for arrival in self._traffic.draw_hour(
+                self._starts_at + timedelta(hours=hour), self._chances.traffic
+            ):
+                while arrival.second >= next_turn:
+                    self._turn(next_turn)
+                    next_turn += self._turn_seconds
+                self._ask(arrival, hour)
+            yield hour + 1
+        self._set_clock(self._first_second + self._hours * HOUR_SECONDS)
+        self._send_confirms()
+        self._actors.flush(self._now)
+
+    # ------------------------------------------------------------ requests
+
+    def _ask(self, arrival: Arrival, hour: int) -> None:
+        if arrival.second != self._second:
+            self._set_clock(arrival.second)
+        if self._delivery.is_urgent:
+            self._report()
+        offers = self._delivery.serve(arrival, self._now)
+        self.tally.requests += 1
+        self.tally.filled += bool(offers)
+        response = self._market.response
+        for slot, offer in enumerate(offers):
+            # Slots of one request differ, and need no further chances.
+            if (arrival.see + OTHER_SLOT * slot) % 1.0 < response.seen:
+                self._see(offer, arrival.second, hour, (arrival.click + OTHER_SLOT * slot) % 1.0)
+
+    def _see(self, offer: SimulatedOffer, second: int, hour: int, chance: float) -> None:
+        candidate = offer.candidate
+        key = candidate.campaign_key
+        counts = self.tally.campaigns[key]
+        counts.impressions[hour] += 1
+        if offer.lease & COUNTED_LEASE:
+            self._entries += 1
+            seen = offer.lease & ~COUNTED_LEASE, second, f"{self._entries}-0"
+            self._counted.setdefault(key, []).append(seen)
+        rates = self._rates.get((key, offer.placement.key))
+        if rates is None:
+            rates = self._rates[key, offer.placement.key] = self._find_rates(key, offer.placement.key)
+        is_clicked = chance < rates[0]
+        if is_clicked:
+            counts.clicks[hour] += 1
+            counts.conversions[hour] += chance < rates[1]
+        is_per_click = candidate.price.charged_by is _CLICK
+        if offer.cost and (is_clicked or not is_per_click):
+            self._confirm(offer, second, ChargeKind.CLICK if is_per_click else ChargeKind.IMPRESSION)
+
+    def _find_rates(self, campaign_key: int, placement_key: int) -> tuple[float, float]:
+        """Return the shares of those who click, and of those who click and convert."""
+        response = self._market.response
+        clicked = response.find_click_rate(campaign_key, placement_key)
+        return clicked, clicked * response.conversion_rates.get(campaign_key, 0.0)
+
+    def _confirm(self, offer: SimulatedOffer, second: int, kind: ChargeKind) -> None:
+        self._offers += 1
+        candidate = offer.candidate
+        banner_id = self._banner_ids.get(candidate.pair)
+        if banner_id is None:
+            banner_id = self._banner_ids[candidate.pair] = BannerId(UUID(bytes=candidate.pair[:16]))
+        confirm = Confirm(
+            request_id=RequestId(UUID(int=self._offers)),
+            slot=0,
+            kind=kind,
+            lease=offer.lease & ~COUNTED_LEASE,
+            second=second,
+            amount=offer.cost,
+            banner_id=banner_id,
+            placement_id=offer.placement.id,
+            occurred_at=self._now,
+        )
+        self._confirms.setdefault(candidate.campaign_key, []).append(confirm)
+
+    # ------------------------------------------------------------ budgets
+
+    def _turn(self, second: int) -> None:
+        """Do what happens in the background: charges, timers, caps, reports of leases."""
+        self._set_clock(second)
+        self._send_confirms()
+        self._actors.wake_due(self._now)
+        if self._lifetime:
+            self._delivery.exclude_capped(self._count_lifetimes())
+        self._delivery.check_demand(self._at)
+        self._report()
+
+    def _report(self) -> None:
+        for address, usage in self._delivery.collect_reports(self._second, self._at):
+            self._actors.report(address, usage, self._now)
+        self._delivery.apply_changes()
+
+    def _send_confirms(self) -> None:
+        counted, self._counted = self._counted, {}
+        for key, seen in counted.items():
+            self._send(key, CountedImpressions(tuple(seen)))
+        confirms, self._confirms = self._confirms, {}
+        for key, its in confirms.items():
+            for start in range(0, len(its), CONFIRMS_MAX):
+                self._send(key, Confirms(tuple(its[start : start + CONFIRMS_MAX])))
+
+    def _send(self, campaign_key: int, message: CampaignMessage) -> None:
+        self._actors.send(self._addresses[campaign_key], message, self._now)
+
+    def _hear(self, update: Any) -> None:  # noqa: ANN401 - whatever is published
+        self._delivery.hear(update, self._second, self._at)
+
+    def _on_charge(self, row: MoneyRow) -> None:
+        hour = (row.second - self._first_second) // HOUR_SECONDS
+        self._by_id[row.campaign_id.int].spend[min(max(hour, 0), self._hours - 1)] += row.amount
+
+    def _count_lifetimes(self) -> dict[int, LifetimeCounts]:
+        return {
+            key: before.plus(
+                LifetimeCounts(
+                    sum(self.tally.campaigns[key].impressions), sum(self.tally.campaigns[key].clicks)
+                )
+            )
+            for key, before in self._lifetime.items()
+        }
+
+    # ------------------------------------------------------------ the clock
+
+    @property
+    def _at(self) -> float:
+        """The time of leases: between turns it hardly moves, so that who was refused asks again in the next one."""
+        turns, seconds = divmod(self._second - self._first_second, self._turn_seconds)
+        # It begins at 1, since at 0 nothing was ever sent.
+        return 1 + REPORT_SECONDS * turns + WITHIN_TURN * seconds / self._turn_seconds
+
+    def _set_clock(self, second: int) -> None:
+        self._second = second
+        self._now = datetime.fromtimestamp(second, UTC)
+
+    def _configure(self) -> None:
+        hold_seconds = max(HOLD_SECONDS, HOLD_TURNS * self._turn_seconds)
+        self._actors.configure(
+            self._market.advertisers,
+            [
+                (
+                    msgspec.structs.replace(one.config, hold_seconds=hold_seconds),
+                    CampaignCounts(
+                        impressions=one.counts.impressions, clicks=one.counts.clicks, until=BEGINNING
+                    ),
+                )
+                for one in self._market.campaigns
+            ],
+            self._starts_at,
+        )
+
+
+def choose_turn_seconds(market: SimulatedMarket) -> int:
+    """Return how long a turn is: long enough that turns cost less than the requests between them."""
+    requests_a_day = max(1.0, market.requests_a_week / DAYS_A_WEEK)
+    wanted = len(market.campaigns) * DAY_SECONDS * REQUESTS_A_TURN / requests_a_day
+    return int(min(max(wanted, TURN_SECONDS_MIN), TURN_SECONDS_MAX))
+
+
+def _find_address(campaign: NamedCampaign) -> Address:
+    return campaign_address(campaign.id, campaign.config.advertiser_id)

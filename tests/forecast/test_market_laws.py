@@ -1,0 +1,159 @@
+"""Laws of simulated markets: no budget is overspent, a seed gives the same run, caps hold."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adloom.auction.bid import BidType
+from adloom.core.money import MICROS_PER_UNIT
+from adloom.events.frequency.windows import Window
+from adloom.forecast.market import SimulatedMarket, thin_out
+from adloom.forecast.market_file import AdvertiserPart, CampaignPart, FrequencyPart, RivalsPart
+from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.rows import Delivery
+from tests.forecast.markets import HOURS, a_campaign, a_market, a_placement, shown, simulate, spent_micros
+
+DEAR = a_placement(floor=2.0)  # A single bidder pays the floor.
+BUDGETS = st.one_of(st.none(), st.floats(0.0, 0.6))
+
+
+@st.composite
+def campaigns(draw: st.DrawFn) -> CampaignPart:
+    return CampaignPart(
+        name=draw(st.sampled_from("ABCDEF")),
+        bid=draw(st.floats(0.1, 20.0)),
+        bid_type=draw(st.sampled_from(BidType)),
+        daily_budget=draw(BUDGETS),
+        total_budget=draw(BUDGETS),
+        pacing=draw(st.sampled_from(PacingStrategy)),
+        zone=draw(st.sampled_from(["UTC", "Asia/Kolkata"])),
+        advertiser=draw(st.sampled_from([None, "payer"])),
+        click_rate=draw(st.sampled_from([0.0, 0.05, 1.0])),
+        impression_cap=draw(st.one_of(st.none(), st.integers(0, 40))),
+        click_cap=draw(st.one_of(st.none(), st.integers(0, 10))),
+    )
+
+
+@st.composite
+def markets(draw: st.DrawFn) -> SimulatedMarket:
+    rivals = draw(st.one_of(st.none(), st.just(RivalsPart(share=0.5, median=1.5))))
+    delivery = draw(st.sampled_from([Delivery.AUCTION, Delivery.DIRECT]))
+    return a_market(
+        *draw(st.lists(campaigns(), min_size=1, max_size=4)),
+        placements=(
+            a_placement("one", requests_a_day=150.0, rivals=rivals),
+            a_placement("two", requests_a_day=100.0, delivery=delivery, slots=2),
+        ),
+        advertisers=(AdvertiserPart(name="payer", daily_budget=draw(BUDGETS)),),
+        seen=draw(st.sampled_from([0.5, 1.0])),
+    )
+
+
+@given(markets(), st.integers(0, 1_000))
+@settings(max_examples=25, deadline=None)
+def test_no_simulated_campaign_or_advertiser_spends_more_than_its_budget(
+    market: SimulatedMarket, seed: int
+) -> None:
+    tally = simulate(market, seed=seed, days=2)
+
+    for campaign in market.campaigns:
+        config, counts = campaign.config, tally.campaigns[campaign.key]
+        if config.daily_budget is not None and config.timezone == "UTC":
+            assert max(spent_micros(tally, campaign.key, day=day) for day in (0, 1)) <= config.daily_budget
+        if config.total_budget is not None:
+            assert sum(counts.spend) <= config.total_budget
+        if config.impression_cap is not None:
+            assert sum(counts.impressions) <= config.impression_cap
+    [payer] = market.advertisers
+    if payer.daily_budget is not None:
+        own = [one.key for one in market.campaigns if one.config.advertiser_id == payer.advertiser_id]
+        for day in (0, 1):
+            assert sum(spent_micros(tally, key, day=day) for key in own) <= payer.daily_budget
+
+
+def test_a_seed_gives_the_same_run_and_another_seed_another_one() -> None:
+    market = a_market(a_campaign(daily_budget=0.3), a_campaign("Rival", copies=3, bid_spread=0.4))
+
+    first, again, other = (simulate(market, seed=seed) for seed in (7, 7, 8))
+
+    assert msgspec.to_builtins(first) == msgspec.to_builtins(again)
+    assert msgspec.to_builtins(first) != msgspec.to_builtins(other)
+
+
+def test_a_budget_that_the_traffic_can_spend_is_spent() -> None:
+    market = a_market(a_campaign(daily_budget=0.5, pacing=PacingStrategy.ACCELERATED), placements=(DEAR,))
+
+    tally = simulate(market, days=2)
+
+    for day in (0, 1):
+        assert spent_micros(tally, 1, day=day) > 0.9 * 0.5 * MICROS_PER_UNIT
+
+
+def test_smooth_pacing_leaves_budget_for_the_evening() -> None:
+    hours = {
+        pacing: simulate(a_market(a_campaign(daily_budget=0.3, pacing=pacing), placements=(DEAR,)))
+        .campaigns[1]
+        .spend
+        for pacing in PacingStrategy
+    }
+
+    assert sum(hours[PacingStrategy.SMOOTH][HOURS // 2 :]) > 0
+    assert sum(hours[PacingStrategy.ACCELERATED][HOURS // 2 :]) < sum(
+        hours[PacingStrategy.SMOOTH][HOURS // 2 :]
+    )
+
+
+def test_the_higher_bid_wins_and_pays_what_the_second_would_have() -> None:
+    market = a_market(a_campaign("High", bid=3.0), a_campaign("Low", bid=1.0))
+
+    tally = simulate(market)
+
+    assert shown(tally, 1) == tally.requests
+    assert shown(tally, 2) == 0
+    assert spent_micros(tally, 1) == pytest.approx(shown(tally, 1) * 1_010, rel=0.01)
+
+
+@pytest.mark.parametrize(("median", "share_won"), [(1.0, 1.0), (9.0, 0.0)])
+def test_a_bid_from_outside_sets_the_price_or_wins(median: float, share_won: float) -> None:
+    rivals = RivalsPart(share=1.0, median=median, spread=0.0)
+    tally = simulate(a_market(a_campaign(bid=3.0), placements=(a_placement(rivals=rivals),)))
+
+    assert shown(tally, 1) == share_won * tally.requests
+    assert spent_micros(tally, 1) == shown(tally, 1) * 1_010
+
+
+def test_a_frequency_cap_holds_for_each_visitor() -> None:
+    capped = a_campaign(frequency=FrequencyPart(window=Window.DAY, impressions=2))
+    market = a_market(capped, people=20)
+
+    assert 0 < shown(simulate(market), 1) <= 2 * 20
+
+
+@pytest.mark.parametrize("delivery", [Delivery.AUCTION, Delivery.DIRECT])
+def test_targeting_and_dates_decide_as_in_the_product(delivery: Delivery) -> None:
+    rule: dict[str, Any] = {"rule_type": "hour_of_day", "operator": "between", "value": [8, 12]}
+    market = a_market(
+        msgspec.convert(
+            {"name": "Mornings", "bid": 2, "starts": "2026-03-03", "targeting": [rule]}, CampaignPart
+        ),
+        placements=(a_placement(delivery=delivery),),
+    )
+
+    hours = simulate(market, days=2).campaigns[1].impressions
+
+    assert [hour for hour, count in enumerate(hours) if count] == list(range(HOURS + 8, HOURS + 13))
+
+
+def test_a_sample_of_the_requests_has_the_same_proportions() -> None:
+    market = a_market(
+        a_campaign(daily_budget=3.0, pacing=PacingStrategy.ACCELERATED),
+        placements=(a_placement(requests_a_day=6_000.0, floor=2.0),),
+    )
+
+    whole, sample = simulate(market), simulate(thin_out(market, 0.2))
+
+    assert sample.requests < 0.3 * whole.requests
+    assert sample.scale * shown(sample, 1) == pytest.approx(shown(whole, 1), rel=0.05)
