@@ -1,12 +1,15 @@
 """A page with slots of every kind: one request fills them all, nothing moves, and what is seen and clicked is billed."""
 
+import json
+from functools import reduce
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.chromium import a_visit
+from tests.support.chromium import STRANGER, a_visit
+from tests.support.days import these_days
 from tests.support.product import Product, wait_until
 from tests.support.publisher import Seller, Site, place, tag
 
@@ -142,6 +145,54 @@ def test_what_is_seen_and_clicked_in_a_contextual_slot_is_counted_and_billed(
         seconds=COUNTED_SECONDS_MAX,
         what="one of each, and its price",
     )
+
+
+# A frame of somebody else's page: it asks for an offer, or has one that its server asked for, and says of both that they
+# were seen on the magazine's page.
+CLAIMING = """<!doctype html><title>Claims to be the magazine</title><script type="module">
+  const [base, url, given] = ["BASE", "PAGE", JSON.parse(`GIVEN`)];
+  const send = async (path, body) => (await fetch(base + path, { method: "POST", body: JSON.stringify(body) })).json();
+  const asked = await send("/v1/serve/page", { url, slots: ["kind-page"] });
+  const events = [given, asked.slots["kind-page"]].map(({ placement, banners: [banner] }) => ({
+    type: "impression", correlationId: banner.trackingToken.slice(-40), bannerId: banner.id, placementId: placement.id,
+    trackingToken: banner.trackingToken, pageUrl: url,
+  }));
+  await new Promise((done) => setTimeout(done, 200));
+  parent.postMessage(await send("/banners/events/batch", { events }), "*");
+</script>"""
+
+
+def test_what_a_frame_reports_as_another_page_is_marked_and_not_billed(
+    chromium: Browser, product: Product, seller: Seller, site: Site, kinds: Kinds
+) -> None:
+    claimed = f"https://{DOMAIN}{PAGE}"
+    before = seller.totals(kinds.banner)
+    asked = {"url": claimed, "slots": ["kind-page"]}
+    given = httpx.post(f"{product.delivery_url}/v1/serve/page", json=asked).json()["slots"]["kind-page"]
+    words = {"BASE": product.delivery_url, "PAGE": claimed, "GIVEN": json.dumps(given)}
+    frame = reduce(lambda text, word: text.replace(*word), words.items(), CLAIMING)
+    port = site.url.rpartition(":")[2]
+    around = f"""<script>onmessage = ({{ data }}) => {{ window.answer = data; }};</script>
+        <iframe src="http://frame.{STRANGER}:{port}/claiming"></iframe>"""
+    site.page("/around", around)
+    site.pages["/claiming"] = ("text/html; charset=utf-8", frame)
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(f"http://www.{STRANGER}:{port}/around")
+        visit.page.wait_for_function("window.answer")
+        assert visit.page.evaluate("answer.accepted") == 2
+        assert visit.errors == []
+
+    def counted() -> list[int]:
+        now = seller.totals(kinds.banner)
+        return [now[name] - before[name] for name in ("impressions", "invalidImpressions", "spendPaisa")]
+
+    wait_until(lambda: counted()[0] == 2, seconds=COUNTED_SECONDS_MAX, what="both are counted")
+    assert counted() == [2, 2, 0]
+    listed = seller.admin.get(
+        "/admin/events/rejected", params={**these_days(), "bannerId": kinds.banner}
+    ).json()
+    assert sorted(item["reasons"][0] for item in listed["items"]) == ["doubtful_offer", "other_site"]
 
 
 def test_a_slot_that_stays_empty_says_so_once_in_the_console_of_the_browser(

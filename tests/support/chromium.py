@@ -16,6 +16,8 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 WAIT_SECONDS_MAX = 30.0
+# Names below it are of this machine too, but not `localhost`: pages of somebody else.
+STRANGER = "stranger.test"
 # Only this machine is reachable; `conftest` cannot block the requests of a browser.
 ARGUMENTS = (
     "--no-sandbox",
@@ -24,7 +26,7 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+    f"--host-resolver-rules=MAP *.{STRANGER} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
 
