@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from adloom.app.listeners import LISTEN_FD
@@ -146,11 +147,43 @@ def test_external_servers_are_used_and_no_embedded_ones_are_started(
     assert not (tmp_path / "sockets").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("RATE_LIMIT_PERMITS_PER_MINUTE", "many", "RATE_LIMIT_PERMITS_PER_MINUTE is 'many'"),
+        ("SEQ_URL", "http://seq:5341", "SEQ_URL is not read: .* Take it out of the environment"),
+    ],
+)
 def test_an_invalid_variable_is_refused_before_anything_is_started(
-    tmp_path: Path, closing: contextlib.ExitStack
+    tmp_path: Path, closing: contextlib.ExitStack, name: str, value: str, message: str
 ) -> None:
-    with pytest.raises(SettingsError, match="RATE_LIMIT_PERMITS_PER_MINUTE is 'many'"):
-        a_plan(tmp_path, closing, {"RATE_LIMIT_PERMITS_PER_MINUTE": "many"})
+    with pytest.raises(SettingsError, match=message):
+        a_plan(tmp_path, closing, {name: value})
+
+
+def test_control_and_worker_listen_on_the_control_host_and_delivery_on_the_host(
+    closing: contextlib.ExitStack,
+) -> None:
+    options = UpOptions(
+        data_directory=Path("/nowhere"),
+        host="127.0.0.2",
+        delivery_port=0,
+        control_port=0,
+        worker_port=0,
+        workers=1,
+        is_empty=True,
+    )
+
+    def hosts(options: UpOptions) -> list[str]:
+        listeners = open_listeners(options, closing)
+        return [one.getsockname()[0] for one in (*listeners.delivery, listeners.control, listeners.worker)]
+
+    assert hosts(options) == ["127.0.0.2", "127.0.0.1", "127.0.0.1"]
+    assert hosts(msgspec.structs.replace(options, control_host="127.0.0.3")) == [
+        "127.0.0.2",
+        "127.0.0.3",
+        "127.0.0.3",
+    ]
 
 
 def test_embedded_servers_keep_their_ports_from_one_start_to_the_next(
