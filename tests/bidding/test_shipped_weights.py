@@ -1,14 +1,18 @@
 """The weights in the package are whole, say where they come from, and win on days that nobody trained on."""
 
+import msgspec
 import pytest
 
 from adloom.bidding.dqn import SHAPES as DQN_SHAPES
 from adloom.bidding.network import SHAPES as FLEET_SHAPES
-from adloom.bidding.shipped import load_nets, read_shipped
+from adloom.bidding.shipped import build_nets, load_nets, read_shipped
 from adloom.bidding.training.generated import generate_days
 from adloom.bidding.training.replay import Replayed, replay
 from adloom.bidding.weights import WeightsCard, WeightsError, decode_weights, encode_weights, read_card
+from adloom.bidding.weights_card import find_doubt
 from adloom.bidding.window import BidRules, BidStrategy
+from adloom.catalog.campaign.model import check_strategy
+from adloom.core.errors import ValidationFailedError
 
 SHIPPED = {
     "fleet": "aad8af765e0b3bfe35dfe0048eee1867e1f1e1d4685878341d767c5fea484374",
@@ -78,3 +82,19 @@ def test_weights_are_read_as_they_were_written() -> None:
     )
 
     assert again == read_shipped("dqn")
+
+
+def test_an_agent_that_was_never_trained_is_refused_and_the_sentence_says_why() -> None:
+    data = read_shipped("dqn")
+    assert data is not None
+    card, arrays = decode_weights(data, "dqn", DQN_SHAPES)
+    cold = encode_weights(msgspec.structs.replace(card, steps=0), arrays)
+
+    assert find_doubt(data, "dqn") is None
+    assert find_doubt(cold, "dqn") == "weights: never trained"
+    assert find_doubt(data[:-1], "dqn") == "weights: not those of their hash"
+    assert find_doubt(None, "dqn") == "weights missing"
+    assert build_nets(None, cold).dqn == "weights: never trained"
+    check_strategy(BidStrategy.DQN, lambda kind: find_doubt(data, kind))
+    with pytest.raises(ValidationFailedError, match="with real money"):
+        check_strategy(BidStrategy.DQN, lambda kind: find_doubt(cold, kind))

@@ -1,7 +1,6 @@
 """The nets that come with the package; read once, at first use."""
 
 import functools
-from importlib import resources
 
 from adloom.bidding import dqn, network
 from adloom.bidding.dqn import DqnNet
@@ -9,16 +8,12 @@ from adloom.bidding.fleet import FleetRunner
 from adloom.bidding.network import FleetNet
 from adloom.bidding.ports import DqnPort, FleetPort, Nets
 from adloom.bidding.weights import WeightsError, decode_weights
+from adloom.bidding.weights_card import find_doubt, read_shipped
 
 
 @functools.cache
 def load_nets() -> Nets:
     return build_nets(read_shipped("fleet"), read_shipped("dqn"))
-
-
-def read_shipped(kind: str) -> bytes | None:
-    path = resources.files("adloom.bidding").joinpath("data", f"{kind}.weights")
-    return path.read_bytes() if path.is_file() else None
 
 
 def build_nets(fleet: bytes | None, dqn_data: bytes | None) -> Nets:
@@ -40,8 +35,9 @@ def _build_fleet(data: bytes | None) -> FleetPort | str:
 
 
 def _build_dqn(data: bytes | None) -> DqnPort | str:
-    if data is None:
-        return "weights missing"
+    doubt = find_doubt(data, "dqn")
+    if doubt is not None or data is None:
+        return doubt or "weights missing"
     try:
         return DqnNet(**decode_weights(data, "dqn", dqn.SHAPES)[1])
     except WeightsError as error:

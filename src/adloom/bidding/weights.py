@@ -2,49 +2,21 @@
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from adloom.bidding.weights_card import MAGIC, WeightsCard, WeightsError, read_card
+
 Array = npt.NDArray[np.floating[Any]]
-
-MAGIC: Final = b"adloom-weights 1\n"
-
-
-class WeightsError(Exception):
-    """Not a weights file, of another kind or form, or not the numbers that its hash names."""
-
-
-class WeightsCard(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a weights file says about itself."""
-
-    kind: str
-    sha256: str = ""
-    data: str
-    train_days: tuple[int, ...]
-    held_out_days: tuple[int, ...]
-    seed: int
-    steps: int
-    scores: Mapping[str, float]  # On the held-out days, by what was measured.
-    trained_on: str  # The date.
 
 
 def encode_weights(card: WeightsCard, arrays: Mapping[str, Array]) -> bytes:
     body = b"".join(array.astype("<f4").tobytes() for array in arrays.values())
     signed = msgspec.structs.replace(card, sha256=hashlib.sha256(body).hexdigest())
     return MAGIC + msgspec.json.encode(signed) + b"\n" + body
-
-
-def read_card(data: bytes) -> WeightsCard:
-    if not data.startswith(MAGIC):
-        raise WeightsError("no weights file")
-    head = data[len(MAGIC) :].split(b"\n", 1)[0]
-    try:
-        return msgspec.json.decode(head, type=WeightsCard)
-    except msgspec.DecodeError as error:
-        raise WeightsError("the card cannot be read") from error
 
 
 def decode_weights(

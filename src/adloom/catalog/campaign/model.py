@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
@@ -11,10 +11,11 @@ import msgspec
 from pydantic import Field
 
 from adloom.auction.bid import BidType
+from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.source import Source
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
-from adloom.core.errors import BadRequestError
+from adloom.core.errors import BadRequestError, wrong_field
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
 from adloom.resource.shapes import Paisa, Price, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
@@ -113,6 +114,7 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
 
     def completed(self) -> "Campaign":
         """Return the campaign in its normal form, or raise where its dates contradict each other."""
+        check_strategy(self.bid_strategy, find_shipped_doubt)
         categories = tuple(dict.fromkeys(self.categories))
         return msgspec.structs.replace(self, categories=categories).with_dates_checked()
 
@@ -135,3 +137,14 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
             self, starts_at=starts_at or self.starts_at, ends_at=ends_at or self.ends_at
         )
         return dated.moved_to(CampaignStatus.SCHEDULED, now=now)
+
+
+def check_strategy(strategy: BidStrategy, find_doubt: Callable[[str], str | None]) -> None:
+    """Refuse an agent that was never trained: it would explore with the advertiser's money."""
+    doubt = find_doubt(strategy) if strategy is BidStrategy.DQN else None
+    if doubt is not None:
+        raise wrong_field(
+            "bidStrategy",
+            f"cannot be dqn here ({doubt}): an agent without training bids at random for days, with real money. "
+            "Train it with `adloom learn dqn`, or choose fleet",
+        )
