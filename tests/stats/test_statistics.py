@@ -33,6 +33,8 @@ NOTHING = {
     "unboundImpressions": 0,
     "unboundClicks": 0,
     "overBudgetClicks": 0,
+    "conversions": 0,
+    "conversionValue": 0,
 }
 
 
@@ -368,6 +370,22 @@ async def test_a_query_with_too_many_rows_is_refused(admin: Client, pool: Pool) 
 async def test_statistics_need_a_token(control: ControlPlane) -> None:
     async with control.client() as anonymous:
         problem(await anonymous.get("/admin/stats/banners"), 401, "UNAUTHENTICATED")
+
+
+async def test_publishers_are_not_told_what_advertisers_sell(
+    admin: Client, publisher: Client, writer: EventWriter, pool: Pool
+) -> None:
+    banner, placement, campaign = (
+        await admin.make_banner(),
+        await publisher.make_placement(),
+        await admin.make_campaign(),
+    )
+    await writer.write(seen(banner, placement, campaign))
+    await pool.execute("UPDATE events.event_counts SET conversions = 2, conversion_micros = 12500000")
+
+    told = [(await stats(client))["totals"] for client in (admin, publisher)]
+
+    assert [(one["conversions"], one["conversionValue"]) for one in told] == [(2, 12.5), (None, None)]
 
 
 async def test_only_those_who_see_all_accounts_have_unbound_events_among_the_others(

@@ -38,9 +38,9 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(admin: Client, 
     assert answer.content.decode() == (
         "date,hour,bannerId,placementId,campaignId,country,device,"
         "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,"
-        "overBudgetClicks\r\n"
-        f"{place},DE,mobile,4,1,0.25,,0,1,0,0,\r\n"
-        f"{place},,,1,0,0.0,,0,0,0,0,\r\n"
+        "overBudgetClicks,conversions,conversionValue\r\n"
+        f"{place},DE,mobile,4,1,0.25,,0,1,0,0,,0,0\r\n"
+        f"{place},,,1,0,0.0,,0,0,0,0,,0,0\r\n"
     )
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == (
@@ -66,7 +66,8 @@ async def test_a_csv_sheet_equals_the_json(admin: Client, writer: EventWriter, g
 async def test_a_csv_sheet_without_events_has_its_header(admin: Client) -> None:
     header = (
         "date,impressions,clicks,ctr,spendPaisa,"
-        "invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,overBudgetClicks"
+        "invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,overBudgetClicks,"
+        "conversions,conversionValue"
     )
     assert (await sheet(admin)).text.splitlines() == [header]
 

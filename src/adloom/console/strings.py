@@ -34,7 +34,14 @@ FIRST_CAMPAIGN_PARTS: Final = {
     "assignment": "The banner is on the placement",
     "active": "The campaign is active",
 }
-METRICS: Final = {"impressions": "Impressions", "clicks": "Clicks", "ctr": "CTR", "spendPaisa": "Spend"}
+METRICS: Final = {
+    "impressions": "Impressions",
+    "clicks": "Clicks",
+    "ctr": "CTR",
+    "spendPaisa": "Spend",
+    "conversions": "Conversions",
+    "conversionValue": "Conversion value",
+}
 NEXT_WEEKS: Final = "The next four weeks"
 NONE: Final = "–"
 NOTHING_CHANGED: Final = "Nothing has changed."

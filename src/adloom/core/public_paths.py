@@ -16,6 +16,7 @@ NEUTRAL_NAMES: Final = {
     "/banners/events/impression": "/seen",
     "/banners/events/click": "/opened",
     "/banners/events/batch": "/notes",
+    "/events/conversion": "/done",
     "/i/": "/i/",
     "/c/": "/c/",
     "/api/v1/ads/serve": "/pick",
@@ -34,7 +35,7 @@ NEUTRAL_NAMES: Final = {
 SCRIPT: Final = "/tag.js"
 FRAMES: Final = "/serve/"
 # The first parts of other paths on delivery.
-OTHER_PARTS: Final = frozenset({"health", "sample", "events"})
+OTHER_PARTS: Final = frozenset({"health", "sample"})
 
 _BLOCKED_WORD: Final = re.compile(
     r"ads?\d*|adv|adv?(?:box|slot|unit|zone|space|server?|sense|words|views?|tech|tags?|image|frame|block|spot)s?|"

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import date, datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, cast
 from uuid import UUID
@@ -116,6 +117,12 @@ class StatsTotals(Answer):
         Field(
             description="Clicks that are free because they did not fit the budget, by the moment when that was found; null by country or device."
         ),
+    ]
+    conversions: Annotated[
+        int | None, Field(description="Those of clicks, by their own hour; null for publishers.")
+    ]
+    conversion_value: Annotated[
+        Decimal | None, Field(description="The sum of their values, as they were reported.")
     ]
 
 

@@ -4,15 +4,17 @@ import csv
 import io
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-from adloom.core.money import Micros, paisa_from_micros
+from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
 
 CTR_PLACES: Final = 6
+_encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Grouping(StrEnum):
@@ -67,7 +69,7 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Impressions and clicks, invalid ones included, those without a token apart, and what was charged; None is unknown."""
+    """Impressions and clicks, invalid ones included, those without a token apart, conversions, and what was charged; None is unknown."""
 
     impressions: int = 0
     clicks: int = 0
@@ -76,6 +78,8 @@ class Counts(msgspec.Struct, frozen=True):
     unbound_impressions: int = 0
     unbound_clicks: int = 0
     over_budget_clicks: int | None = 0
+    conversions: int | None = 0
+    conversion_value: Micros | None = Micros(0)
     spend: Micros | None = Micros(0)
 
     def with_unbound(self) -> "Counts":
@@ -101,8 +105,8 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def total(rows: Sequence[StatsRow]) -> Counts:
     """Sum rows; a value that is unknown in one row is unknown in the sum."""
-    spends = [row.counts.spend for row in rows]
-    free = [row.counts.over_budget_clicks for row in rows]
+    spend = _sum_known([row.counts.spend for row in rows])
+    value = _sum_known([row.counts.conversion_value for row in rows])
     return Counts(
         impressions=sum(row.counts.impressions for row in rows),
         clicks=sum(row.counts.clicks for row in rows),
@@ -110,9 +114,15 @@ def total(rows: Sequence[StatsRow]) -> Counts:
         invalid_clicks=sum(row.counts.invalid_clicks for row in rows),
         unbound_impressions=sum(row.counts.unbound_impressions for row in rows),
         unbound_clicks=sum(row.counts.unbound_clicks for row in rows),
-        over_budget_clicks=None if None in free else sum(filter(None, free)),
-        spend=None if None in spends else Micros(sum(spend for spend in spends if spend is not None)),
+        over_budget_clicks=_sum_known([row.counts.over_budget_clicks for row in rows]),
+        conversions=_sum_known([row.counts.conversions for row in rows]),
+        conversion_value=None if value is None else Micros(value),
+        spend=None if spend is None else Micros(spend),
     )
+
+
+def _sum_known(numbers: Sequence[int | None]) -> int | None:
+    return None if None in numbers else sum(filter(None, numbers))
 
 
 # Names of the parts of a key.
@@ -130,7 +140,7 @@ NAMES: Final = {
 def json_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
     """Encode rows and totals; a row has only the fields of the groupings."""
     names = [NAMES[grouping] for grouping in groupings]
-    return msgspec.json.encode(
+    return _encode(
         {
             "items": [dict(zip(names, row.key, strict=True)) | _figures(row.counts) for row in rows],
             "totals": _figures(total(rows)),
@@ -162,7 +172,15 @@ def _figures(counts: Counts) -> dict[str, Any]:
         "unboundImpressions": counts.unbound_impressions,
         "unboundClicks": counts.unbound_clicks,
         "overBudgetClicks": counts.over_budget_clicks,
+        "conversions": counts.conversions,
+        "conversionValue": None if counts.conversion_value is None else _amount(counts.conversion_value),
     }
+
+
+def _amount(micros: Micros) -> Decimal:
+    """Return an amount without zeros at its end."""
+    text = f"{decimal_from_micros(micros):f}"
+    return Decimal(text.rstrip("0").rstrip("."))
 
 
 def _cell(part: Key) -> str:

@@ -59,6 +59,8 @@ MAKE_STAGE = """
         unbound_impressions bigint NOT NULL DEFAULT 0,
         unbound_clicks      bigint NOT NULL DEFAULT 0,
         over_budget_clicks  bigint NOT NULL DEFAULT 0,
+        conversions         bigint NOT NULL DEFAULT 0,
+        conversion_micros   numeric NOT NULL DEFAULT 0,
         events              bigint NOT NULL DEFAULT 0,
         spend_micros        bigint NOT NULL DEFAULT 0
     ) ON COMMIT DROP
@@ -88,11 +90,19 @@ STAGE_SPEND = """
       FROM spend_hours WHERE hour >= $1 AND hour < $2
      GROUP BY banner_id, placement_id, campaign_id
 """
+# From the counts: they say which value counts.
+STAGE_CONVERSIONS = """
+    INSERT INTO pg_temp.rollup_stage (banner_id, placement_id, campaign_id, conversions, conversion_micros)
+    SELECT banner_id, placement_id, campaign_id, sum(conversions), sum(conversion_micros)
+      FROM events.event_counts WHERE hour >= $1 AND hour < $2 AND conversions > 0
+     GROUP BY banner_id, placement_id, campaign_id
+"""
 STAGED_EVENTS = "SELECT coalesce(sum(events), 0)::bigint FROM pg_temp.rollup_stage"
 # What has only events that are not counted has no statistics.
 DROP_UNCOUNTED = """
     DELETE FROM pg_temp.rollup_stage
-     WHERE impressions + clicks + unbound_impressions + unbound_clicks + over_budget_clicks + spend_micros = 0
+     WHERE impressions + clicks + unbound_impressions + unbound_clicks + over_budget_clicks + conversions
+         + spend_micros = 0
 """
 # The planner has no statistics of a table that was just filled.
 LOOK_AT_STAGE = "ANALYZE pg_temp.rollup_stage"
@@ -109,11 +119,11 @@ OVERWRITE = """
     INSERT INTO banner_stats AS it (
         banner_id, placement_id, campaign_id, stat_date, impressions, clicks,
         invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks, over_budget_clicks,
-        spend_micros, spend_paisa, created_at, updated_at
+        conversions, conversion_micros, spend_micros, spend_paisa, created_at, updated_at
     )
     SELECT banner_id, placement_id, campaign_id, $1, sum(impressions), sum(clicks),
            sum(invalid_impressions), sum(invalid_clicks), sum(unbound_impressions), sum(unbound_clicks),
-           sum(over_budget_clicks), sum(spend_micros),
+           sum(over_budget_clicks), sum(conversions), sum(conversion_micros), sum(spend_micros),
            div(sum(spend_micros), $3), $2, $2
       FROM pg_temp.rollup_stage
      GROUP BY banner_id, placement_id, campaign_id
@@ -122,13 +132,16 @@ OVERWRITE = """
            invalid_impressions = EXCLUDED.invalid_impressions, invalid_clicks = EXCLUDED.invalid_clicks,
            unbound_impressions = EXCLUDED.unbound_impressions, unbound_clicks = EXCLUDED.unbound_clicks,
            over_budget_clicks = EXCLUDED.over_budget_clicks,
+           conversions = EXCLUDED.conversions, conversion_micros = EXCLUDED.conversion_micros,
            spend_micros = EXCLUDED.spend_micros, spend_paisa = EXCLUDED.spend_paisa,
            updated_at = EXCLUDED.updated_at
      WHERE (it.impressions, it.clicks, it.invalid_impressions, it.invalid_clicks,
-            it.unbound_impressions, it.unbound_clicks, it.over_budget_clicks, it.spend_micros, it.spend_paisa)
+            it.unbound_impressions, it.unbound_clicks, it.over_budget_clicks, it.conversions, it.conversion_micros,
+            it.spend_micros, it.spend_paisa)
            IS DISTINCT FROM
            (EXCLUDED.impressions, EXCLUDED.clicks, EXCLUDED.invalid_impressions, EXCLUDED.invalid_clicks,
-            EXCLUDED.unbound_impressions, EXCLUDED.unbound_clicks, EXCLUDED.over_budget_clicks, EXCLUDED.spend_micros,
+            EXCLUDED.unbound_impressions, EXCLUDED.unbound_clicks, EXCLUDED.over_budget_clicks, EXCLUDED.conversions,
+            EXCLUDED.conversion_micros, EXCLUDED.spend_micros,
             EXCLUDED.spend_paisa)
 """
 ROWS = "SELECT count(*) FROM banner_stats WHERE stat_date = $1"
@@ -222,6 +235,7 @@ async def stage_events(connection: Connection) -> int:
 async def overwrite(connection: Connection, day: date, found: DayFound, *, now: datetime) -> int:
     """Replace the day's statistics by what was staged; return the number of rows."""
     await connection.execute(STAGE_SPEND, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
+    await connection.execute(STAGE_CONVERSIONS, *bounds_of(day), timeout=STATEMENT_SECONDS_MAX)
     await connection.execute(DROP_UNCOUNTED)
     await connection.execute(LOOK_AT_STAGE)
     await connection.execute(FORGET_UNTRUE, day, timeout=STATEMENT_SECONDS_MAX)

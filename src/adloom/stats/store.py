@@ -5,6 +5,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from adloom.core.money import Micros
 from adloom.runtime.listing import Filters
 from adloom.runtime.postgres import Connection, Pool, Record, read_snapshot
@@ -57,34 +59,37 @@ ROLLED_UP: Final = """
     SELECT stat_date AS day, NULL::timestamptz AS hour, banner_id, placement_id, campaign_id,
            NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
            impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint,
-           unbound_impressions::bigint, unbound_clicks::bigint, over_budget_clicks::bigint, spend_micros
+           unbound_impressions::bigint, unbound_clicks::bigint, over_budget_clicks::bigint,
+           conversions::bigint, conversion_micros, spend_micros
       FROM banner_stats
      WHERE {spans}
 """
 LIVE: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
            country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks,
-           unbound_impressions, unbound_clicks, 0 AS over_budget_clicks, 0 AS spend_micros
+           unbound_impressions, unbound_clicks, 0 AS over_budget_clicks, conversions, conversion_micros,
+           0 AS spend_micros
       FROM events.event_counts
      WHERE {spans}
 """
 # A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
     SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
-           NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, spent_micros
+           NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, 0, 0, spent_micros
       FROM spend_hours
      WHERE {spans}
 """
 # Public ids are looked up for the few sums, not for the many counts.
 STATISTICS: Final = """
     SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
-           over_budget_clicks, spend_micros
+           conversions, conversion_micros, over_budget_clicks, spend_micros
       FROM (
           SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
                  sum(invalid_impressions)::bigint AS invalid_impressions,
                  sum(invalid_clicks)::bigint AS invalid_clicks,
                  sum(unbound_impressions)::bigint AS unbound_impressions,
                  sum(unbound_clicks)::bigint AS unbound_clicks,
+                 sum(conversions)::bigint AS conversions, sum(conversion_micros) AS conversion_micros,
                  sum(over_budget_clicks)::bigint AS over_budget_clicks,
                  sum(spend_micros)::bigint AS spend_micros
             FROM ({sources}) AS it
@@ -211,12 +216,18 @@ async def _narrow_to_account(connection: Connection, filters: Filters, question:
 
 
 def _row(row: Record, key_length: int, question: StatsQuestion) -> StatsRow:
-    *figures, free, spend = tuple(row)[key_length:]
-    # A charge names no visitor.
-    counts = (
-        Counts(*figures, over_budget_clicks=None, spend=None)
-        if question.is_of_readers
-        else Counts(*figures, over_budget_clicks=free, spend=Micros(spend))
+    *figures, conversions, value, free, spend = tuple(row)[key_length:]
+    counts = Counts(*figures)
+    if not question.is_of_readers:  # A charge names no visitor.
+        counts = replace(counts, over_budget_clicks=free, spend=Micros(spend))
+    else:
+        counts = replace(counts, over_budget_clicks=None, spend=None)
+    # What visitors bought is the advertiser's own business.
+    is_of_publisher = question.publisher_id is not None
+    counts = replace(
+        counts,
+        conversions=None if is_of_publisher else conversions,
+        conversion_value=None if is_of_publisher else Micros(int(value)),
     )
     return StatsRow(
         key=tuple(row)[:key_length], counts=counts.with_unbound() if question.counts_unbound else counts

@@ -31,6 +31,8 @@ ADDRESS: Final = "/console/reports"
 LISTED_MAX: Final = 100
 NAMED: Final = ("campaign", "banner", "placement")
 DEVICES: Final = ("desktop", "mobile", "tablet", "unknown")
+# Publishers are not told what advertisers sell.
+OF_ADVERTISERS: Final = ("conversions", "conversionValue")
 STATISTICS: Final = "/admin/stats/banners"
 
 
@@ -94,7 +96,10 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
         metrics = {
-            one: text for one, text in strings.METRICS.items() if one != "spendPaisa" or question.has_spend
+            one: text
+            for one, text in strings.METRICS.items()
+            if (one != "spendPaisa" or question.has_spend)
+            and (one not in OF_ADVERTISERS or visit.role is not Role.PUBLISHER)
         }
         ui.select(metrics, label="Chart of", value=question.metric).props(
             "outlined dense options-dense"
@@ -134,6 +139,11 @@ def _totals(totals: Json, question: ReportFilters) -> None:
         Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
         note = "" if question.has_spend else "Not known by country or device"
         Tile(strings.METRICS["spendPaisa"]).update(fmt.money(totals["spendPaisa"]), note=note)
+        if totals["conversions"]:
+            worth = fmt.count(totals["conversionValue"])
+            Tile(strings.METRICS["conversions"]).update(
+                fmt.count(totals["conversions"]), note=f"worth {worth}"
+            )
 
 
 class _Names:
@@ -196,6 +206,11 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
         columns.append(
             Column("Over budget", lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)
         )  # fmt: skip
+    if visit.role is not Role.PUBLISHER:
+        columns += [
+            Column(strings.METRICS[one], lambda row, one=one: fmt.count(row[one]), sort=one, is_number=True, is_wide_only=True)
+            for one in OF_ADVERTISERS
+        ]  # fmt: skip
     columns += [
         Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
         Column("Without token", lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
