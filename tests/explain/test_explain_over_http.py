@@ -2,9 +2,15 @@
 
 from uuid import UUID
 
+import msgspec
 import pytest
 
+from adloom.budgets.bid_model import BidStanding
 from adloom.core.actor import Role
+from adloom.core.money import Micros
+from adloom.runtime.postgres import Pool
+from adloom.schedule.pace_control import PaceState
+from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import UNKNOWN_ID, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.documents import Importer, a_large_market
@@ -130,3 +136,28 @@ async def test_a_large_market_is_counted_in_full_although_only_1000_candidates_a
     assert (answer["candidateCount"], answer["removed"]) == (1_050, {"campaign_paused": 1_048})
     # An advertiser sees neither the removed candidates of others nor how many there are.
     assert (seen_by_advertiser["candidateCount"], seen_by_advertiser["removed"]) == (2, {})
+
+
+async def test_the_throttle_of_pacing_and_the_multiplier_of_bids_are_in_an_explanation(
+    admin: Client, pool: Pool
+) -> None:
+    site = await admin.make_site(approvalMode="automatic")
+    await admin.make_placement(siteId=site["id"], delivery="contextual", slug="story")
+    url = f"https://{site['domain']}/a"
+    page = {"url": url, "categories": [{"id": "483", "confidence": 1}]}
+    assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
+    campaign = await admin.make_campaign(budgetDailyPaisa=10_000, bidAmount=5, categories=["483"])
+    banner = await admin.make_banner()
+    await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+    assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
+    state = a_busy_state(charged=1, held=0, leased=5, daily_budget=Micros(100_000_000))
+    bids = BidStanding(day=state.day, multiplier=0.5)
+    await keep(pool, campaign, msgspec.structs.replace(state, pace=PaceState(throttle=0.4), bids=bids))
+
+    answer = await admin.post("/v1/explain", json={"slot": "story", "url": url})
+
+    assert answer.status_code == 200, answer.text
+    explained = answer.json()
+    assert explained["throttle"] == 0.4
+    [candidate] = explained["candidates"]
+    assert (candidate["outcome"], candidate["maxCpm"]) == ("won", 2.5)

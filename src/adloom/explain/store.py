@@ -8,6 +8,9 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import advertiser_address, campaign_address
+from adloom.budgets.campaign import step as campaign_step
+from adloom.budgets.campaign.bids import get_multiplier
+from adloom.budgets.campaign.pace import get_throttle
 from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.status_store import load_states
@@ -25,6 +28,7 @@ from adloom.explain.traffic import (
 from adloom.market.report.reach_store import read_reach
 from adloom.runtime.postgres import Connection
 from adloom.serving.index import contextual_store, store
+from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRows, build_lease_terms
 
 AUCTIONS_MAX: Final = 5_000  # The last ones say enough, and each has to be opened.
@@ -82,6 +86,21 @@ TALLY = """
 """
 
 
+class CampaignStandings(msgspec.Struct, frozen=True, kw_only=True):
+    """By campaign: the budget that it lacks, the share of offers that its pace leaves out, what its bids are times."""
+
+    missing: dict[int, str] = {}
+    throttles: dict[int, float] = {}
+    multipliers: dict[int, float] = {}
+
+    def lower_bid_of(self, row: AssignmentRow) -> AssignmentRow:
+        """Return an assignment with what its campaign bids now."""
+        multiplier = self.multipliers.get(row.campaign_key, 1.0)
+        if multiplier >= 1 or not row.bid:
+            return row
+        return msgspec.structs.replace(row, bid=lower_bid(row.bid, multiplier))
+
+
 class ExplainedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Placements with their assignments; by campaign, its lifetime counts and the budget that it lacks."""
 
@@ -126,7 +145,7 @@ async def read_campaign(
         ]
         rows = [*(row for one in found for row in one.assignments), *creatives]
         counts = await read_counts(connection, [own])
-        budgets = await find_missing_budgets(connection, rows, now)
+        budgets = (await read_standings(connection, rows, now)).missing
         types = {one.placement.placement_type for one in found if one.placement.delivery is Delivery.AUCTION}
         seen = await connection.fetch(SEEN, campaign.id, since, keys)
         tally = await _tally(connection, campaign.id, since, sorted(types)) if types else AuctionTally()
@@ -153,17 +172,23 @@ async def _read_rows(connection: Connection, keys: Sequence[int], now: datetime)
     placements = [one async for one in store.iter_placements(connection, keys)]
     rows = [row for one in placements for row in one.assignments]
     capped = sorted({row.campaign_key for row in rows if row.caps is not None})
+    standings = await read_standings(connection, rows, now)
     return ExplainedRows(
-        placements=placements,
+        placements=[
+            PlacementRows(one.placement, [standings.lower_bid_of(row) for row in one.assignments])
+            if one.placement.delivery is Delivery.AUCTION
+            else one
+            for one in placements
+        ],
         counts=await read_counts(connection, capped) if capped else {},
-        budgets=await find_missing_budgets(connection, rows, now),
+        budgets=standings.missing,
     )
 
 
-async def find_missing_budgets(
+async def read_standings(
     connection: Connection, rows: Iterable[AssignmentRow], now: datetime
-) -> dict[int, str]:
-    """Return, by campaign, the budget that does not pay for an offer."""
+) -> CampaignStandings:
+    """Read how the campaigns stand whose offers need a budget."""
     limited = {row.campaign_key: row for row in rows if row.is_limited and row.price.cost > 0}
     campaigns = {key: campaign_address(row.campaign_id, row.advertiser_id) for key, row in limited.items()}
     payers = {
@@ -172,7 +197,7 @@ async def find_missing_budgets(
         if row.advertiser_id is not None
     }
     states = await load_states(connection, {*campaigns.values(), *payers.values()})
-    found: dict[int, str] = {}
+    found = CampaignStandings()
     for key, row in limited.items():
         campaign = states.get(campaigns[key])
         if campaign is None:
@@ -180,7 +205,11 @@ async def find_missing_budgets(
         payer = states.get(payers[key]) if key in payers else None
         missing = find_missing_budget(campaign, payer, cost=build_lease_terms(row).cost, now=now)
         if missing is not None:
-            found[key] = missing
+            found.missing[key] = missing
+        standing = campaign_step.advance_to(campaign, now)
+        if standing.config is not None:
+            found.throttles[key] = get_throttle(standing)
+            found.multipliers[key] = get_multiplier(standing)
     return found
 
 

@@ -142,7 +142,7 @@ async def explain_contextual_slot(
         method=ChoiceMethod(settings.creative_choice),
     )
     verdicts = explain_slot(asked, facts.campaigns, fast_chance())
-    throttle = find_throttle(verdicts)
+    throttle = find_throttle(verdicts, facts.throttles)
     if actor.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id

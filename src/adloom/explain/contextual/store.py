@@ -7,8 +7,9 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.explain.store import PLACEMENT_KEY, find_missing_budgets
+from adloom.explain.store import PLACEMENT_KEY, read_standings
 from adloom.market.report.store import read_weights
 from adloom.market.results.store import read_site_results
 from adloom.market.results.window import SiteResults, build_results
@@ -47,6 +48,7 @@ class SlotFacts(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[PageCategory, ...]
     campaigns: Sequence[Sequence[CreativeRow]]
     budgets: Mapping[int, str]
+    throttles: Mapping[CampaignId, float]  # The share of their offers that campaigns leave out.
     floors: Mapping[str, Micros]
     results: SiteResults
     weights: Mapping[str, float]  # Of the page's categories.
@@ -71,13 +73,23 @@ async def read_slot(
         keys = [row[0] for row in await connection.fetch(CAMPAIGNS, wanted, CAMPAIGNS_MAX)]
         campaigns = [creatives async for creatives in contextual_store.iter_creatives(connection, keys)]
         assignments = [row.assignment for creatives in campaigns for row in creatives]
+        standings = await read_standings(connection, assignments, now)
         return SlotFacts(
             placement=placement,
             site=site,
             state=_find_state(page, now),
             categories=categories,
-            campaigns=campaigns,
-            budgets=await find_missing_budgets(connection, assignments, now),
+            campaigns=[
+                [
+                    msgspec.structs.replace(row, assignment=standings.lower_bid_of(row.assignment))
+                    for row in rows
+                ]
+                for rows in campaigns
+            ],
+            budgets=standings.missing,
+            throttles={
+                row.campaign_id: standings.throttles.get(row.campaign_key, 0.0) for row in assignments
+            },
             floors={
                 category: one.floor
                 for found in (await read_floors(connection, [placement.site_key])).values()

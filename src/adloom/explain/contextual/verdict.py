@@ -136,11 +136,16 @@ def _rank(
     return verdicts
 
 
-def find_throttle(verdicts: Sequence[CreativeVerdict]) -> float:
-    """Return the share that pacing holds back now, of the campaigns that nothing else keeps from the slot."""
+def find_throttle(verdicts: Sequence[CreativeVerdict], throttles: Mapping[CampaignId, float]) -> float:
+    """Return the share that pacing holds back now, of the campaigns that nothing else keeps from the slot.
+
+    One that has reached its line is held back whole, the others by the share of their offers that is left out.
+    """
     held_back = {one.campaign_id for one in verdicts if one.removed_by == PACING}
     eligible = {one.campaign_id for one in verdicts if one.outcome is not CandidateOutcome.REMOVED}
-    return len(held_back) / len(held_back | eligible) if held_back else 0.0
+    campaigns = held_back | eligible
+    shares = [1.0 if one in held_back else throttles.get(one, 0.0) for one in campaigns]
+    return round(sum(shares) / len(shares), 4) if shares else 0.0
 
 
 def _candidate(row: CreativeRow, asked: AskedSlot) -> ShortlistCandidate:
