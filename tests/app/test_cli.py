@@ -1,7 +1,7 @@
 """The commands as a user types them."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -9,6 +9,7 @@ import pytest
 
 from adloom.cli.token import print_token
 from adloom.core.actor import Role
+from adloom.core.errors import UnauthenticatedError
 from adloom.runtime.auth import verify_access_token
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from tests.support.product import adloom
@@ -42,6 +43,17 @@ def test_a_token_acts_for_the_given_account(
 
     actor = verify_access_token(secrets.jwt_secret, capsys.readouterr().out.strip(), now=now()).actor
     assert (actor.role, actor.account_id) == (Role.PUBLISHER, ACCOUNT)
+
+
+def test_a_token_ends_after_a_day_unless_more_is_asked_for(
+    tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_token(Role.ADMIN, data_dir=tmp_path)
+    token = capsys.readouterr().out.strip()
+
+    assert verify_access_token(secrets.jwt_secret, token, now=now() + timedelta(hours=23, minutes=59))
+    with pytest.raises(UnauthenticatedError):
+        verify_access_token(secrets.jwt_secret, token, now=now() + timedelta(hours=24, minutes=1))
 
 
 def test_a_token_without_an_account_acts_for_a_new_one_that_is_printed(
