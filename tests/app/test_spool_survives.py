@@ -92,6 +92,9 @@ def test_events_accepted_without_valkey_survive_a_kill_and_are_counted_once(
 
     with without_valkey(product):
         answers = [report_impression(browser, f"event-{number}", ids) for number in range(EVENTS)]
+        wait_until(
+            lambda: browser.get("/health/ready").json()["checks"]["valkey"] != "ok", seconds=5, what="noticed"
+        )
         ready = browser.get("/health/ready")
         lines = spool_report(product)
         killed = product.kill("delivery")

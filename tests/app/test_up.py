@@ -198,17 +198,40 @@ def test_a_frozen_delivery_process_gets_no_connections_and_is_replaced(product: 
         )
 
 
-def test_stopped_servers_are_told_to_go_on(product: Product) -> None:
+def test_probes_answer_while_servers_are_frozen_which_are_told_to_go_on(product: Product) -> None:
     wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
     servers = [product.children("postgres")[0], product.children("valkey")[0]]
+    urls = (product.delivery_url, product.control_url, product.worker_url)
+    # Whoever would tell them to go on is stopped first; that it slept itself must be nobody's death.
+    os.kill(product.process.pid, signal.SIGSTOP)
     for pid in servers:
-        os.kill(pid, signal.SIGSTOP)
+        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            process.suspend()
 
+    try:
+        with product.admin() as admin:
+            answer = admin.get("/admin/banners", timeout=2.0)
+            probes = [probe(admin, f"{url}/health/ready") for url in urls]
+    finally:
+        os.kill(product.process.pid, signal.SIGCONT)
     for pid in servers:
         wait_until(lambda pid=pid: not is_stopped(pid), seconds=HEALED_SECONDS_MAX, what="running")
     wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="well")
 
+    assert answer.status_code == 503
+    assert [postgres for postgres, _ in probes] == ["unavailable"] * 3
+    assert max(seconds for _, seconds in probes) < 0.2
     assert servers == [product.children("postgres")[0], product.children("valkey")[0]]
+
+
+def probe(client: httpx.Client, address: str) -> tuple[str, float]:
+    """Return what a process says of PostgreSQL, and how long it took at best: the machine may be busy."""
+    said, seconds = "", list[float]()
+    for _ in range(3):
+        asked_at = time.monotonic()
+        said = client.get(address).json()["checks"]["postgres"]
+        seconds.append(time.monotonic() - asked_at)
+    return said, min(seconds)
 
 
 def is_stopped(pid: int) -> bool:

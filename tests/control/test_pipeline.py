@@ -1,6 +1,9 @@
 """Behaviour of every request to the control plane: ids, headers, logs, limits."""
 
+import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from ipaddress import ip_network
 from uuid import UUID
@@ -8,9 +11,12 @@ from uuid import UUID
 import httpx
 import pytest
 import structlog.testing
+from starlette.responses import Response
 
 from adloom.core.actor import Role
+from adloom.runtime.http.answering import find_postgres
 from adloom.runtime.http.api.middleware import BODY_BYTES_MAX
+from adloom.runtime.http.api.patience import PATIENCE_SECONDS, Patience
 from adloom.runtime.ports import free_port
 from tests.support.builders import banner_body
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
@@ -211,6 +217,7 @@ async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> N
 
     async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
         await admin.make_banner()
+        await control.app.state.checks.catalog.look()
         health = await admin.get("/health")
 
     assert health.status_code == 200
@@ -219,3 +226,77 @@ async def test_the_catalog_can_be_changed_without_valkey(database_url: str) -> N
         "valkey": "unavailable",
         "index": {"status": "ok", "version": 1},
     }
+
+
+@asynccontextmanager
+async def a_frozen_server() -> AsyncGenerator[str]:
+    """Listen as a stopped process does: connections are made, and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_requests_do_not_wait_for_a_frozen_database(redis_url: str) -> None:
+    async with a_frozen_server() as address:
+        settings = control_settings(f"postgresql://nobody@{address}/none", redis_url)
+        async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+            async with asyncio.timeout(2.0), asyncio.TaskGroup() as group:
+                asked = [
+                    group.create_task(admin.get("/admin/banners")),
+                    group.create_task(admin.post("/admin/banners", json=banner_body())),
+                    group.create_task(admin.post("/auth/login", json=WRONG)),
+                ]
+            async with asyncio.timeout(0.2):
+                health = await admin.get("/health/ready")
+
+    read, *written = [task.result() for task in asked]
+    assert "Try again in a moment" in problem(read, 503, "UNAVAILABLE")["detail"]
+    for answer in written:
+        assert "not known whether the change was made" in problem(answer, 503, "UNAVAILABLE")["detail"]
+    assert (health.status_code, health.json()["checks"]["postgres"]) == (503, "unavailable")
+
+
+async def test_requests_do_not_wait_for_a_frozen_valkey(database_url: str) -> None:
+    async with a_frozen_server() as address:
+        settings = control_settings(database_url, f"redis://{address}")
+        async with running_control(settings) as control, control.acting_as(Role.ADMIN) as admin:
+            paths = ("/admin/attention", "/admin/system", "/admin/jobs", "/admin/banners", "/admin/overview")
+            async with asyncio.timeout(2.0), asyncio.TaskGroup() as group:
+                asked = {path: group.create_task(admin.get(path)) for path in paths}
+                made = group.create_task(admin.post("/admin/banners", json=banner_body()))
+            async with asyncio.timeout(0.2):
+                health = await admin.get("/health/ready")
+
+    statuses = {path: task.result().status_code for path, task in asked.items()}
+    assert statuses["/admin/banners"] == 200
+    assert statuses["/admin/attention"] == statuses["/admin/jobs"] == 503
+    # It was stored; that Valkey did not hear of it costs a second.
+    assert made.result().status_code == 201
+    assert (health.status_code, health.json()["checks"]["valkey"]) == (200, "unavailable")
+
+
+async def test_a_slow_request_is_left_alone_while_the_database_answers() -> None:
+    async def answer_slowly() -> Response:
+        await asyncio.sleep(PATIENCE_SECONDS + 0.2)
+        return Response("done")
+
+    async def is_answering() -> bool:
+        return True
+
+    answer = await Patience(is_answering).wait_for(answer_slowly(), "GET")
+
+    assert answer.body == b"done"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql://adloom:pw@db.internal/ads", ("db.internal", 5432)),
+        ("postgresql://adloom:pw@[::1]:6000/ads", ("::1", 6000)),
+        ("postgresql://adloom:pw@/ads?host=/run/adloom&port=5433", ("/run/adloom/.s.PGSQL.5433", 5433)),
+        ("postgresql://adloom:pw@a:1,b:2/ads", None),
+        ("postgresql://adloom@host:port/ads", None),
+    ],
+    ids=["default port", "IPv6", "unix socket", "several hosts", "no number"],
+)
+def test_where_postgresql_listens_is_found_in_its_url(url: str, expected: tuple[str, int] | None) -> None:
+    assert find_postgres(url) == expected

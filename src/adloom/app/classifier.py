@@ -20,10 +20,10 @@ from adloom.pages.classify.queue import STREAM
 from adloom.pages.classify.worker import ClassifyWorker
 from adloom.runtime.background.settings import ClassifierSettings, LanguageModelSettings, classifier_settings
 from adloom.runtime.loops import pause
-from adloom.runtime.postgres import open_pool
+from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 
 POOL_SIZE: Final = 4  # As many as pages are worked on at once.
 STOP_SECONDS_MAX: Final = 2.0
@@ -63,7 +63,7 @@ async def classify(settings: ClassifierSettings, metrics: Metrics) -> None:
         heartbeat = HeartbeatPublisher(
             valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
         )
-        await _run_until_stopped(settings, [worker.run, heartbeat.run])
+        await _run_until_stopped(settings, [worker.run, heartbeat.run], pool, valkey)
 
 
 @asynccontextmanager
@@ -102,11 +102,15 @@ async def load_embedded() -> Classifier:
     return classifier
 
 
-async def _run_until_stopped(settings: ClassifierSettings, runs: list[Run]) -> None:
+async def _run_until_stopped(
+    settings: ClassifierSettings, runs: list[Run], pool: Pool, valkey: Valkey
+) -> None:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(stop)) for run in runs]
-        health = group.create_task(answer_health(settings.host, settings.port, STREAM))
+        health = group.create_task(
+            answer_health(settings.host, settings.port, STREAM, pool=pool, valkey=valkey)
+        )
         watch = group.create_task(_watch_memory(stop))
         await asyncio.wait([health, watch], return_when=asyncio.FIRST_COMPLETED)
         stop.set()

@@ -20,11 +20,11 @@ from adloom.runtime.background.settings import CrawlerSettings, crawler_settings
 from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
-from adloom.runtime.postgres import open_pool
+from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process_tuning import freeze_startup_objects
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 
 # Beside the connection that each crawl holds for its lock.
 POOL_SIZE: Final = 6
@@ -72,16 +72,18 @@ async def crawl(settings: CrawlerSettings, metrics: Metrics) -> None:
         rechecks = CronSchedule(recheck_job(), queue, clock=clock)
         runs = [runner.run, schedule.run, rechecks.run, worker.run, heartbeat.run]
         try:
-            await _run_until_stopped(settings, runs)
+            await _run_until_stopped(settings, runs, pool, valkey)
         finally:
             reader.close()
 
 
-async def _run_until_stopped(settings: CrawlerSettings, runs: Sequence[Run]) -> None:
+async def _run_until_stopped(
+    settings: CrawlerSettings, runs: Sequence[Run], pool: Pool, valkey: Valkey
+) -> None:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(run(stop)) for run in runs]
-        await answer_health(settings.host, settings.port, QUEUE)
+        await answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
         stop.set()
         _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
         for task in late:

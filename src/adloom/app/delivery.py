@@ -167,7 +167,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         )
         public, auctions, figures = _build_public_routes(settings, metrics, running)
         routes = _add_other_routes(public, settings, refresher)
-        async with publish_meanwhile(_build_heartbeat(settings, running, figures)):
+        async with publish_meanwhile(_build_heartbeat(settings, running, figures)), health.run():
             freeze_new_objects()  # The first index.
             await serve(
                 PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),

@@ -7,8 +7,12 @@ from typing import Final
 import msgspec
 
 from adloom.app.listeners import take_socket
+from adloom.runtime import postgres
+from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
 from adloom.runtime.http.plain import PlainAnswer, PlainApp
 from adloom.runtime.http.server import serve
+from adloom.runtime.postgres import POSTGRES_AWAY, Pool
+from adloom.runtime.valkey import VALKEY_AWAY, Valkey, is_reachable
 
 DRAIN_SECONDS_MAX: Final = 1
 
@@ -21,8 +25,18 @@ class QueueHealth(msgspec.Struct, frozen=True):
     uptime: float
 
 
-async def answer_health(host: str, port: int, queue: str) -> None:
+class ServerReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether the servers answered when they were last asked, and how long ago that was."""
+
+    status: str
+    checks: dict[str, str]
+    age_seconds: float | None
+
+
+async def answer_health(host: str, port: int, queue: str, *, pool: Pool, valkey: Valkey) -> None:
     """Answer health checks until a signal asks to stop."""
+    has_postgres = BackgroundCheck(lambda: postgres.is_reachable(pool), away=POSTGRES_AWAY)
+    has_valkey = BackgroundCheck(lambda: is_reachable(valkey), away=VALKEY_AWAY)
     clock = asyncio.get_running_loop().time
     started_at = clock()
 
@@ -33,5 +47,18 @@ async def answer_health(host: str, port: int, queue: str) -> None:
     async def alive() -> PlainAnswer:
         return PlainAnswer(HTTPStatus.OK, b'{"status":"ok"}')
 
-    app = PlainApp({"/health": health, "/health/live": alive})
-    await serve(app, take_socket(host, port), drain_seconds_max=DRAIN_SECONDS_MAX)
+    async def ready() -> PlainAnswer:
+        await wait_until_known(has_postgres, has_valkey)
+        checks = {"postgres": _name(has_postgres.result), "valkey": _name(has_valkey.result)}
+        is_ready = bool(has_postgres.result and has_valkey.result)
+        report = ServerReport(_name(is_ready), checks, oldest(has_postgres, has_valkey))
+        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return PlainAnswer(status, msgspec.json.encode(report))
+
+    app = PlainApp({"/health": health, "/health/live": alive, "/health/ready": ready})
+    async with run_checks(has_postgres, has_valkey):
+        await serve(app, take_socket(host, port), drain_seconds_max=DRAIN_SECONDS_MAX)
+
+
+def _name(is_ok: bool | None) -> str:  # noqa: FBT001 - a word for it
+    return "ok" if is_ok else "unavailable"

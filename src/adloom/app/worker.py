@@ -113,7 +113,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]
-            await answer_health(settings.host, settings.port, QUEUE)
+            await answer_health(settings.host, settings.port, QUEUE, pool=pool, valkey=valkey)
             stop.set()
             _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS_MAX)
             for task in late:

@@ -28,6 +28,7 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.origin import ClientOrigin, find_address, find_origin
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
+from adloom.runtime.http.api.patience import PatientRoute
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Name, Text, Text255
 from adloom.runtime.http.client_address import rate_limit_key
 from adloom.runtime.http.rate_limit import RateLimiter
@@ -113,6 +114,7 @@ SecurityAuthor = Annotated[Author, Depends(_author)]
 auth_router = APIRouter(
     prefix="/auth",
     tags=["log in"],
+    route_class=PatientRoute,
     dependencies=[Depends(limit_attempts)],
     responses=problems(400, 401, 413, 429, 503),
 )

@@ -31,12 +31,14 @@ VALKEY_AWAY: Final = (RedisError, OSError)
 
 
 @asynccontextmanager
-async def open_valkey(redis_url: str) -> AsyncGenerator[Valkey]:
+async def open_valkey(
+    redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX
+) -> AsyncGenerator[Valkey]:
     """Open a client that connects when it is first used, and close it at the end.
 
     It does not repeat a command by itself: only the caller knows whether that is safe.
     """
-    client = make_client(redis_url)
+    client = make_client(redis_url, answer_seconds_max=answer_seconds_max)
     try:
         yield client
     finally:
@@ -49,7 +51,7 @@ def make_client(
     return Redis.from_url(
         redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
         decode_responses=is_decoding,
-        socket_connect_timeout=CONNECT_SECONDS_MAX,
+        socket_connect_timeout=min(CONNECT_SECONDS_MAX, answer_seconds_max),
         socket_timeout=answer_seconds_max,
         retry=Retry(NoBackoff(), 0),
         health_check_interval=30,

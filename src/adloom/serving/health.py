@@ -1,8 +1,6 @@
 """Health of a delivery process: ready while it has an index and can accept events."""
 
-import asyncio
-from collections.abc import Awaitable
-from datetime import datetime, timedelta
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Protocol
 
@@ -10,11 +8,9 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.runtime import postgres, valkey
+from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
 from adloom.runtime.http.plain import PlainAnswer
 from adloom.serving.background.index_refresh import IndexRefresher
-
-FRESH_FOR = timedelta(milliseconds=200)
-CHECK_SECONDS_MAX = 1.0  # Less than probes usually wait.
 
 
 class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,11 +37,12 @@ class Checks(msgspec.Struct, frozen=True):
     spool: SpoolCheck
 
 
-class DeliveryHealthReport(msgspec.Struct, frozen=True):
-    """The whole, and its parts."""
+class DeliveryHealthReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The whole, its parts, and how long ago the servers were last asked."""
 
     status: str
     checks: Checks
+    age_seconds: float | None = None
 
 
 class SpoolState(Protocol):
@@ -72,41 +69,35 @@ class DeliveryHealth:
     ) -> None:
         self._refresher = refresher
         self._spool = spool
-        self._pool = pool
-        self._client = client
         self._clock = clock
-        self._lock = asyncio.Lock()
-        self._last: tuple[datetime, PlainAnswer] | None = None
+        self.postgres = BackgroundCheck(lambda: postgres.is_reachable(pool), away=postgres.POSTGRES_AWAY)
+        self.valkey = BackgroundCheck(lambda: valkey.is_reachable(client), away=valkey.VALKEY_AWAY)
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Ask the servers in the background while a block runs."""
+        return run_checks(self.postgres, self.valkey)
 
     async def check_ready(self) -> PlainAnswer:
-        """Answer 200 while ads can be served and events accepted.
+        """Answer 200 while ads can be served and events accepted, at once, by what the checks have found.
 
-        The route is public. So one request checks, and all concurrent ones share its result: a flood of them must not
-        take the connections from the index and the event log.
+        The database is not required: without it the index grows old, and serving goes on.
         """
-        async with self._lock:
-            if self._last is None or abs(self._clock.now() - self._last[0]) > FRESH_FOR:
-                answer = await self._check()
-                self._last = self._clock.now(), answer
-            return self._last[1]
-
-    async def _check(self) -> PlainAnswer:
-        """Check all parts. The database is not required: without it the index grows old, and serving goes on."""
-        async with asyncio.TaskGroup() as group:
-            has_event_log = group.create_task(_check_in_time(valkey.is_reachable(self._client)))
-            has_catalog = group.create_task(_check_in_time(postgres.is_reachable(self._pool)))
+        await wait_until_known(self.postgres, self.valkey)
+        has_event_log = bool(self.valkey.result)
         checks = Checks(
-            postgres=_name_status(is_ok=has_catalog.result()),
-            valkey=_name_status(is_ok=has_event_log.result()),
+            postgres=_name_status(is_ok=bool(self.postgres.result)),
+            valkey=_name_status(is_ok=has_event_log),
             index=self._check_index(),
             spool=self._check_spool(),
         )
-        can_accept = has_event_log.result() or (self._spool is not None and self._spool.is_able)
+        can_accept = has_event_log or (self._spool is not None and self._spool.is_able)
         is_ready = can_accept and self._refresher.version is not None
-        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         health = DeliveryHealthReport(
-            status="ok" if status is HTTPStatus.OK else "unavailable", checks=checks
+            status=_name_status(is_ok=is_ready),
+            checks=checks,
+            age_seconds=oldest(self.postgres, self.valkey),
         )
+        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
         return PlainAnswer(status, msgspec.json.encode(health))
 
     def _check_index(self) -> IndexCheck:
@@ -122,15 +113,6 @@ class DeliveryHealth:
         if spool is None:
             return SpoolCheck("off")
         return SpoolCheck(_name_status(is_ok=spool.is_able), spool.waiting_bytes)
-
-
-async def _check_in_time(look: Awaitable[bool]) -> bool:
-    """Treat a part that does not answer soon as away."""
-    try:
-        async with asyncio.timeout(CHECK_SECONDS_MAX):
-            return await look
-    except TimeoutError:
-        return False
 
 
 def _name_status(*, is_ok: bool) -> str:

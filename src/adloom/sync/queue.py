@@ -9,7 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from adloom.runtime.jobs.queue import JobCounts, JobQueue, JobState, ListedJob, NewJob, open_queue
+from adloom.runtime.jobs.queue import (
+    ANSWER_SECONDS_MAX,
+    JobCounts,
+    JobQueue,
+    JobState,
+    ListedJob,
+    NewJob,
+    open_queue,
+)
 from adloom.sync.jobs import (
     ATTEMPTS_MAX,
     BACKOFF,
@@ -74,7 +82,9 @@ class StatsQueue:
 
 
 @asynccontextmanager
-async def open_stats_queue(redis_url: str) -> AsyncGenerator[StatsQueue]:
+async def open_stats_queue(
+    redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX
+) -> AsyncGenerator[StatsQueue]:
     async with open_queue(
         QUEUE,
         redis_url,
@@ -84,5 +94,6 @@ async def open_stats_queue(redis_url: str) -> AsyncGenerator[StatsQueue]:
         backoff_milliseconds=int(BACKOFF[0].total_seconds() * 1000),
         done_kept=DONE_KEPT,
         dead_kept=FAILED_KEPT,
+        answer_seconds_max=answer_seconds_max,
     ) as queue:
         yield StatsQueue(queue)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from adloom.pages.crawl.model import CrawlId
-from adloom.runtime.jobs.queue import JobQueue, NewJob, open_queue
+from adloom.runtime.jobs.queue import ANSWER_SECONDS_MAX, JobQueue, NewJob, open_queue
 
 QUEUE: Final = "site-crawls"
 CRAWL_SITE: Final = "site.crawl"
@@ -17,7 +17,9 @@ ENDED_KEPT: Final = 100
 
 
 @asynccontextmanager
-async def open_crawl_queue(redis_url: str) -> AsyncGenerator[JobQueue]:
+async def open_crawl_queue(
+    redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX
+) -> AsyncGenerator[JobQueue]:
     async with open_queue(
         QUEUE,
         redis_url,
@@ -26,6 +28,7 @@ async def open_crawl_queue(redis_url: str) -> AsyncGenerator[JobQueue]:
         backoff_type="fixed",
         done_kept=ENDED_KEPT,
         dead_kept=ENDED_KEPT,
+        answer_seconds_max=answer_seconds_max,
     ) as queue:
         yield queue
 

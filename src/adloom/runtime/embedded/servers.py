@@ -1,6 +1,5 @@
 """PostgreSQL and Valkey of an installation: embedded where the environment names none."""
 
-import asyncio
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.http.answering import POSTGRES_QUESTION, VALKEY_QUESTION, is_answering
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError, Secrets
 from adloom.runtime.settings import add_redis_password
 from adloom.runtime.supervisor.child import ChildSpec
@@ -20,8 +20,7 @@ PORT_FIRST = 21_000
 PORT_COUNT = 10_000
 # Together with the product's own processes this stays under the 10 s that a stop may take.
 STOP_SECONDS_MAX = {"valkey": 0.8, "postgres": 1.8}
-# What a server answers before it knows who asks: whether it speaks TLS, or that a password is missing.
-QUESTIONS = {"postgres": (8).to_bytes(4) + (80877103).to_bytes(4), "valkey": b"PING\r\n"}
+QUESTIONS = {"postgres": POSTGRES_QUESTION, "valkey": VALKEY_QUESTION}
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,19 +108,6 @@ def _require_own(
     return Listening(socket_dir=socket_dir, port=port)
 
 
-async def is_answering(socket: Path | None, port: int | None, question: bytes) -> bool:
-    """Whether a server answers anything at all; it closes the connection then, or we do."""
-    if socket is None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    else:
-        reader, writer = await asyncio.open_unix_connection(socket)
-    try:
-        writer.write(question)
-        return bool(await reader.read(1))
-    finally:
-        writer.close()
-
-
 def _describe_child(
     server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path, frozen_seconds: int
 ) -> ChildSpec:
@@ -135,6 +121,6 @@ def _describe_child(
         stop_seconds_max=STOP_SECONDS_MAX[program.name],
         watched=Watched(
             frozen_seconds=frozen_seconds,
-            is_answering=lambda: is_answering(server.socket, server.port, question),
+            is_answering=lambda: is_answering((server.socket, server.port), question),
         ),
     )

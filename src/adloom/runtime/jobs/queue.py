@@ -172,10 +172,16 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
     backoff_type: str = "exponential",
     done_kept: KeepJobs | int = DONE_KEPT,
     dead_kept: KeepJobs | int = DEAD_KEPT,
+    answer_seconds_max: float = ANSWER_SECONDS_MAX,
 ) -> AsyncGenerator[JobQueue]:
     """Open a queue, and close it at the end; with the backoff type `custom` the worker decides how long."""
     queue = bullmq.Queue(
-        name, {"connection": jobs_client(redis_url), "prefix": PREFIX, "skipVersionCheck": True}
+        name,
+        {
+            "connection": jobs_client(redis_url, answer_seconds_max=answer_seconds_max),
+            "prefix": PREFIX,
+            "skipVersionCheck": True,
+        },
     )
     try:
         yield JobQueue(
@@ -188,12 +194,12 @@ async def open_queue(  # noqa: PLR0913 - how the jobs of a queue are repeated an
         await queue.close()
 
 
-def jobs_client(redis_url: str) -> Valkey:
+def jobs_client(redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX) -> Valkey:
     """Make the Valkey client of BullMQ; it connects when it is first used, and its waits are bounded.
 
     The library's own client tries again for minutes without a word.
     """
-    return make_client(redis_url, answer_seconds_max=ANSWER_SECONDS_MAX, is_decoding=True)
+    return make_client(redis_url, answer_seconds_max=answer_seconds_max, is_decoding=True)
 
 
 def _describe_job(job: bullmq.Job, state: JobState) -> ListedJob:

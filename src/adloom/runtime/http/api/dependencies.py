@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from adloom.core.actor import Actor
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
 from adloom.runtime.http.api.actor_limits import ActorLimits
 from adloom.runtime.http.api.origin import ClientOrigin, find_origin
+from adloom.runtime.http.api.patience import PatientRoute
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
@@ -87,7 +87,7 @@ class Authenticator(Protocol):
         ...
 
 
-class GuardedRoute(APIRoute):
+class GuardedRoute(PatientRoute):
     """A route for authenticated actors; nothing of a request is read before authentication.
 
     `guarded_router("/admin/…", "a tag", 400, 401)`; a handler takes a `CurrentActor`.
@@ -97,8 +97,8 @@ class GuardedRoute(APIRoute):
         options["openapi_extra"] = NEEDS_A_TOKEN
         super().__init__(path, endpoint, **options)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+    def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().make_handler()
 
         async def handle_guarded(request: Request) -> Response:
             authenticator: Authenticator = request.app.state.authenticator

@@ -25,6 +25,7 @@ from adloom.core.errors import (
     UnavailableError,
     ValidationFailedError,
 )
+from adloom.runtime.http.api.patience import describe_outage
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 ERRORS_MAX: Final = 50  # A body of 1 MiB can have a hundred thousand wrong fields; nobody reads so many.
@@ -163,6 +164,6 @@ async def _answer_unstorable(_request: Request, error: Exception) -> Response:
     )
 
 
-async def _answer_outage(_request: Request, _error: Exception) -> Response:
-    detail = "A part that is needed for this does not answer. Try again in a moment."
+async def _answer_outage(request: Request, _error: Exception) -> Response:
+    detail = describe_outage("A part that is needed for this does not answer.", request.method)
     return problem_response(UnavailableError(detail, retry_after_seconds=RETRY_SECONDS))

@@ -1,0 +1,83 @@
+"""How long a request waits for a database that does not answer: not as long as the driver would.
+
+The database is asked only about requests that take long, over a connection of its own. A request that is slow because
+it has much to do is left alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from adloom.core.errors import UnavailableError
+
+PATIENCE_SECONDS: Final = 1.4
+ASK_AGAIN_SECONDS: Final = 1.0
+READ_METHODS: Final = frozenset({"GET", "HEAD"})
+AWAY: Final = "PostgreSQL does not answer."
+NOT_KNOWN: Final = "It is not known whether the change was made: look before you try again."
+
+
+def describe_outage(detail: str, method: str) -> str:
+    """Say what is known: a read may be repeated, a write may have been done."""
+    return f"{detail} {'Try again in a moment.' if method in READ_METHODS else NOT_KNOWN}"
+
+
+class Patience:
+    """Ends the wait of requests for a database that does not answer."""
+
+    def __init__(self, is_answering: Callable[[], Awaitable[bool]]) -> None:
+        self._is_answering = is_answering
+        self._asking: asyncio.Future[bool] | None = None
+        # The driver tidies up after a cancelled statement, which takes seconds; nobody waits for that.
+        self._abandoned: set[asyncio.Future[Response]] = set()
+
+    async def wait_for(self, answer: Coroutine[Any, Any, Response], method: str) -> Response:
+        """Return an answer, or raise UnavailableError while the database does not answer."""
+        working = asyncio.ensure_future(answer)
+        try:
+            await asyncio.wait({working}, timeout=PATIENCE_SECONDS)
+            while not working.done():
+                if not await self._ask():
+                    break
+                await asyncio.wait({working}, timeout=ASK_AGAIN_SECONDS)
+        finally:
+            if not working.done():
+                self._abandon(working)
+        if working.done():
+            return working.result()
+        raise UnavailableError(describe_outage(AWAY, method))
+
+    async def _ask(self) -> bool:
+        """Ask once for all requests that wait."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._is_answering())
+        return await asyncio.shield(self._asking)
+
+    def _abandon(self, working: asyncio.Future[Response]) -> None:
+        self._abandoned.add(working)
+        working.add_done_callback(self._forget)
+        working.cancel()
+
+    def _forget(self, working: asyncio.Future[Response]) -> None:
+        self._abandoned.discard(working)
+        if not working.cancelled():
+            working.exception()  # Looked at: it has been answered already.
+
+
+class PatientRoute(APIRoute):
+    """A route that answers 503 while the database does not answer, instead of waiting for it."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = self.make_handler()
+
+        async def handle_patiently(request: Request) -> Response:
+            patience: Patience = request.app.state.patience
+            return await patience.wait_for(handle(request), request.method)
+
+        return handle_patiently
+
+    def make_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        return super().get_route_handler()

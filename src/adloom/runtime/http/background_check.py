@@ -1,0 +1,96 @@
+"""Checks that run in the background, so that a probe reads their last result and never waits for one."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Generic, TypeVar
+
+from adloom.runtime.loops import pause
+
+EVERY_SECONDS: Final = 0.5
+# A part that has not answered by then is away; the look itself goes on, to find out when it is back.
+SECONDS_MAX: Final = 1.0
+GIVEN_BACK_SECONDS_MAX: Final = 0.2
+FIRST_SECONDS_MAX: Final = 0.15  # A probe must be answered within 0.2 s.
+
+T = TypeVar("T")
+
+
+class BackgroundCheck(Generic[T]):
+    """Looks at a part again and again; `result` is what was seen last, None while it is away."""
+
+    def __init__(self, look: Callable[[], Awaitable[T | None]], *, away: tuple[type[Exception], ...]) -> None:
+        self._look = look
+        self._away = away
+        self._seen_at: float | None = None
+        self._is_asked = asyncio.Event()
+        self._is_known = asyncio.Event()
+        self.result: T | None = None
+
+    @property
+    def age_seconds(self) -> float | None:
+        """How old the result is; None before the first."""
+        if self._seen_at is None:
+            return None
+        return round(asyncio.get_running_loop().time() - self._seen_at, 3)
+
+    async def run(self) -> None:
+        await pause(EVERY_SECONDS, self._is_asked)
+        while True:
+            await self.look()
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def wait_until_known(self) -> None:
+        """Wait a moment for the first result: right after the start there is none."""
+        if self._seen_at is None:
+            self._is_asked.set()
+            await pause(FIRST_SECONDS_MAX, self._is_known)
+
+    async def look(self) -> None:
+        """Look once. A look that takes too long means away from then on, until it has ended."""
+        looking = asyncio.ensure_future(self._try_to_look())
+        try:
+            done, _ = await asyncio.wait({looking}, timeout=SECONDS_MAX)
+            if not done:
+                self._set(None)
+            self._set(await looking)
+        finally:
+            # When we stop, its connection is given back before the pool is closed, unless the server is frozen.
+            await asyncio.wait({looking}, timeout=GIVEN_BACK_SECONDS_MAX)
+            looking.cancel()
+
+    async def _try_to_look(self) -> T | None:
+        try:
+            return await self._look()
+        except self._away:
+            return None
+
+    def _set(self, result: T | None) -> None:
+        self.result = result
+        self._seen_at = asyncio.get_running_loop().time()
+        self._is_known.set()
+
+
+@asynccontextmanager
+async def run_checks(*checks: BackgroundCheck[int] | BackgroundCheck[bool]) -> AsyncGenerator[None]:
+    """Run checks beside the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(check.run()) for check in checks]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def wait_until_known(*checks: BackgroundCheck[int] | BackgroundCheck[bool]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for check in checks:
+            group.create_task(check.wait_until_known())
+
+
+def oldest(*checks: BackgroundCheck[int] | BackgroundCheck[bool]) -> float | None:
+    """Return the age of the oldest of some results; None if one of them is not there yet."""
+    ages = [check.age_seconds for check in checks]
+    known = [age for age in ages if age is not None]
+    return max(known) if len(known) == len(ages) else None
