@@ -10,9 +10,10 @@ from adloom.auction.creative_choice import (
     ChoicePolicy,
     Contender,
     ScoredContender,
+    draw_scores,
     prepare_contender,
+    prepare_draws,
     rank,
-    rank_prepared,
     second_price,
 )
 from adloom.core.money import Micros
@@ -168,15 +169,45 @@ def test_the_better_creative_wins_nearly_always_once_it_is_known() -> None:
 
 
 @given(contenders, policies, st.integers(0, 1000))
-def test_what_is_prepared_is_ranked_as_anything_else(
+def test_positions_come_by_score_the_best_first(
     given_ones: list[Contender], policy: ChoicePolicy, seed: int
 ) -> None:
     policy = msgspec.structs.replace(policy, method=ChoiceMethod.INFORMED)
-    prepared = [
-        prepare_contender(one.bid, one.category_score, bid_weight=policy.bid_weight) for one in given_ones
-    ]
-    results = [(one.impressions, one.clicks) for one in given_ones]
+    ranked = rank(given_ones, policy, seeded(seed))
 
-    ranked = rank_prepared(prepared, results, policy, seeded(seed))
+    assert sorted(one.position for one in ranked) == list(range(len(given_ones)))
+    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
+    for one in ranked:
+        weighted_bid, _ = prepare_contender(given_ones[one.position].bid, 0, bid_weight=policy.bid_weight)
+        assert 0.0 <= one.engagement <= 1.0
+        assert one.score == one.engagement * weighted_bid
 
-    assert ranked == rank(given_ones, policy, seeded(seed))
+
+DRAWS = 6_000
+
+
+@pytest.mark.parametrize(
+    "known",
+    [((0, 0), (0, 0), (0, 0)), ((400, 2), (400, 1), (50, 0)), ((5_000, 30), (6_000, 12), (20_000, 70))],
+    ids=["nothing is known", "a little", "much"],
+)
+def test_the_winners_are_those_of_plain_beta_draws(known: tuple[tuple[int, int], ...]) -> None:
+    """The formula that the prepared draws stand for: shares of winners differ by chance alone."""
+    bids, chance = (2.0, 3.0, 2.5), seeded(7)
+    policy = ChoicePolicy(click_rate=0.004)
+    prepared = [prepare_contender(Micros(round(bid * UNIT)), 0.4, bid_weight=0.5) for bid in bids]
+    ready = prepare_draws(prepared, known, policy)
+    plain, fast = [0] * len(bids), [0] * len(bids)
+    for _ in range(DRAWS):
+        scores = [
+            bid**0.5
+            * chance.betavariate(clicks + 200 * 0.004 * 0.9, 200 * 0.996 + max(0, impressions - clicks))
+            for bid, (impressions, clicks) in zip(bids, known, strict=True)
+        ]
+        plain[scores.index(max(scores))] += 1
+        fast[next(draw_scores(ready, chance).iter_best())] += 1
+
+    # Four standard deviations of a difference of shares.
+    for one, other in zip(plain, fast, strict=True):
+        share = (one + other) / (2 * DRAWS)
+        assert abs(one - other) / DRAWS <= 4 * (2 * share * (1 - share) / DRAWS) ** 0.5 + 1e-3

@@ -14,7 +14,13 @@ from adloom.app.delivery_auctions import (
     build_frequency,
     build_markets,
 )
-from adloom.app.delivery_contextual import ContextualParts, SharedParts, SiteLoaders, build_contextual
+from adloom.app.delivery_contextual import (
+    ContextualParts,
+    SharedParts,
+    SiteLoaders,
+    build_contextual,
+    share_parts,
+)
 from adloom.app.delivery_traffic import (
     TrafficParts,
     build_offer_bounds,
@@ -42,7 +48,7 @@ from adloom.events.conversions.api import ConversionRoutes
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
-from adloom.events.ingest.token import TokenKeys, TokenSigner
+from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
@@ -254,7 +260,8 @@ def _build_public_routes(
     register_senders(metrics, traffic.limiter, senders)
     register_spool(metrics, running.spool, settings.spool_directory)
     _register_running(metrics, running, auctions)
-    contextual = _build_contextual(settings, metrics, running, traffic, keys.signer, contexts, auctions)
+    shared = share_parts(keys.signer, contexts, traffic, auctions, running.site_traffic.count)
+    contextual = _build_contextual(settings, metrics, running, shared)
     page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [
         *_trace(figures.measure(offers.routes())),
@@ -306,25 +313,9 @@ def _build_page_slots(
     )
 
 
-def _build_contextual(  # noqa: PLR0913, PLR0917 - all that contextual delivery shares with the other kinds
-    settings: DeliverySettings,
-    metrics: Metrics,
-    running: Running,
-    traffic: TrafficParts,
-    signer: TokenSigner,
-    contexts: ContextParser,
-    auctions: AuctionParts,
+def _build_contextual(
+    settings: DeliverySettings, metrics: Metrics, running: Running, shared: SharedParts
 ) -> ContextualParts:
-    shared = SharedParts(
-        signer,
-        contexts,
-        traffic.senders,
-        auctions.frequency,
-        traffic.detector,
-        traffic.pages,
-        running.site_traffic.count,
-        auctions.recorder,
-    )
     contextual = build_contextual(
         settings,
         running.refresher,

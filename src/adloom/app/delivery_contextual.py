@@ -3,6 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
+from adloom.app.delivery_auctions import AuctionParts
+from adloom.app.delivery_traffic import TrafficParts
 from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
@@ -70,6 +72,25 @@ class SharedParts(NamedTuple):
     pages: PageCheck
     count_traffic: CountTraffic
     recorder: AuctionRecorder
+
+
+def share_parts(
+    signer: TokenSigner,
+    contexts: ContextParser,
+    traffic: TrafficParts,
+    auctions: AuctionParts,
+    count_traffic: CountTraffic,
+) -> SharedParts:
+    return SharedParts(
+        signer,
+        contexts,
+        traffic.senders,
+        auctions.frequency,
+        traffic.detector,
+        traffic.pages,
+        count_traffic,
+        auctions.recorder,
+    )
 
 
 def build_contextual(  # noqa: PLR0913 - a composition root names them all

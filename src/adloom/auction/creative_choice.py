@@ -5,12 +5,14 @@ creative on this site. `INFORMED` draws from a Beta distribution around the site
 the cold start of the seed document: by category, then the least shown, then Thompson with a share of newcomers.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 import msgspec
 
+from adloom.auction.beta_draws import BetaShape, draw_beta, prepare_beta
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.core.random import Chance
 
@@ -48,12 +50,40 @@ class PreparedContender(NamedTuple):
     fit: float  # By how much its category's score changes the click rate that is assumed.
 
 
+ReadyDraw = tuple[float, BetaShape]  # A weighted bid, and what the engagement is drawn from.
+
+
 class ScoredContender(NamedTuple):
     """A contender by its position among those given, its drawn engagement, and its score."""
 
     position: int
     engagement: float
     score: float
+
+
+class DrawnScores(NamedTuple):
+    """Engagements and scores of contenders by position; `order` is by score, unless it is given."""
+
+    engagements: list[float]
+    scores: list[float]
+    order: Sequence[int] | None = None
+
+    def iter_best(self) -> Iterator[int]:
+        """Yield all positions, the best first; of equal scores the first. Nearly always one is enough."""
+        if self.order is not None:
+            yield from self.order
+            return
+        left = self.scores.copy()
+        for _ in self.scores:
+            position = left.index(max(left))
+            left[position] = -math.inf
+            yield position
+
+    def list_ranked(self) -> list[ScoredContender]:
+        return [
+            ScoredContender(position, self.engagements[position], self.scores[position])
+            for position in self.iter_best()
+        ]
 
 
 class ChoicePolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,45 +99,46 @@ def rank(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) 
     """Score all contenders, the best first; the others follow in case the best cannot be held."""
     if policy.method is ChoiceMethod.LADDER:
         return _climb(contenders, policy, chance)
-    return _by_score(contenders, policy, [_draw_informed(one, policy, chance) for one in contenders])
+    prepared = [
+        prepare_contender(one.bid, one.category_score, bid_weight=policy.bid_weight) for one in contenders
+    ]
+    results = [(one.impressions, one.clicks) for one in contenders]
+    return draw_scores(prepare_draws(prepared, results, policy), chance).list_ranked()
 
 
 def prepare_contender(bid: Micros, category_score: float, *, bid_weight: float) -> PreparedContender:
     return PreparedContender(_weigh(bid, bid_weight), 0.5 + category_score)
 
 
-def rank_prepared(
-    contenders: Sequence[PreparedContender],
-    results: Sequence[tuple[int, int]],
-    policy: ChoicePolicy,
-    chance: Chance,
-) -> list[ScoredContender]:
-    """Do what `rank` does by `INFORMED`, in the time of a request; `results` are impressions and clicks."""
-    draw = chance.betavariate
+def prepare_draws(
+    contenders: Iterable[PreparedContender], results: Iterable[tuple[int, int]], policy: ChoicePolicy
+) -> list[ReadyDraw]:
+    """Prepare draws by `INFORMED`; `results` are the impressions and clicks of each."""
     expected = policy.click_rate * policy.prior_impressions
     missed = policy.prior_impressions - expected
-    ranked: list[tuple[float, int, float]] = []
-    for position, (weighted_bid, fit) in enumerate(contenders):
-        impressions, clicks = results[position]
+    ready: list[ReadyDraw] = []
+    for (weighted_bid, fit), (impressions, clicks) in zip(contenders, results, strict=True):
         # A late click may make more clicks than impressions: both parameters stay positive.
         hits = clicks + expected * fit
-        misses = missed + (impressions - clicks) if impressions > clicks else missed
-        engagement = draw(max(ENGAGEMENT_MIN, hits), max(1.0, misses))
-        ranked.append((-engagement * weighted_bid, position, engagement))
-    ranked.sort()
-    return [ScoredContender(position, engagement, -score) for score, position, engagement in ranked]
+        misses = missed + max(impressions - clicks, 0)
+        ready.append((weighted_bid, prepare_beta(max(ENGAGEMENT_MIN, hits), max(1.0, misses))))
+    return ready
+
+
+def draw_scores(ready: Iterable[ReadyDraw], chance: Chance) -> DrawnScores:
+    """Draw an engagement for each, on the path of every request."""
+    draw = chance.random
+    engagements: list[float] = []
+    scores: list[float] = []
+    for weighted_bid, shape in ready:
+        engagement = draw_beta(shape, draw)
+        engagements.append(engagement)
+        scores.append(engagement * weighted_bid)
+    return DrawnScores(engagements, scores)
 
 
 def _weigh(bid: Micros, bid_weight: float) -> float:
     return max(bid / MICROS_PER_UNIT, CPM_MIN) ** bid_weight
-
-
-def _draw_informed(one: Contender, policy: ChoicePolicy, chance: Chance) -> float:
-    """Draw a click rate; a late click may make more clicks than impressions, and beta stays positive."""
-    expected = policy.click_rate * policy.prior_impressions
-    hits = one.clicks + expected * (0.5 + one.category_score)
-    misses = policy.prior_impressions - expected + max(one.impressions - one.clicks, 0)
-    return chance.betavariate(max(hits, ENGAGEMENT_MIN), max(misses, 1.0))
 
 
 def _climb(contenders: Sequence[Contender], policy: ChoicePolicy, chance: Chance) -> list[ScoredContender]:
@@ -158,12 +189,19 @@ def second_price(
 
     A loser with a higher score lost because it could not be held, or to a newcomer's turn: it sets no price.
     """
-    assert floor <= bid, "a bid under the floor takes no part"
     best = max((one.score for one in losers if one.score <= winner.score), default=0.0)
-    if best <= 0.0 or winner.engagement <= 0.0:
+    return price_against(best, winner.engagement, bid=bid, floor=floor, bid_weight=bid_weight)
+
+
+def price_against(
+    score: float, engagement: float, *, bid: Micros, floor: Micros, bid_weight: float
+) -> Micros:
+    """Return the lowest bid that reaches a score with an engagement, within the floor and the bid."""
+    assert floor <= bid, "a bid under the floor takes no part"
+    if score <= 0.0 or engagement <= 0.0:
         return floor
     try:
-        price = (best / winner.engagement) ** (1.0 / bid_weight) * MICROS_PER_UNIT
+        price = (score / engagement) ** (1.0 / bid_weight) * MICROS_PER_UNIT
     except OverflowError:
         return bid
     return Micros(max(floor, min(bid, round(min(price, float(bid))))))

@@ -21,9 +21,9 @@ from adloom.serving.contextual.decide import (
     TARGETING,
     Eligible,
     SlotRules,
+    draw_eligible,
     find_removal,
     price_winner,
-    rank_eligible,
 )
 from adloom.serving.eligibility.schedule_mask import find_open_get_state
 from adloom.serving.index.compile import Interner, compile_creatives
@@ -122,15 +122,18 @@ def _rank(
     policy = ChoicePolicy(
         bid_weight=asked.rules.bid_weight, method=asked.method, click_rate=results.click_rate
     )
-    ranked = rank_eligible(ones, policy, results.banners, chance)
+    drawn = draw_eligible(ones, policy, results.banners, chance)
     verdicts: list[CreativeVerdict] = []
-    for position, scored in enumerate(ranked):
-        row, one = eligible[scored.position]
-        verdict = _verdict(row, one.candidate, CandidateOutcome.LOST if position else CandidateOutcome.WON)
-        price = None if position else price_winner(scored, ranked[1:], ones, rules=asked.rules)
+    for place, position in enumerate(drawn.iter_best()):
+        row, one = eligible[position]
+        verdict = _verdict(row, one.candidate, CandidateOutcome.LOST if place else CandidateOutcome.WON)
+        price = None if place else price_winner(position, drawn, ones, rules=asked.rules)
         verdicts.append(
             msgspec.structs.replace(
-                verdict, sampled_ctr=scored.engagement, score=scored.score, price_cpm=price
+                verdict,
+                sampled_ctr=drawn.engagements[position],
+                score=drawn.scores[position],
+                price_cpm=price,
             )
         )
     return verdicts

@@ -222,8 +222,8 @@ class SlotRoutes:
             page.asked.look.state.value.encode(),
             page.wanted_in // _MILLISECOND,
             b",".join(answers),
-            str(visit.request_id).encode(),
-            self._stamp.format(visit.now, visit.second),
+            visit.request_text,
+            visit.served_at,
         )
         return FastAnswer(SERVED_HEAD, body)
 
@@ -259,15 +259,18 @@ class SlotRoutes:
     # Both.
 
     def _visit(self, visitor: SlotVisitor, now: datetime, seen: BannerKeys) -> SlotVisit:
-        request_id, user_id = self._new_id(), visitor.user_id
-        user = b"" if user_id is None else b"?u=" + self._seal_user(request_id.bytes, user_id.bytes)
+        new_id, user_id, second = self._new_id(), visitor.user_id, int(now.timestamp())
+        request_id = new_id.bytes
+        user = b"" if user_id is None else b"?u=" + self._seal_user(request_id, user_id.bytes)
         return SlotVisit(
             visitor.http,
             visitor.overrides,
             self._parse_context,
             now,
-            int(now.timestamp()),
+            second,
             request_id,
+            str(new_id).encode(),
+            self._stamp.format(now, second),
             user_id,
             seen,
             user,

@@ -6,13 +6,12 @@ decided later: frequency caps are looked up for those that are left, and the bes
 
 # pure
 
-import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoicePolicy, Contender, ScoredContender, rank, second_price
+from adloom.auction.creative_choice import ChoicePolicy, Contender, DrawnScores, price_against, rank
 from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.market.approval import ApprovalRules, ApprovalState
@@ -36,8 +35,6 @@ TARGETING: Final = "targeting"
 ON_PAGE_ALREADY: Final = "on_page_already"
 NO_DEMAND: Final = "no_demand"
 NOT_SHOWN: Final = (0, 0)
-
-_get_score = operator.attrgetter("score")
 
 
 class SlotRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +69,24 @@ class EligibleCandidate(Protocol):
     @property
     def creative(self) -> ContextualCreative: ...
 
+    @property
+    def advertiser(self) -> bytes | None: ...
+
 
 class Eligible(msgspec.Struct, frozen=True, gc=False):
     """A candidate that may fill the slot."""
 
     candidate: ShortlistCandidate
     creative: ContextualCreative
+
+    @property
+    def advertiser(self) -> bytes | None:
+        return name_advertiser(self.candidate)
+
+
+def name_advertiser(candidate: ShortlistCandidate) -> bytes | None:
+    """Return the bytes of an advertiser's id, which compare faster; None for the house."""
+    return None if candidate.advertiser_id is None else candidate.advertiser_id.bytes
 
 
 def find_removal(
@@ -117,49 +126,55 @@ def _find_refusal(
     return NOT_APPROVED if approval is ApprovalState.PENDING else REJECTED
 
 
-def rank_eligible(
+def draw_eligible(
     eligible: Sequence[EligibleCandidate],
     policy: ChoicePolicy,
     results: Mapping[int, tuple[int, int]],
     chance: Chance,
-) -> list[ScoredContender]:
-    """Rank what is left; `results` are the impressions and clicks of banners on this site in the last hour."""
+) -> DrawnScores:
+    """Draw scores of what is left; `results` are the impressions and clicks of banners on this site in the last hour."""
     contenders = [
         Contender(
             one.creative.bid, one.candidate.category_score, *results.get(one.creative.banner_key, NOT_SHOWN)
         )
         for one in eligible
     ]
-    return rank(contenders, policy, chance)
+    ranked = rank(contenders, policy, chance)
+    by_position = sorted(ranked)
+    return DrawnScores(
+        [one.engagement for one in by_position],
+        [one.score for one in by_position],
+        [one.position for one in ranked],
+    )
 
 
 def price_winner(
-    winner: ScoredContender,
-    others: Iterable[ScoredContender],
+    position: int,
+    drawn: DrawnScores,
     eligible: Sequence[EligibleCandidate],
     *,
     rules: SlotRules,
+    tried: Collection[int] = (),
 ) -> Micros:
     """Return what a thousand impressions cost: the bid, or the lowest bid that would still have won.
 
-    `others` have the best first. Bids of the winner's own advertiser do not raise its price.
+    Bids of the winner's own advertiser do not raise its price, nor do those that were `tried` before it. Others may
+    have a higher score, where the ladder ranks by something else: they set no price either.
     """
-    own = eligible[winner.position]
+    own = eligible[position]
+    bid = own.creative.bid
     if rules.is_first_price:
-        return own.creative.bid
-    advertiser_id = own.candidate.advertiser_id
-    rivals = (
-        one
-        for one in others
-        if one.score <= winner.score
-        and (advertiser_id is None or eligible[one.position].candidate.advertiser_id != advertiser_id)
-    )
-    # By score: the ladder may rank others before it.
-    rival = max(rivals, key=_get_score, default=None)
-    return second_price(
-        winner,
-        () if rival is None else (rival,),
-        bid=own.creative.bid,
+        return bid
+    advertiser, score, rival = own.advertiser, drawn.scores[position], 0.0
+    for place, other in enumerate(drawn.scores):
+        if not rival < other <= score or place == position or place in tried:
+            continue
+        if advertiser is None or eligible[place].advertiser != advertiser:
+            rival = other
+    return price_against(
+        rival,
+        drawn.engagements[position],
+        bid=bid,
         floor=rules.find_floor(own.candidate),
         bid_weight=rules.bid_weight,
     )

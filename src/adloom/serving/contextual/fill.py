@@ -4,10 +4,12 @@ Everything is read from what this process holds: the index, the pages, the short
 """
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
-from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, ScoredContender, rank_prepared
+from adloom.auction.creative_choice import ChoiceMethod, ChoicePolicy, DrawnScores, draw_scores, prepare_draws
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros, impression_cost
 from adloom.core.random import Chance
@@ -24,16 +26,18 @@ from adloom.serving.contextual.decide import (
     ON_PAGE_ALREADY,
     PACING,
     TARGETING,
+    draw_eligible,
     price_winner,
-    rank_eligible,
 )
-from adloom.serving.contextual.prepare import PreparedCandidate, PreparedSlot, lower_bids
+from adloom.serving.contextual.prepare import OpenSlot, PreparedCandidate, PreparedSlot, lower_bids
 from adloom.serving.contextual.record import SlotRecord
 from adloom.serving.contextual.visit import SlotVisit
-from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.leases.reserve import Reserver
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
 ReadResults = Callable[[SiteId], SiteResults]
 
@@ -62,13 +66,13 @@ class SlotFiller:
     ) -> None:
         self._states = states
         self._multipliers = states.multipliers
+        self._change_counter = states.change_counter
         self._reserve = reserver.reserve
         self._is_left_out = reserver.is_left_out
         self._sign = signer.sign
         self._chance = chance
         self._read_results = read_results
         self.method = method
-        self._stamp = MillisecondStamp()
         origin = msgspec.json.encode(public_url)[1:-1]
         self._impression = b'","impressionUrl":"%b/i/' % origin
         self._click = b'","clickUrl":"%b/c/' % origin
@@ -92,46 +96,76 @@ class SlotFiller:
 
         A campaign's key is negative there, a banner's positive.
         """
-        eligible: list[PreparedCandidate] = []
-        reason, removed_at = prepared.reason, prepared.removed_at
-        ready: Sequence[PreparedCandidate] = prepared.ready
-        under_floor: Collection[int] = ()
-        if self._multipliers:
-            ready, under_floor = lower_bids(ready, prepared.rules, self._multipliers)
-        for one in ready:
-            removed = self._find_exclusion(one, visit, prepared.slot, on_page)
-            if removed is None and one.place in under_floor:
-                removed = BELOW_FLOOR
-            if removed is None:
-                eligible.append(one)
-                continue
-            if record is not None:
-                record.remove(one, removed, prepared.rules.find_floor(one.candidate))
-            if one.place > removed_at:
-                reason, removed_at = removed, one.place
-        if not eligible:
-            return reason
-        return self._choose(prepared, visit, eligible, number, record) or BUDGET
-
-    def _find_exclusion(
-        self, one: PreparedCandidate, visit: SlotVisit, slot: IndexedPlacement, on_page: Collection[int]
-    ) -> str | None:
-        """Return what keeps a candidate from this visitor at this moment."""
-        creative = one.creative
-        if on_page and (creative.banner_key in on_page or -creative.campaign_key in on_page):
-            return ON_PAGE_ALREADY
-        state = self._states.get(one.own, visit.now)
-        if not state.available[one.block] & one.bit:
-            excluded = self._states.find_reason(creative.campaign_key)
-            return CAMPAIGN_INACTIVE if excluded is None else PACING if excluded == PACING else BUDGET
-        if one.targeting is not None and not one.targeting.find_eligible(
-            visit.parse_context(slot.zone), one.bit
+        known, now = prepared.open, visit.now
+        if (
+            known is None
+            or known.changes != self._change_counter.count
+            or known.inquiries != self._states.inquiries
+            or not known.since <= now < known.until
         ):
-            return TARGETING
-        if visit.seen and creative.banner_key in visit.seen:
-            return FREQUENCY
-        is_drawn = one.offer.is_leased and not visit.is_free
-        return PACING if is_drawn and self._is_left_out(creative.campaign_key) else None
+            known = prepared.open = self._open(prepared, now)
+        removed = list(known.closed)
+        eligible = self._find_eligible(known, visit, prepared.slot, on_page, removed)
+        if record is not None:
+            for one, reason in removed:
+                record.remove(one, reason, prepared.rules.find_floor(one.candidate))
+        filled = self._choose(prepared, visit, eligible, number, record) if eligible else None
+        return filled or _name_reason(prepared, removed, is_unreserved=bool(eligible))
+
+    def _open(self, prepared: PreparedSlot, now: datetime) -> OpenSlot:
+        """Look at the states of all candidates, and what they bid now; that also says that they are wanted."""
+        ready: list[PreparedCandidate] = []
+        closed: list[tuple[PreparedCandidate, str]] = []
+        since, until = NEVER, FOREVER
+        under_floor: Collection[int] = ()
+        if prepared.bidding is not prepared.ready or self._multipliers:
+            prepared.bidding, under_floor = lower_bids(prepared.ready, prepared.rules, self._multipliers)
+            prepared.results = None  # Other bids have other draws.
+        for one in prepared.bidding:
+            state = self._states.get(one.own, now)
+            since, until = max(since, state.since), min(until, state.until)
+            if state.available[one.block] & one.bit:
+                if one.place in under_floor:
+                    closed.append((one, BELOW_FLOOR))
+                else:
+                    ready.append(one)
+                continue
+            excluded = self._states.find_reason(one.creative.campaign_key)
+            reason = CAMPAIGN_INACTIVE if excluded is None else PACING if excluded == PACING else BUDGET
+            closed.append((one, reason))
+        return OpenSlot(
+            tuple(ready),
+            tuple(closed),
+            all(one.targeting is None for one in ready),
+            self._change_counter.count,
+            self._states.inquiries,
+            since,
+            until,
+        )
+
+    def _find_eligible(
+        self,
+        known: OpenSlot,
+        visit: SlotVisit,
+        slot: IndexedPlacement,
+        on_page: Collection[int],
+        removed: list[tuple[PreparedCandidate, str]],
+    ) -> Sequence[PreparedCandidate]:
+        """Return the candidates for this visitor at this moment; the others are added to `removed`."""
+        ready: Sequence[PreparedCandidate] = known.ready
+        if not known.is_for_all or on_page or visit.seen:
+            named = [(one, _find_exclusion(one, visit, slot, on_page)) for one in ready]
+            ready = [one for one, reason in named if reason is None]
+            removed += [(one, reason) for one, reason in named if reason is not None]
+        if visit.is_free:
+            return ready
+        is_left_out = self._is_left_out
+        paced = [one for one in ready if one.offer.is_leased and is_left_out(one.offer.campaign_key)]
+        if not paced:
+            return ready
+        removed += [(one, PACING) for one in paced]
+        numbers = {one.number for one in paced}
+        return [one for one in ready if one.number not in numbers]
 
     def _choose(
         self,
@@ -142,62 +176,65 @@ class SlotFiller:
         record: SlotRecord | None,
     ) -> FilledSlot | None:
         """Hold the price of the best, or else of the next best."""
-        rules, ranked = prepared.rules, self._rank(prepared, eligible)
-        if record is not None:
-            record.ranked = [(eligible[one.position], one.engagement) for one in ranked]
-        for position, winner in enumerate(ranked):
-            one = eligible[winner.position]
-            price = price_winner(winner, ranked[position + 1 :], eligible, rules=rules)
+        rules, drawn = prepared.rules, self._draw(prepared, eligible)
+        tried: list[int] = []
+        filled = None
+        for position in drawn.iter_best():
+            one = eligible[position]
+            price = price_winner(position, drawn, eligible, rules=rules, tried=tried)
             cost = impression_cost(price)
             lease = 0 if visit.is_free else self._reserve(one.offer, cost, visit.second, is_drawn=True)
             if lease is not None:
-                if record is not None:
-                    record.unreserved, record.price = position, price
-                return FilledSlot(self._encode(prepared, visit, one, cost, lease, number), one, price)
+                filled = self._encode(prepared, visit, one, price, cost, lease, number)
+                break
+            tried.append(position)
         if record is not None:
-            record.unreserved = len(ranked)
-        return None
+            record.ranked = [(eligible[place], drawn.engagements[place]) for place in drawn.iter_best()]
+            record.unreserved, record.price = len(tried), None if filled is None else filled.price
+        return filled
 
-    def _rank(self, prepared: PreparedSlot, eligible: Sequence[PreparedCandidate]) -> list[ScoredContender]:
+    def _draw(self, prepared: PreparedSlot, eligible: Sequence[PreparedCandidate]) -> DrawnScores:
         results = self._read_results(prepared.site.id)
-        policy = ChoicePolicy(
-            bid_weight=prepared.rules.bid_weight, method=self.method, click_rate=results.click_rate
-        )
-        if self.method is not ChoiceMethod.INFORMED:
-            return rank_eligible(eligible, policy, results.banners, self._chance)
-        find = results.banners.get
-        return rank_prepared(
-            [one.contender for one in eligible],
-            [find(one.creative.banner_key, NOT_SHOWN) for one in eligible],
-            policy,
-            self._chance,
-        )
+        if prepared.results is results:
+            draws = prepared.draws
+        else:
+            policy = ChoicePolicy(
+                bid_weight=prepared.rules.bid_weight, method=self.method, click_rate=results.click_rate
+            )
+            if self.method is not ChoiceMethod.INFORMED:
+                return draw_eligible(eligible, policy, results.banners, self._chance)
+            counts = [results.banners.get(one.creative.banner_key, NOT_SHOWN) for one in prepared.bidding]
+            draws = prepare_draws([one.contender for one in prepared.bidding], counts, policy)
+            prepared.results, prepared.draws = results, draws
+        if len(eligible) != len(draws):
+            draws = [draws[one.number] for one in eligible]
+        return draw_scores(draws, self._chance)
 
     def _encode(  # noqa: PLR0913, PLR0917 - all that an answer is made of
         self,
         prepared: PreparedSlot,
         visit: SlotVisit,
         one: PreparedCandidate,
+        price: Micros,
         cost: Micros,
         lease: int,
         number: int,
-    ) -> bytes:
+    ) -> FilledSlot:
         terms = pack_charge(cost, ChargedBy.IMPRESSION, one.topic) + one.ids
-        request_id = visit.request_id
         token = self._sign(
             void_charge(terms) if visit.is_free else terms,
-            request_id.bytes,
+            visit.request_id,
             visit.second,
             number,
             lease,
             visit.now.microsecond,
         )
-        return b"".join(
+        body = b"".join(
             (
                 one.head,
-                str(request_id).encode(),
+                visit.request_text,
                 prepared.middle,
-                self._stamp.format(visit.now, visit.second),
+                visit.served_at,
                 b'","trackingToken":"',
                 token,
                 self._impression,
@@ -208,3 +245,29 @@ class SlotFiller:
                 b'"}',
             )
         )
+        return FilledSlot(body, one, price)
+
+
+def _find_exclusion(
+    one: PreparedCandidate, visit: SlotVisit, slot: IndexedPlacement, on_page: Collection[int]
+) -> str | None:
+    """Return what keeps a candidate from this visitor; its pace is drawn for those that are left."""
+    creative = one.creative
+    if on_page and (creative.banner_key in on_page or -creative.campaign_key in on_page):
+        return ON_PAGE_ALREADY
+    if one.targeting is not None and not one.targeting.find_eligible(visit.parse_context(slot.zone), one.bit):
+        return TARGETING
+    return FREQUENCY if visit.seen and creative.banner_key in visit.seen else None
+
+
+def _name_reason(
+    prepared: PreparedSlot, removed: Sequence[tuple[PreparedCandidate, str]], *, is_unreserved: bool
+) -> str:
+    """Return what removed the last of a shortlist's candidates."""
+    if is_unreserved:
+        return BUDGET
+    reason, removed_at = prepared.reason, prepared.removed_at
+    for one, name in removed:
+        if one.place > removed_at:
+            reason, removed_at = name, one.place
+    return reason

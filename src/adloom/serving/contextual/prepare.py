@@ -7,14 +7,16 @@ replaced; a request looks only at what depends on the moment, the visitor and mo
 # pure
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from adloom.auction.creative_choice import PreparedContender, prepare_contender
+from adloom.auction.creative_choice import PreparedContender, ReadyDraw, prepare_contender
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
+from adloom.market.results.window import SiteResults
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage
 from adloom.pages.follow.page_table import PageEntry
@@ -24,6 +26,7 @@ from adloom.serving.contextual.decide import (
     NO_DEMAND,
     SlotRules,
     find_removal,
+    name_advertiser,
 )
 from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.contextual import ContextualCreative
@@ -40,7 +43,8 @@ PAGES_CACHED_MAX: Final = 4_096
 class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     """A candidate that page, site and catalog allow in a slot."""
 
-    place: int  # On the shortlist.
+    place: int  # On the shortlist,
+    number: int  # and among those that are ready.
     candidate: ShortlistCandidate
     creative: ContextualCreative
     own: IndexedPlacement
@@ -49,6 +53,7 @@ class PreparedCandidate(msgspec.Struct, frozen=True, gc=False):
     bit: int
     targeting: TargetingBlock | None  # None: everybody.
     contender: PreparedContender
+    advertiser: bytes | None
     topic: int  # The number of its category.
     ids: bytes  # Of banner, placement and campaign, as a token has them.
     head: bytes  # Of the answer.
@@ -61,6 +66,18 @@ class RemovedCandidate(msgspec.Struct, frozen=True, gc=False):
     bid: Micros
     reason: str
     floor: Micros = Micros(0)  # If the bid is under it.
+
+
+class OpenSlot(msgspec.Struct, frozen=True, gc=False):
+    """Which candidates of a slot schedules, caps and budgets allow; it holds until one of these changes."""
+
+    ready: tuple[PreparedCandidate, ...]
+    closed: tuple[tuple[PreparedCandidate, str], ...]  # With the names of what removes them.
+    is_for_all: bool  # None of them targets visitors.
+    changes: int  # Of the states of placements,
+    inquiries: int  # and how often it was asked which of them are wanted.
+    since: datetime
+    until: datetime
 
 
 class PreparedSlot(msgspec.Struct, gc=False):
@@ -78,6 +95,12 @@ class PreparedSlot(msgspec.Struct, gc=False):
     reason: str
     removed_at: int
     middle: bytes  # Of the answer.
+    # What requests have found, as long as it holds: what those that are ready bid now, who of them is available, and
+    # how they are drawn.
+    bidding: Sequence[PreparedCandidate]
+    open: OpenSlot | None = None
+    results: SiteResults | None = None
+    draws: Sequence[ReadyDraw] = ()
 
     def holds_for(
         self,
@@ -143,10 +166,11 @@ def prepare_slot(
         else:
             removed = find_removal(candidate, creative, page, rules)
             if removed is None:
-                ready.append(_prepare(place, candidate, creative, own, slot, rules))
+                ready.append(_prepare(place, len(ready), candidate, creative, own, slot, rules))
         if removed is not None:
             reason, removed_at = removed, place
             gone.append(_note_removed(candidate, creative, removed, rules))
+    bidding = tuple(ready)
     return PreparedSlot(
         index,
         slot,
@@ -154,12 +178,13 @@ def prepare_slot(
         entry,
         listed,
         rules,
-        tuple(ready),
+        bidding,
         tuple(gone),
         tuple({one.campaign_id: index.by_campaign.get(one.campaign_id) for one in candidates}.items()),
         reason,
         removed_at,
         b'","version":%d,"servedAt":"' % (0 if listed is None else listed.version),
+        bidding=bidding,
     )
 
 
@@ -176,14 +201,15 @@ def _note_removed(
 
 def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
     place: int,
+    number: int,
     candidate: ShortlistCandidate,
     creative: ContextualCreative,
     own: IndexedPlacement,
     slot: IndexedPlacement,
     rules: SlotRules,
 ) -> PreparedCandidate:
-    number, bit_place = divmod(creative.position, BLOCK_CANDIDATES_MAX)
-    block = own.blocks[number]
+    block_number, bit_place = divmod(creative.position, BLOCK_CANDIDATES_MAX)
+    block = own.blocks[block_number]
     offer = block.candidates[bit_place]
     head = b'{"slot":%b,"bannerId":"%b","campaignId":"%b",%b,"category":%b,"requestId":"' % (
         msgspec.json.encode(slot.slug.decode()),
@@ -195,14 +221,16 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
     ids = offer.pair[:16] + slot.id.bytes + offer.pair[16:]
     return PreparedCandidate(
         place,
+        number,
         candidate,
         creative,
         own,
         offer,
-        number,
+        block_number,
         1 << bit_place,
         block.targeting if offer.rules else None,
         prepare_contender(creative.bid, candidate.category_score, bid_weight=rules.bid_weight),
+        name_advertiser(candidate),
         number_topic(candidate.category or FILLER),
         ids,
         head,

@@ -58,7 +58,7 @@ def build_auctioned(
             charge=record.price,
         )
     return Auctioned(
-        auction_id=derive_auction_id(visit.request_id.bytes, number),
+        auction_id=derive_auction_id(visit.request_id, number),
         user_id=visit.user_id or NO_USER,
         placement_id=prepared.slot.id,
         placement_type=CONTEXTUAL,

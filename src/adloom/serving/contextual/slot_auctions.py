@@ -66,7 +66,7 @@ def _encode_served(filled: FilledSlot, prepared: PreparedSlot, visit: SlotVisit,
     banner_id, campaign_id = unpack_ids(winner.offer.pair)
     return encode_event(
         Served(
-            request_id=RequestId(UUID(bytes=visit.request_id.bytes)),
+            request_id=RequestId(UUID(bytes=visit.request_id)),
             slot=number,
             banner_id=banner_id,
             placement_id=prepared.slot.id,

@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from adloom.core.ids import OpaqueId
 from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.eligibility.frequency_lookup import NO_BANNERS, BannerKeys
 from adloom.serving.request.overrides import Overrides
@@ -24,7 +23,9 @@ class SlotVisit(msgspec.Struct, gc=False):
     parse: ParseContext
     now: datetime
     second: int
-    request_id: OpaqueId
+    request_id: bytes
+    request_text: bytes
+    served_at: bytes
     user_id: UUID | None = None
     seen: BannerKeys = NO_BANNERS
     user: bytes = b""  # Sealed, for the pixel.

@@ -18,13 +18,11 @@ class Reserver:
     def __init__(self, states: PlacementStates, leases: LocalLeases) -> None:
         self._states = states
         self._leases = leases
+        self.is_left_out = leases.is_left_out
 
     def make_gate(self, left_out: Iterable[int]) -> PaceGate:
         """Return a gate for the rest of a request, after some campaigns could not be reserved."""
         return PaceGate(self.is_left_out, left_out)
-
-    def is_left_out(self, campaign_key: int) -> bool:
-        return self._leases.is_left_out(campaign_key)
 
     def reserve(self, candidate: Candidate, hold: int, second: int, *, is_drawn: bool = False) -> int | None:
         """Return the lease of an offer, 0 if it needs none, None if it cannot be reserved.
