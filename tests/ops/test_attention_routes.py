@@ -5,6 +5,9 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.bidding.decide import BELOW_MARKET
+from adloom.bidding.window import BidDecision
+from adloom.budgets.bid_model import BidStanding
 from adloom.core.actor import Role
 from adloom.core.money import micros_from_paisa
 from adloom.events.projections.dead_letters import DeadLetterQueue
@@ -117,6 +120,27 @@ async def test_an_under_delivering_campaign_is_reported_after_a_while(
 
     assert at_first == []
     assert item["id"] == campaign["id"]
+
+
+async def test_a_campaign_says_why_it_spends_too_little_and_that_its_target_is_below_the_market(
+    control: ControlPlane, admin: Client, pool: Pool
+) -> None:
+    campaign = await active(admin, budgetDailyPaisa=10_000, bidAmount=5)
+    state = a_busy_state(charged=12, held=0, leased=0)
+    bids = BidStanding(
+        day=state.day,
+        multiplier=0.3,
+        decision=BidDecision(multiplier=0.3, reason="pacer", note=BELOW_MARKET),
+    )
+    await keep(pool, campaign, msgspec.structs.replace(state, bids=bids))
+    control.clock.advance(timedelta(hours=2))
+
+    async with control.acting_as(Role.ADMIN) as later:
+        [slow] = await found(later, "underDelivering")
+        [below] = await found(later, "targetBelowMarket")
+
+    assert slow["message"].endswith("by now, because its strategy bids 30% of its bid.")
+    assert below["message"].startswith("has a target below the market")
 
 
 async def test_offers_that_hold_a_budget_and_are_never_confirmed_are_reported(

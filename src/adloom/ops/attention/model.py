@@ -10,12 +10,16 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.bidding.decide import BELOW_MARKET
 from adloom.budgets.status import BudgetStatus
 from adloom.ops.checks.finding import Finding, FindingState
 
 SOON: Final = timedelta(days=3)
 # A third behind its pacing it will hardly catch up: pacing itself runs a fifth ahead of the clock.
 PACE_GOOD: Final = 0.66
+MULTIPLIER_GOOD: Final = 0.66
+OPPORTUNITIES_MIN: Final = 30
+WON_SHARE_GOOD: Final = 0.05
 # A campaign that has just begun has spent nothing yet.
 SETTLED_AFTER: Final = timedelta(hours=2)
 EACH_MAX: Final = 10
@@ -40,6 +44,7 @@ class AttentionKind(StrEnum):
     JOBS = "jobs"
     EXHAUSTED = "exhausted"
     UNDER_DELIVERING = "underDelivering"
+    TARGET_BELOW_MARKET = "targetBelowMarket"
     UNCONFIRMED = "unconfirmed"
     EXPIRING = "expiring"
     CREDENTIALS = "credentials"
@@ -89,8 +94,19 @@ def judge_budgets(statuses: Iterable[tuple[Thing, BudgetStatus]], *, now: dateti
             when = "its total budget" if is_over else "its budget of today"
             found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, f"has spent {when}."))
         elif status.pace is not None and status.pace < PACE_GOOD and _is_settled(thing, now):
-            message = f"has spent {status.pace:.0%} of what it may have by now."
+            because = find_cause(status)
+            message = (
+                f"has spent {status.pace:.0%} of what it may have by now{because and f', because {because}'}."
+            )
             found.append(_about(thing, AttentionKind.UNDER_DELIVERING, AttentionLevel.WARN, message))
+        decision = None if status.bids is None else status.bids.decision
+        if decision is not None and decision.note == BELOW_MARKET:
+            message = (
+                "has a target below the market: at its full bid it wins next to nothing. "
+                "Raise the target, or accept it."
+            )
+            kind = AttentionKind.TARGET_BELOW_MARKET
+            found.append(_about(thing, kind, AttentionLevel.WARN, message))
         if _is_hoarded(status):
             times = "" if not status.spent_today else f" {status.unconfirmed // status.spent_today} times"
             message = (
@@ -99,6 +115,24 @@ def judge_budgets(statuses: Iterable[tuple[Thing, BudgetStatus]], *, now: dateti
             )
             found.append(_about(thing, AttentionKind.UNCONFIRMED, AttentionLevel.WARN, message))
     return found
+
+
+def find_cause(status: BudgetStatus) -> str:
+    """Say why a campaign spends too little, as far as its bidding says it; empty if it does not."""
+    bids = status.bids
+    if bids is None or bids.decision is None:
+        return ""
+    if bids.decision.fallback is not None:
+        return f"its strategy fell back ({bids.decision.fallback}) and bids {bids.multiplier:.0%} of its bid"
+    if bids.multiplier < MULTIPLIER_GOOD:
+        return f"its strategy bids {bids.multiplier:.0%} of its bid"
+    opportunities = bids.memory.traffic
+    if opportunities < OPPORTUNITIES_MIN:
+        return f"only {opportunities:.0f} requests could have shown it today: widen what it wants"
+    won = bids.counts.minus(bids.counted_before).impressions / opportunities
+    if won < WON_SHARE_GOOD:
+        return f"it wins {won:.1%} of the requests that it bids on at its full bid: raise the bid"
+    return ""
 
 
 def _is_hoarded(status: BudgetStatus) -> bool:

@@ -17,7 +17,7 @@ from adloom.taxonomy.iab import content, products
 
 STRATEGIES: Final = {
     "fixed": "Fixed: always its bid",
-    "pacer": "Pacer: more when it is behind its plan, less when it is ahead",
+    "pacer": "Pacer: so much of its bid that the daily budget lasts until midnight",
     "fleet": "Fleet: by what was learned from all campaigns",
     "dqn": "DQN: by an agent that was trained on past auctions",
 }
@@ -56,7 +56,7 @@ async def add_contextual_fields(visit: PageVisit, form: Form) -> None:
         "Bids are",
         STRATEGIES,
         is_required=True,
-        hint="Only Fixed acts today; with the others it bids like Fixed.",
+        hint="Decided every 15 minutes, never above the bid. Fleet and DQN need a target cost; all but Fixed a daily budget.",
     )
     form.price(
         "targetCpa", "What a conversion should cost", hint="For strategies that learn. Empty: not said."

@@ -19,6 +19,7 @@ from adloom.console.components.status import campaign_badge, format_bid, format_
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
+from adloom.console.pages.campaigns.bidding import show_bidding
 from adloom.console.pages.campaigns.contextual import show_contextual
 from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
 from adloom.console.pages.campaigns.overview import show_overview, show_schedule
@@ -264,6 +265,7 @@ CAMPAIGNS: Final = ResourcePages(
         "overview": Tab("Overview", show_overview),
         "banners": Tab("Banners and placements", show_assignments),
         "contextual": Tab("Contextual", show_contextual),
+        "bidding": Tab("Bidding", show_bidding),
         "targeting": Tab("Targeting", show_targeting),
         "schedule": Tab("Schedule", show_schedule),
     },

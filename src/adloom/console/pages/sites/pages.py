@@ -13,6 +13,7 @@ from adloom.console.pages.sites.crawls import show_crawls
 from adloom.console.pages.sites.fields import add_site_fields
 from adloom.console.pages.sites.market import show_market
 from adloom.console.pages.sites.overview import new_slot_address, show_overview
+from adloom.console.pages.sites.pacing import show_pacing
 from adloom.console.pages.sites.site_pages import show_pages
 from adloom.console.pages.sites.verification import verification_badge
 from adloom.console.resource_pages import ResourcePages, Tab
@@ -70,6 +71,7 @@ SITES: Final = ResourcePages(
         "crawls": Tab("Crawls", show_crawls),
         "approvals": Tab("Approvals", show_site_approvals),
         "market": Tab("Market", show_market),
+        "traffic": Tab("Traffic", show_pacing),
         "placements": PLACEMENTS.tab_of("siteId"),
     },
 ).register()
