@@ -4,12 +4,15 @@ from datetime import timedelta
 from uuid import UUID
 
 import msgspec
+import pytest
 
+from adloom.auction.calibration import CalibrationWindow, build_report
 from adloom.bidding.decide import BELOW_MARKET
 from adloom.bidding.window import BidDecision
 from adloom.budgets.bid_model import BidStanding
 from adloom.core.actor import Role
 from adloom.core.money import micros_from_paisa
+from adloom.events.ctr.store import LearningStore
 from adloom.events.projections.dead_letters import DeadLetterQueue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
@@ -204,3 +207,27 @@ async def test_ten_items_are_shown_and_all_are_counted(admin: Client, valkey: Va
 
     assert len(answer["items"]) == 10
     assert answer["counts"] == {"expiring": 13}
+
+
+async def test_predictions_that_are_far_off_are_reported_with_their_deciles(
+    control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    await everything_runs(valkey)
+    window = CalibrationWindow()
+    for number in range(2_000):
+        window.add(0.2, is_clicked=number % 10 == 0)
+    reports = [build_report("heuristic", window), build_report("learned", CalibrationWindow())]
+    await LearningStore(pool).save_state(b"state", [], version=0, now=NOON, calibrations=reports)
+
+    [item] = await found(admin)
+    answer = await admin.get("/admin/stats/calibration")
+    async with control.acting_as(Role.ADVERTISER) as advertiser:
+        refused = await advertiser.get("/admin/stats/calibration")
+
+    heuristic, learned = answer.json()["items"]
+    assert (item["kind"], item["level"]) == ("calibration", "warn")
+    assert "predicted 2.0" in item["message"]
+    assert heuristic["ratio"] == pytest.approx(2.0, abs=0.05)
+    assert [round(one["ctr"], 2) for one in heuristic["deciles"]] == [0.1]
+    assert (learned["ratio"], learned["isFarOff"], learned["deciles"]) == (None, False, [])
+    assert refused.status_code == 403

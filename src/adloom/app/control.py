@@ -40,6 +40,7 @@ import adloom.stats.api
 import adloom.stats.auctions.api
 import adloom.stats.bidding.api
 import adloom.stats.budget.api
+import adloom.stats.calibration.api
 import adloom.stats.overview.api
 import adloom.stats.pacing.api
 import adloom.stats.placed.api
@@ -135,6 +136,7 @@ ROUTERS = (
     adloom.stats.refunds.api.router,
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
+    adloom.stats.calibration.api.router,
     adloom.stats.pacing.api.router,
     adloom.stats.bidding.api.router,
     adloom.ops.jobs.api.router,

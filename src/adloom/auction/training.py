@@ -12,9 +12,11 @@ from typing import Final
 import msgspec
 
 from adloom.auction.bid import CTR_ONE, Ctr
+from adloom.auction.calibration import CalibrationReport, CalibrationWindow, build_report
 from adloom.auction.features import SLOTS, ad_slots, banner_slots, placement_slots, request_slots
+from adloom.auction.learned import LEARNED
 from adloom.auction.model import CALIBRATION_MAX, CALIBRATION_MIN, LOGIT_MAX, Model, ctr_to_odds
-from adloom.auction.score import Heuristic, Signals
+from adloom.auction.score import HEURISTIC, Heuristic, Signals
 
 FORMAT: Final = 1
 
@@ -60,6 +62,8 @@ class LearnerProgress(msgspec.Struct, kw_only=True):
     loss: float = 0.0
     heuristic_loss: float = 0.0
     loss_weight: float = 0.0
+    # By scoring; states of older versions have none.
+    windows: dict[str, CalibrationWindow] = msgspec.field(default_factory=dict[str, CalibrationWindow])
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -98,6 +102,11 @@ class Learner:
     def heuristic_loss(self) -> float:
         """The same for the heuristic."""
         return self.progress.heuristic_loss / self.progress.loss_weight if self.progress.examples else 0.0
+
+    @property
+    def calibrations(self) -> list[CalibrationReport]:
+        """How well predictions agreed with clicks, by scoring."""
+        return [build_report(scoring, window) for scoring, window in sorted(self.progress.windows.items())]
 
     def learn(self, example: Example) -> None:
         """Predict, compare with the outcome, and adjust the weights."""
@@ -138,6 +147,11 @@ class Learner:
         calibrated = min(1.0, predicted * self.calibration)
         progress.examples += 1
         progress.clicks += is_clicked
+        for scoring, rate in ((LEARNED, calibrated), (HEURISTIC, heuristic / CTR_ONE)):
+            window = progress.windows.get(scoring)
+            if window is None:
+                window = progress.windows[scoring] = CalibrationWindow()
+            window.add(rate, is_clicked=is_clicked)
         progress.loss = progress.loss * _LOSS_KEPT + log_loss(calibrated, is_clicked=is_clicked)
         progress.heuristic_loss = progress.heuristic_loss * _LOSS_KEPT + log_loss(
             heuristic / CTR_ONE, is_clicked=is_clicked

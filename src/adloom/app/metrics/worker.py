@@ -260,6 +260,19 @@ def register_learning(metrics: Metrics, trainer: Trainer) -> None:
         "Clicks that came for each that was predicted, within bounds.",
         lambda: 1.0 if (learner := trainer.learner) is None else learner.calibration,
     )
+    metrics.gauges(
+        "adloom_ctr_calibration",
+        "Predicted clicks by counted ones, over some 70,000 impressions.",
+        "scoring",
+        lambda: _read_calibrations(trainer),
+    )
+
+
+def _read_calibrations(trainer: Trainer) -> dict[str, float]:
+    learner = trainer.learner
+    if learner is None:
+        return {}
+    return {one.scoring: one.ratio for one in learner.calibrations if one.ratio is not None}
 
 
 def register_sync(  # noqa: PLR0913 - whatever there is to look at

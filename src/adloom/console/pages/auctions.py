@@ -28,6 +28,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.pages.calibration import show_calibration
 from adloom.console.pages.why.candidates import amount, make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
@@ -164,6 +165,8 @@ async def auctions(visit: PageVisit) -> None:
     )  # fmt: skip
     await table.show()
     refresh_every(REFRESH_SECONDS, table.show)
+    if visit.role in {Role.ADMIN, Role.VIEWER}:
+        await show_calibration(visit)
 
 
 def _price_share(row: Json) -> Markup:

@@ -80,7 +80,7 @@ class ClickOfOffer(msgspec.Struct, frozen=True, kw_only=True):
     device_type: str | None = None
 
 
-class Verdict(NamedTuple):
+class Attribution(NamedTuple):
     """The click that a conversion counts for, if it does; what it is worth; and the marks of its row."""
 
     click: ClickOfOffer | None
@@ -128,16 +128,16 @@ def judge(
     currency: str | None,
     clicks: Sequence[ClickOfOffer],
     rules: AttributionRules,
-) -> Verdict:
+) -> Attribution:
     """Attribute a conversion to the last valid click of its offer, or say why to none."""
     if not clicks:
-        return Verdict(None, Micros(0), (ConversionMark.NO_CLICK,))
+        return Attribution(None, Micros(0), (ConversionMark.NO_CLICK,))
     valid = [click for click in clicks if click.is_valid]
     if not valid:
-        return Verdict(None, Micros(0), (ConversionMark.INVALID_CLICK,))
+        return Attribution(None, Micros(0), (ConversionMark.INVALID_CLICK,))
     last = max(valid, key=lambda click: click.occurred_at)
     if occurred_at - last.occurred_at > rules.click_age_max:
-        return Verdict(None, Micros(0), (ConversionMark.CLICK_TOO_OLD,))
+        return Attribution(None, Micros(0), (ConversionMark.CLICK_TOO_OLD,))
     if currency is not None and rules.currency is not None and currency != rules.currency:
-        return Verdict(last, Micros(0), (ConversionMark.OTHER_CURRENCY,))
-    return Verdict(last, value)
+        return Attribution(last, Micros(0), (ConversionMark.OTHER_CURRENCY,))
+    return Attribution(last, value)

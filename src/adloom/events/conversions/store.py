@@ -8,13 +8,13 @@ from uuid import UUID
 
 from adloom.core.money import Micros
 from adloom.events.conversions.attribute import (
+    Attribution,
     AttributionRules,
     CatalogKeys,
     ClickOfOffer,
     ConversionKey,
     NewConversions,
     Offer,
-    Verdict,
     judge,
     select_new,
 )
@@ -208,7 +208,7 @@ class ConversionRows:
         return clicks
 
     async def _update(
-        self, connection: Connection, waiting: Sequence[Record], verdicts: Sequence[Verdict]
+        self, connection: Connection, waiting: Sequence[Record], verdicts: Sequence[Attribution]
     ) -> None:
         judged = [
             (

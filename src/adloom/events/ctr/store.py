@@ -6,6 +6,9 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
+from adloom.auction.calibration import CalibrationReport
 from adloom.events.ctr.pending import (
     Offer,
     PendingExample,
@@ -49,13 +52,17 @@ DUE: Final = """
 """
 STATE: Final = "SELECT version, state, learned_at FROM learning_states WHERE name = $1"
 FIRST_STATE: Final = """
-    INSERT INTO learning_states (name, version, state, learned_at) VALUES ($1, 1, $2, $3)
+    INSERT INTO learning_states (name, version, state, learned_at, calibration) VALUES ($1, 1, $2, $3, $4::text::jsonb)
     ON CONFLICT (name) DO NOTHING RETURNING 1
 """
 NEXT_STATE: Final = """
-    UPDATE learning_states SET version = version + 1, state = $2, learned_at = $3 WHERE name = $1 AND version = $4
+    UPDATE learning_states SET version = version + 1, state = $2, learned_at = $3, calibration = $4::text::jsonb
+     WHERE name = $1 AND version = $5
     RETURNING 1
 """
+CALIBRATIONS: Final = (
+    "SELECT learned_at, coalesce(calibration, '[]')::text AS found FROM learning_states WHERE name = $1"
+)
 TAKE_OUT: Final = "DELETE FROM learning_waiting WHERE id = ANY ($1::bigint[])"
 
 # The offer's time is whole seconds, and clocks of ours differ a little.
@@ -72,6 +79,13 @@ class SavedState(NamedTuple):
     version: int
     state: bytes | None
     learned_at: datetime | None
+
+
+class SavedCalibrations(NamedTuple):
+    """How well predictions agreed with clicks, when something was last learned."""
+
+    learned_at: datetime | None
+    reports: tuple[CalibrationReport, ...]
 
 
 class DuePiece(NamedTuple):
@@ -148,20 +162,39 @@ class LearningStore:
             else SavedState(row["version"], row["state"], row["learned_at"])
         )
 
-    async def save_state(self, state: bytes, pieces: Sequence[int], *, version: int, now: datetime) -> None:
+    async def save_state(
+        self,
+        state: bytes,
+        pieces: Sequence[int],
+        *,
+        version: int,
+        now: datetime,
+        calibrations: Sequence[CalibrationReport] = (),
+    ) -> None:
         """Save the state and delete the examples it was learned from; CursorMovedError if another worker did."""
+        reports = msgspec.json.encode(calibrations).decode()
         with _database_errors():
             async with self._pool.acquire() as connection, connection.transaction():
                 done = await (
-                    connection.fetchval(NEXT_STATE, LEARNING, state, now, version)
+                    connection.fetchval(NEXT_STATE, LEARNING, state, now, reports, version)
                     if version
-                    else connection.fetchval(FIRST_STATE, LEARNING, state, now)
+                    else connection.fetchval(FIRST_STATE, LEARNING, state, now, reports)
                 )
                 if done is None:
                     raise CursorMovedError
                 taken = await connection.execute(TAKE_OUT, list(pieces))
                 if int(taken.rpartition(" ")[2]) != len(pieces):
                     raise CursorMovedError
+
+
+async def read_calibrations(pool: Pool) -> SavedCalibrations:
+    """Read how well predictions agree with clicks, for the control plane."""
+    row = await pool.fetchrow(CALIBRATIONS, LEARNING)
+    if row is None:
+        return SavedCalibrations(None, ())
+    return SavedCalibrations(
+        row["learned_at"], msgspec.json.decode(row["found"], type=tuple[CalibrationReport, ...])
+    )
 
 
 def _has_offer(record: DecodedEntry) -> bool:

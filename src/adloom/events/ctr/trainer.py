@@ -103,7 +103,13 @@ class Trainer:
         clicked = await self._teach(learner, pieces)
         now = self._clock.now()
         state = await asyncio.to_thread(learner.encode)
-        await self._store.save_state(state, [piece.id for piece in pieces], version=self.version, now=now)
+        await self._store.save_state(
+            state,
+            [piece.id for piece in pieces],
+            version=self.version,
+            now=now,
+            calibrations=learner.calibrations,
+        )
         self._learner, self._learned_at = learner, now
         self.version += 1
         self.clicked += clicked

@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 
 from adloom.core.actor import Role
+from adloom.events.ctr.store import read_calibrations
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.attention import store
 from adloom.ops.attention.model import (
@@ -16,6 +17,7 @@ from adloom.ops.attention.model import (
     AttentionLevel,
     describe_findings,
     judge_budgets,
+    judge_calibrations,
     list_ends,
     list_expired_credentials,
     list_withdrawn,
@@ -67,6 +69,7 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
     found: list[Attention] = []
     if actor.sees_all:
         found += await _check_installation(request, pool, now)
+        found += judge_calibrations((await read_calibrations(pool)).reports)
     if actor.sees_all or actor.role is Role.ADVERTISER:
         scope = Scope(actor.account_id)
         async with pool.acquire() as connection:

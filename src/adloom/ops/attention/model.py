@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.calibration import CalibrationReport
 from adloom.bidding.decide import BELOW_MARKET
 from adloom.budgets.status import BudgetStatus
 from adloom.ops.checks.finding import Finding, FindingState
@@ -26,6 +27,12 @@ EACH_MAX: Final = 10
 # Of a click that is predicted right, two thirds of its holds come back; of impressions that nobody scrolls to, more.
 UNCONFIRMED_TIMES: Final = 20
 UNCONFIRMED_SHARE: Final = 0.5  # Of the budget: less keeps nothing off the air.
+
+
+CALIBRATION_REMEDY: Final = {
+    "heuristic": "Prices of its auctions are off by that: let placements use learned scoring.",
+    "learned": "Look for traffic that has changed or is not human; the model follows within a day.",
+}
 
 
 class AttentionLevel(StrEnum):
@@ -49,6 +56,7 @@ class AttentionKind(StrEnum):
     EXPIRING = "expiring"
     CREDENTIALS = "credentials"
     VERIFICATION = "verification"
+    CALIBRATION = "calibration"
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +167,22 @@ def list_withdrawn(things: Iterable[Thing]) -> list[Attention]:
         "is not verified any more: its file was missing three times in a row. Put it back and verify again."
     )
     return [_about(thing, AttentionKind.VERIFICATION, AttentionLevel.BAD, message) for thing in things]
+
+
+def judge_calibrations(reports: Iterable[CalibrationReport]) -> list[Attention]:
+    """Find ways of predicting clicks that are far off, with enough evidence."""
+    return [
+        Attention(
+            kind=AttentionKind.CALIBRATION,
+            level=AttentionLevel.WARN,
+            message=(
+                f"Scoring {one.scoring!r} has predicted {one.ratio or 0:.2f} clicks for each that came. "
+                f"{CALIBRATION_REMEDY.get(one.scoring, '')}"
+            ).strip(),
+        )
+        for one in reports
+        if one.is_far_off
+    ]
 
 
 def _is_settled(thing: Thing, now: datetime) -> bool:

@@ -1,0 +1,1 @@
+"""How well predicted click rates agree with clicks."""
