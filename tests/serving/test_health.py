@@ -22,6 +22,10 @@ from tests.support.eventually import eventually
 class FakeSpool(msgspec.Struct, frozen=True, kw_only=True):
     is_able: bool
     waiting_bytes: int
+    has_disk: bool = True
+
+    def can_write(self) -> bool:
+        return self.has_disk
 
 
 @pytest.fixture
@@ -39,6 +43,7 @@ async def refresher(pool: Pool, valkey: Valkey, clock: ManualClock) -> IndexRefr
 async def check_ready(health: DeliveryHealth) -> tuple[int, Mapping[str, Any]]:
     await health.postgres.look()
     await health.valkey.look()
+    await health.disk.look()
     return await read(health)
 
 
@@ -100,6 +105,16 @@ async def test_a_process_without_valkey_is_ready_while_the_spool_accepts_events(
     assert (status, body["status"]) == (200 if is_able else 503, word)
     assert body["checks"]["valkey"] == "unavailable"
     assert body["checks"]["spool"] == {"status": word, "waitingBytes": 12}
+
+
+async def test_a_process_without_valkey_is_not_ready_when_the_disk_takes_no_writes(
+    refresher: IndexRefresher, pool: Pool, clock: ManualClock
+) -> None:
+    spool = FakeSpool(is_able=True, waiting_bytes=0, has_disk=False)
+    async with open_valkey(f"redis://127.0.0.1:{free_port()}") as away:
+        status, body = await check_ready(DeliveryHealth(refresher, pool, away, clock, spool=spool))
+
+    assert (status, body["checks"]["spool"]["status"]) == (503, "unavailable")
 
 
 async def test_a_process_with_valkey_is_ready_although_the_spool_accepts_nothing(

@@ -1,5 +1,6 @@
 """Health of a delivery process: ready while it has an index and can accept events."""
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Protocol
@@ -11,6 +12,8 @@ from adloom.runtime import postgres, valkey
 from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
 from adloom.runtime.http.plain import PlainAnswer
 from adloom.serving.background.index_refresh import IndexRefresher
+
+DISK_EVERY_SECONDS = 2.0  # Each look writes a block.
 
 
 class IndexCheck(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,6 +57,10 @@ class SpoolState(Protocol):
     @property
     def waiting_bytes(self) -> int: ...
 
+    def can_write(self) -> bool:
+        """Whether its disk takes a block now; takes a while."""
+        ...
+
 
 class DeliveryHealth:
     """Answers the health routes that look beyond the process itself."""
@@ -72,17 +79,18 @@ class DeliveryHealth:
         self._clock = clock
         self.postgres = BackgroundCheck(lambda: postgres.is_reachable(pool), away=postgres.POSTGRES_AWAY)
         self.valkey = BackgroundCheck(lambda: valkey.is_reachable(client), away=valkey.VALKEY_AWAY)
+        self.disk = BackgroundCheck(self._look_at_disk, away=(OSError,), every_seconds=DISK_EVERY_SECONDS)
 
     def run(self) -> AbstractAsyncContextManager[None]:
         """Ask the servers in the background while a block runs."""
-        return run_checks(self.postgres, self.valkey)
+        return run_checks(self.postgres, self.valkey, self.disk)
 
     async def check_ready(self) -> PlainAnswer:
         """Answer 200 while ads can be served and events accepted, at once, by what the checks have found.
 
         The database is not required: without it the index grows old, and serving goes on.
         """
-        await wait_until_known(self.postgres, self.valkey)
+        await wait_until_known(self.postgres, self.valkey, self.disk)
         has_event_log = bool(self.valkey.result)
         checks = Checks(
             postgres=_name_status(is_ok=bool(self.postgres.result)),
@@ -90,7 +98,7 @@ class DeliveryHealth:
             index=self._check_index(),
             spool=self._check_spool(),
         )
-        can_accept = has_event_log or (self._spool is not None and self._spool.is_able)
+        can_accept = has_event_log or self._can_spool
         is_ready = can_accept and self._refresher.version is not None
         health = DeliveryHealthReport(
             status=_name_status(is_ok=is_ready),
@@ -112,7 +120,15 @@ class DeliveryHealth:
         spool = self._spool
         if spool is None:
             return SpoolCheck("off")
-        return SpoolCheck(_name_status(is_ok=spool.is_able), spool.waiting_bytes)
+        return SpoolCheck(_name_status(is_ok=self._can_spool), spool.waiting_bytes)
+
+    async def _look_at_disk(self) -> bool:
+        return self._spool is not None and await asyncio.to_thread(self._spool.can_write)
+
+    @property
+    def _can_spool(self) -> bool:
+        """Whether the spool has room, and its disk takes writes: that is known without any event."""
+        return self._spool is not None and self._spool.is_able and bool(self.disk.result)
 
 
 def _name_status(*, is_ok: bool) -> str:

@@ -8,7 +8,7 @@ from adloom.runtime.supervisor.silence import (
     TICKS_COUNTED_MAX,
     Silence,
     SilenceBounds,
-    Verdict,
+    SilenceVerdict,
     judge,
     listen,
     tell,
@@ -34,10 +34,10 @@ def after(bounds: SilenceBounds, *, ticks: int, silence: Silence = HEARD, is_bus
 
 def test_a_silent_child_is_frozen_at_its_bound_and_not_before() -> None:
     assert [judge(after(OURS, ticks=count), OURS) for count in (2, 3, 9, 10)] == [
-        Verdict.HEARD,
-        Verdict.SILENT,
-        Verdict.SILENT,
-        Verdict.FROZEN,
+        SilenceVerdict.HEARD,
+        SilenceVerdict.SILENT,
+        SilenceVerdict.SILENT,
+        SilenceVerdict.FROZEN,
     ]
 
 
@@ -47,19 +47,19 @@ def test_a_child_that_starts_has_a_minute_for_its_first_sign() -> None:
         for seconds in (START_SECONDS_MAX - TICK, START_SECONDS_MAX)
     )
 
-    assert (judge(before, OURS), judge(at, OURS)) == (Verdict.HEARD, Verdict.FROZEN)
+    assert (judge(before, OURS), judge(at, OURS)) == (SilenceVerdict.HEARD, SilenceVerdict.FROZEN)
 
 
 def test_a_server_is_told_to_go_on_once_before_it_is_given_up() -> None:
     silence = after(SERVER, ticks=1)
 
-    assert judge(silence, SERVER) is Verdict.CONTINUE
-    assert judge(tell(silence), SERVER) is Verdict.SILENT
-    assert judge(after(SERVER, ticks=19, silence=tell(silence)), SERVER) is Verdict.FROZEN
+    assert judge(silence, SERVER) is SilenceVerdict.CONTINUE
+    assert judge(tell(silence), SERVER) is SilenceVerdict.SILENT
+    assert judge(after(SERVER, ticks=19, silence=tell(silence)), SERVER) is SilenceVerdict.FROZEN
 
 
 def test_a_server_that_works_is_not_frozen_however_long_it_does_not_answer() -> None:
-    assert judge(after(SERVER, ticks=10_000, is_busy=True), SERVER) is Verdict.HEARD
+    assert judge(after(SERVER, ticks=10_000, is_busy=True), SERVER) is SilenceVerdict.HEARD
 
 
 @given(ticks, elapsed)
@@ -83,7 +83,7 @@ def test_a_frozen_child_was_silent_for_at_least_the_ticks_of_its_bound(
         silence = listen(silence, OURS, elapsed_seconds=seconds, is_heard=is_heard, is_busy=is_busy)
         unheard = 0 if is_heard or is_busy else unheard + 1
         elapsed_sum = 0.0 if is_heard or is_busy else elapsed_sum + seconds
-        if judge(silence, OURS) is Verdict.FROZEN:
+        if judge(silence, OURS) is SilenceVerdict.FROZEN:
             assert unheard * TICKS_COUNTED_MAX * TICK >= OURS.frozen_seconds - 1e-6
             assert elapsed_sum >= OURS.frozen_seconds - 1e-6
 
@@ -95,4 +95,4 @@ def test_whoever_is_heard_is_not_silent(found: list[tuple[float, bool, bool]]) -
         silence = listen(silence, SERVER, elapsed_seconds=seconds, is_heard=is_heard, is_busy=is_busy)
         if is_heard:
             assert silence == HEARD
-            assert judge(silence, SERVER) is Verdict.HEARD
+            assert judge(silence, SERVER) is SilenceVerdict.HEARD

@@ -20,6 +20,7 @@ from adloom.app.sample_data import (
     read_manifest,
 )
 from adloom.app.up.children import delivery_children
+from adloom.app.up.disk import make_reserve, register_disk, start_with_room, watch_disk
 from adloom.app.up.first_log_in import (
     FirstLogIn,
     forget_first_password,
@@ -67,10 +68,14 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
         secrets = _ensure_secrets(directory)
         plan = make_plan(options, variables, listeners, secrets, clock)
         configure_logs(plan.telemetry)
+        reserve = make_reserve(variables, directory.path, plan.servers)
+        reserve.keep()
+        plan = msgspec.structs.replace(plan, servers=start_with_room(plan.servers, reserve))
         directory.write_installation(plan.installation)
 
         async def work(supervisor: Supervisor) -> None:
             register_children(metrics, supervisor)
+            register_disk(metrics, reserve)
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
                 first = await _start(plan, supervisor, directory, progress, clock)
@@ -79,6 +84,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
                 _print_summary(plan, options, first, progress)
                 await supervisor.start(plan.background)
                 async with asyncio.TaskGroup() as group:
+                    group.create_task(watch_disk(supervisor, reserve))
                     group.create_task(tell_of_frozen(supervisor, plan.servers.redis_url, clock))
                     group.create_task(forget_first_password(plan.servers.database_url, directory))
                     group.create_task(give_sample_pages(plan, directory, clock))

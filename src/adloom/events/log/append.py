@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 import structlog
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.telemetry.repeated import RepeatedLine
 
 PENDING_MAX: Final = 10_000  # Beyond this we answer 503: losing requests is cheaper than losing memory.
 PENDING_BYTES_MAX: Final = 16 * 2**20  # The same, in bytes: an event has some kilobytes at most.
@@ -92,6 +93,10 @@ class EventAppender:
         self._next_at = -math.inf
         self._in_flight: asyncio.Timeout | None = None
         self._task: asyncio.Task[None] | None = None
+        # A full disk fails every batch, hundreds a second.
+        self._log_failure = RepeatedLine(
+            log, "ledger_append_failed", now=lambda: asyncio.get_running_loop().time()
+        )
         # Plain counters, read by the metrics.
         self.appended = 0
         self.spooled = 0
@@ -228,7 +233,7 @@ class EventAppender:
             try:
                 await self._append(batch)
             except (UnavailableError, TimeoutError) as error:
-                log.warning("ledger_append_failed", events=len(batch), error=repr(error))
+                self._log_failure(events=len(batch), error=repr(error))
             else:
                 return
         await self._spool_batch(batch, spool)
@@ -261,7 +266,7 @@ class EventAppender:
 
     def _fail(self, batch: Sequence[_Waiting], error: BaseException) -> None:
         self.failed += len(batch)
-        log.warning("ledger_append_failed", events=len(batch), error=repr(error))
+        self._log_failure(events=len(batch), error=repr(error))
         for _, future, _ in batch:
             if future is not None and not future.done():
                 future.set_exception(

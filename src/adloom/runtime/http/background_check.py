@@ -19,8 +19,15 @@ T = TypeVar("T")
 class BackgroundCheck(Generic[T]):
     """Looks at a part again and again; `result` is what was seen last, None while it is away."""
 
-    def __init__(self, look: Callable[[], Awaitable[T | None]], *, away: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[T | None]],
+        *,
+        away: tuple[type[Exception], ...],
+        every_seconds: float = EVERY_SECONDS,
+    ) -> None:
         self._look = look
+        self._every_seconds = every_seconds
         self._away = away
         self._seen_at: float | None = None
         self._is_asked = asyncio.Event()
@@ -38,7 +45,7 @@ class BackgroundCheck(Generic[T]):
         await pause(EVERY_SECONDS, self._is_asked)
         while True:
             await self.look()
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(self._every_seconds)
 
     async def wait_until_known(self) -> None:
         """Wait a moment for the first result: right after the start there is none."""

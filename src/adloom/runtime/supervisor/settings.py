@@ -1,4 +1,4 @@
-"""For how long a child may give no sign of life before it is replaced."""
+"""When a supervisor steps in: for how long a child may be silent, and how much of the disk is kept free."""
 
 from typing import Annotated, Final
 
@@ -16,3 +16,9 @@ class FreezeSettings(msgspec.Struct, frozen=True, kw_only=True):
     process_seconds: Annotated[int, Variable("ADLOOM_PROCESS_FROZEN_SECONDS", _SECONDS)] = 15
     # Only while they use no processor and no disk.
     server_seconds: Annotated[int, Variable("ADLOOM_SERVER_FROZEN_SECONDS", _SECONDS)] = 60
+
+
+class ReserveSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept on the disk for a clean stop of PostgreSQL, in megabytes; 0 is nothing."""
+
+    megabytes: Annotated[int, Variable("ADLOOM_DISK_RESERVE_MB", whole_number(0, 100_000))] = 64

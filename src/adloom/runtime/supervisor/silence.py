@@ -16,7 +16,7 @@ START_SECONDS_MAX: Final = 60.0
 TICKS_COUNTED_MAX: Final = 2
 
 
-class Verdict(StrEnum):
+class SilenceVerdict(StrEnum):
     """What a silence means."""
 
     HEARD = "heard"
@@ -61,18 +61,18 @@ def listen(
     return msgspec.structs.replace(before, seconds=before.seconds + max(counted, 0.0))
 
 
-def judge(silence: Silence, bounds: SilenceBounds) -> Verdict:
+def judge(silence: Silence, bounds: SilenceBounds) -> SilenceVerdict:
     """Say what a silence means now."""
     frozen_seconds = bounds.frozen_seconds if silence.has_begun else START_SECONDS_MAX
     told_after = bounds.continue_seconds
     if silence.seconds >= frozen_seconds:
-        return Verdict.FROZEN
+        return SilenceVerdict.FROZEN
     if told_after is not None and silence.seconds >= told_after and not silence.is_told:
-        return Verdict.CONTINUE
+        return SilenceVerdict.CONTINUE
     # Before its first sign a child is not silent: it is not there yet.
     if silence.has_begun and silence.seconds >= bounds.silent_seconds:
-        return Verdict.SILENT
-    return Verdict.HEARD
+        return SilenceVerdict.SILENT
+    return SilenceVerdict.HEARD
 
 
 def tell(silence: Silence) -> Silence:

@@ -65,6 +65,13 @@ class Supervisor:
         keepers = [keeper for stage in self._stages for kept, keeper in stage.items() if kept.name == name]
         await asyncio.wait(keepers[-1:])
 
+    def ask_to_stop(self, name: str) -> None:
+        """Ask a child to stop; it is started again when its preparation has ended."""
+        for stage in self._stages:
+            for kept in stage:
+                if kept.name == name:
+                    kept.send(kept.child.program.stop_signal)
+
     async def stop(self) -> None:
         for stage in reversed(self._stages):
             async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ import structlog
 
 from adloom.runtime.supervisor.activity import Activity, is_busy, read_activity, signal_all
 from adloom.runtime.supervisor.signs import SignPipe
-from adloom.runtime.supervisor.silence import Silence, SilenceBounds, Verdict, judge, listen, tell
+from adloom.runtime.supervisor.silence import Silence, SilenceBounds, SilenceVerdict, judge, listen, tell
 
 SIGN_TICK_SECONDS: Final = 0.5
 SIGN_SILENT_SECONDS: Final = 1.5
@@ -52,8 +52,8 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
     loop = asyncio.get_running_loop()
     bounds = watched.bounds
     listener = _Listener(pid, watched, pipe)
-    silence, verdict, heard_at = Silence(), Verdict.HEARD, loop.time()
-    while verdict is not Verdict.FROZEN:
+    silence, verdict, heard_at = Silence(), SilenceVerdict.HEARD, loop.time()
+    while verdict is not SilenceVerdict.FROZEN:
         await asyncio.sleep(SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS)
         is_heard, works = await listener.hear()
         now = loop.time()
@@ -66,11 +66,11 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
         )
         heard_at = now
         before, verdict = verdict, judge(silence, bounds)
-        if verdict is Verdict.CONTINUE:
+        if verdict is SilenceVerdict.CONTINUE:
             log.warning("child_told_to_go_on", child=name, silent_seconds=round(silence.seconds, 1))
             signal_all(pid, signal.SIGCONT)
             silence = tell(silence)
-        if is_heard or verdict is Verdict.SILENT is not before:
+        if is_heard or verdict is SilenceVerdict.SILENT is not before:
             watched.heard(is_heard)
             _log_change(name, silence, is_heard=is_heard, was=before)
     log.error("child_frozen", child=name, pid=pid, silent_seconds=round(silence.seconds, 1))
@@ -78,10 +78,10 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
     return silence.seconds
 
 
-def _log_change(name: str, silence: Silence, *, is_heard: bool, was: Verdict) -> None:
+def _log_change(name: str, silence: Silence, *, is_heard: bool, was: SilenceVerdict) -> None:
     if not is_heard:
         log.warning("child_silent", child=name, silent_seconds=round(silence.seconds, 1))
-    elif was is not Verdict.HEARD:
+    elif was is not SilenceVerdict.HEARD:
         log.info("child_heard_again", child=name)
 
 

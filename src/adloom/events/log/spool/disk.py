@@ -5,6 +5,7 @@ any part may be there. The ports have a second implementation in memory, for tes
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -15,7 +16,39 @@ from typing import Final, Protocol, TypeVar
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
 
+# Less than a file of the spool may have is no room.
+ROOM_BYTES_MIN: Final = 8 * 2**20
+BLOCK: Final = bytes(4096)
+
 T = TypeVar("T")
+
+
+def can_write_to(folder: Path) -> bool:
+    """Whether a folder's disk has room and takes a block; found out without any event."""
+    try:
+        space = os.statvfs(folder)
+        if space.f_bavail * space.f_frsize < ROOM_BYTES_MIN:
+            return False
+        _write_block(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _write_block(folder: Path) -> None:
+    """Write a block to a file without a name, where the system has such files."""
+    if not hasattr(os, "O_TMPFILE"):
+        return
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR, FILE_MODE)
+    except OSError as error:
+        if error.errno in {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL}:
+            return
+        raise
+    try:
+        os.write(descriptor, BLOCK)
+    finally:
+        os.close(descriptor)
 
 
 class SpoolFile(Protocol):

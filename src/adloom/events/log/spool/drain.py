@@ -5,7 +5,7 @@ is known to be away. What dead processes left is drained beside.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import IdSource, SystemIds
 from adloom.events.log.append import APPEND_SECONDS_MAX, BATCH_MAX, EventLog
 from adloom.events.log.spool.backlog import BYTES_MAX, SEGMENT_BYTES_MAX, Backlog
-from adloom.events.log.spool.disk import LocalDisk, SpoolDisk, make_folder
+from adloom.events.log.spool.disk import LocalDisk, SpoolDisk, can_write_to, make_folder
 from adloom.events.log.spool.format import escape_owner
 from adloom.runtime.installation import DataDirectory
 from adloom.runtime.loops import pause
@@ -54,7 +54,7 @@ DEFAULT_LIMITS: Final = SpoolLimits()
 class DiskSpool:
     """Use it as a context, around the appender's; it owns one task."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what spools differ in
         self,
         disk: SpoolDisk,
         event_log: EventLog,
@@ -62,7 +62,9 @@ class DiskSpool:
         process: str,
         ids: IdSource,
         limits: SpoolLimits = DEFAULT_LIMITS,
+        can_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        self.can_write = can_write
         self._backlog = Backlog(
             disk,
             owner=escape_owner(process),
@@ -256,7 +258,12 @@ async def open_spool(settings: DeliverySettings, event_log: EventLog) -> AsyncGe
     limits = SpoolLimits(bytes_max=settings.spool_bytes_max)
     try:
         async with DiskSpool(
-            disk, event_log, process=settings.telemetry.process, ids=SystemIds(), limits=limits
+            disk,
+            event_log,
+            process=settings.telemetry.process,
+            ids=SystemIds(),
+            limits=limits,
+            can_write=lambda: can_write_to(settings.spool_directory),
         ) as spool:
             yield spool
     finally:

@@ -1,0 +1,30 @@
+"""A line that comes often is written once a second, with how often it came."""
+
+from itertools import pairwise
+
+import structlog
+import structlog.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adloom.runtime.telemetry.repeated import EVERY_SECONDS, RepeatedLine
+
+
+@given(st.lists(st.floats(min_value=0.0, max_value=5.0), max_size=60))
+def test_there_is_a_line_a_second_and_the_counts_leave_none_out_but_the_last(pauses: list[float]) -> None:
+    now, moments = 0.0, list[float]()
+    with structlog.testing.capture_logs() as lines:
+        line = RepeatedLine(structlog.get_logger(), "append_failed", now=lambda: now)
+        for pause in pauses:
+            now += pause
+            before = len(lines)
+            line(error="full")
+            if len(lines) > before:
+                moments.append(now)
+
+    assert all(later - sooner >= EVERY_SECONDS - 1e-9 for sooner, later in pairwise(moments))
+    counted = sum(written["times"] for written in lines)
+    assert counted <= len(pauses)
+    assert not pauses or lines[0]["times"] == 1
+    # What is left out is what came within a second of the last line.
+    assert len(pauses) - counted == 0 or now < moments[-1] + EVERY_SECONDS
