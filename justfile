@@ -43,6 +43,10 @@ flood *arguments:
 fuzz *arguments:
     uv run python scripts/fuzz.py {{arguments}}
 
+# Make clients from the API's description by generators, and lint it; needs Node.js
+clients:
+    uv run python scripts/clients.py
+
 # Measure the delivery plane, as ratios in one run; arguments go to `adloom bench`
 bench *arguments:
     uv run adloom bench {{arguments}}

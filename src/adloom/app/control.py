@@ -72,6 +72,7 @@ from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.http.answering import make_postgres_question
 from adloom.runtime.http.api.actor_limits import ActorLimits
 from adloom.runtime.http.api.dependencies import build_document
+from adloom.runtime.http.api.document import name_servers, tidy_document
 from adloom.runtime.http.api.exception_handlers import install_problem_handlers
 from adloom.runtime.http.api.middleware import RequestPipeline
 from adloom.runtime.http.api.patience import Patience
@@ -256,8 +257,7 @@ def build_control(
     _add_settings(app, settings)
     if has_console:
         _add_console(app, settings, clock)
-    answered: dict[str, int] = {}
-    app.state.answered = answered
+    app.state.answered = answered = dict[str, int]()
     app.add_middleware(
         RequestPipeline,
         ids=ids,
@@ -269,9 +269,8 @@ def build_control(
 
 def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-    app.state.public_url = settings.public_url
+    app.state.public_url, app.state.public_prefix = settings.public_url, settings.public_prefix
     app.state.delivery_url = settings.delivery_url
-    app.state.public_prefix = settings.public_prefix
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.quotas = settings.quotas
@@ -335,9 +334,9 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
 @functools.cache
 def openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document; it is shared, and takes seconds to build."""
-    document = build_document(_build_app())
+    document = build_document(app := _build_app())
     add_delivery_routes(document)
-    return document
+    return tidy_document(document, app.routes)
 
 
 def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framework declares it
@@ -359,13 +358,14 @@ def _build_app(lifespan: Any = None) -> FastAPI:  # noqa: ANN401 - as the framew
     return app
 
 
-async def _answer_openapi() -> Response:
-    return Response(_encode_openapi(), media_type="application/json")
+async def _answer_openapi(request: Request) -> Response:
+    urls = request.app.state.public_url, request.app.state.delivery_url
+    return Response(_encode_openapi(*urls), media_type="application/json")
 
 
 @functools.cache
-def _encode_openapi() -> bytes:
-    return msgspec.json.encode(openapi_document())
+def _encode_openapi(control_url: str, delivery_url: str) -> bytes:
+    return msgspec.json.encode(name_servers(openapi_document(), control_url, delivery_url))
 
 
 if __name__ == "__main__":

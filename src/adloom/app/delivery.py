@@ -55,7 +55,7 @@ from adloom.events.log.stream import ValkeyEventLog
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
-from adloom.runtime.http.fast.traced_route import trace_route
+from adloom.runtime.http.fast.traced_route import trace_routes
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
@@ -94,7 +94,6 @@ from adloom.serving.tag.script import script_routes
 POOL_SIZE_MAX = 3  # The refresher of the index, and health checks: requests never use the database.
 FIRST_INDEX_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 5
-TRACED_ONE_IN = 1_000
 
 ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
@@ -264,10 +263,10 @@ def _build_public_routes(
     contextual = _build_contextual(settings, metrics, running, shared)
     page_slots = _build_page_slots(running, offers, auctions, contextual)
     routes = [
-        *_trace(figures.measure(offers.routes())),
-        *_trace(figures.measure(auctions.routes.routes())),
-        *_trace(figures.measure(page_slots.routes())),
-        *_trace(contextual.slots.routes()),
+        *trace_routes(figures.measure(offers.routes())),
+        *trace_routes(figures.measure(auctions.routes.routes())),
+        *trace_routes(figures.measure(page_slots.routes())),
+        *trace_routes(contextual.slots.routes()),
         *contextual.texts.routes(),
         *events.routes(),
         *ConversionRoutes(running.appender, keys, clock).routes(),
@@ -381,16 +380,6 @@ def _has_sample(refresher: IndexRefresher) -> bool:
 def _answer_alive(request: object) -> FastAnswer:
     del request
     return ALIVE
-
-
-def _trace(routes: list[FastRoute]) -> list[FastRoute]:
-    """Trace routes by their templates: what is below a prefix is a slug."""
-    return [
-        trace_route(
-            route, f"{route.path.decode()}{'{slug}' if route.is_prefix else ''}", one_in=TRACED_ONE_IN
-        )
-        for route in routes
-    ]
 
 
 if __name__ == "__main__":

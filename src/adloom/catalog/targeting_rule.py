@@ -51,7 +51,16 @@ ANY_VALUE = Annotated[
     Any,
     Field(
         description="`in`, `not_in`: a list that is not empty; `is`: a boolean; `between`: a pair of hours.",
-        json_schema_extra={"type": ["array", "boolean"]},
+        json_schema_extra={
+            "anyOf": [
+                {
+                    "type": "array",
+                    "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                    "minItems": 1,
+                },
+                {"type": "boolean"},
+            ]
+        },
     ),
 ]
 

@@ -13,7 +13,7 @@ from adloom.core.ids import IdSource
 from adloom.resource.access import Scope, choose_owner, require_admin, require_read, require_write
 from adloom.resource.audit.entry import build_author
 from adloom.resource.changes import Catalog, CatalogWrite
-from adloom.resource.etag import UNCONDITIONAL, format_etag, parse_if_match
+from adloom.resource.etag import IF_MATCH_PATTERN, UNCONDITIONAL, format_etag, parse_if_match
 from adloom.resource.resource import Resource
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import ADVERTISER, PUBLISHER, Owner
@@ -31,7 +31,7 @@ IF_MATCH: Final = {
     "in": "header",
     "required": False,
     "description": "The `ETag` of what you have read: if it has changed since, nothing is written (409).",
-    "schema": {"type": "string"},
+    "schema": {"type": "string", "pattern": IF_MATCH_PATTERN},
 }
 
 
@@ -49,7 +49,7 @@ class CatalogRoute(GuardedRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401 - the framework's own
         super().__init__(path, endpoint, **options)
-        if set(self.methods or ()) & {"PATCH", "PUT", "DELETE"}:
+        if set(self.methods or ()) & {"PATCH", "PUT", "DELETE"} or path.endswith("/restore"):
             self.openapi_extra = {**NEEDS_A_TOKEN, "parameters": [IF_MATCH]}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

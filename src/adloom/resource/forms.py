@@ -154,6 +154,7 @@ def build_query(  # noqa: PLR0913 - what a list may be asked
             fields[item] = (_filter_type(item, annotations[item]), None)
     query = create_model(name, __base__=base, __doc__=doc, **fields, **extra)
     query.SORTABLE = frozenset({"created_at", "updated_at", *sortable})
+    query.describe_sort()
     return query
 
 

@@ -14,6 +14,7 @@ from adloom.serving.auction.request import ServeRequest
 from adloom.serving.contextual.api import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
 from adloom.serving.direct.model import ServePageRequest
+from adloom.serving.operations import name_operations
 from adloom.serving.tag.page_slots import PageSlotsRequest
 
 Json: TypeAlias = dict[str, Any]
@@ -30,7 +31,8 @@ SLUG: Final[Json] = {
 }
 TOKEN: Final[Json] = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
 NAME: Final[Json] = TOKEN | {"name": "name"}
-GIF: Final[Json] = {"image/gif": {}}
+# Without a type: generators of clients know no answers that are images.
+GIF: Final = "A transparent GIF of 43 bytes."
 
 
 class VisitorContext(msgspec.Struct, rename="camel"):
@@ -238,7 +240,9 @@ def add_delivery_routes(document: Json) -> None:
     assert not schemas.keys() & document["components"]["schemas"].keys(), (
         "schemas of both planes need names of their own"
     )
-    document["paths"].update(_build_paths(schemas["VisitorContext"]["properties"]))
+    paths = _build_paths(schemas["VisitorContext"]["properties"])
+    name_operations(paths)
+    document["paths"].update(paths)
     document["components"]["schemas"].update(schemas)
 
 
@@ -299,7 +303,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
             "ConversionRequest", _json(202, "ReportAccepted"), 400, 403, 413, 429, 503),
         "/i/{token}": _get("Report the impression of an offer by loading an image.",
-            {"200": _answer("A transparent GIF of 43 bytes.", GIF)}, 403, 429, 503, parameters=[TOKEN]),
+            {"200": _answer(GIF)}, 403, 429, 503, parameters=[TOKEN]),
         "/c/{token}": _get("Report the click on an offer and go where its banner leads.",
             redirect, 403, 404, 429, parameters=[TOKEN]),
         "/api/v1/ads/serve": _post("Which ad wins the auction for this user? The winner pays a cent more than the second bid.",
@@ -318,7 +322,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/serve/{slug}.html": _get("A page with nothing but this placement, for frames.",
             {"200": _answer("The page.", {"text/html": {}})}, 400, 404, 429, parameters=[SLUG]),
         "/serve/{slug}.img": _get("The image of the ad that fills this placement, for pages without script; to fetch it counts it.",
-            {"200": _answer("No ad: a transparent GIF of 43 bytes.", GIF), "302": _answer("On to the image.")},
+            {"200": _answer(f"No ad. {GIF}"), "302": _answer("On to the image.")},
             400, 404, 429, 503, parameters=[SLUG]),
         "/serve/{slug}.go": _get("Report a click on the image of this placement and go where its ad leads; nobody pays for it.",
             redirect, 400, 404, 429, parameters=[SLUG]),

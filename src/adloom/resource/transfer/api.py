@@ -81,9 +81,11 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
     """Make the routes that export and import some nouns as one document."""
     lists = exchange.lists
     properties = {spec.name: {"type": "array", "items": {"type": "object"}} for spec in lists.specs}
-    content = {
-        JSON: {"schema": {"type": "object", "properties": properties}},
-        CSV: {"schema": {"type": "string"}},
+    body = {
+        "required": True,
+        # Not as a second content: generators of clients know no body of that type.
+        "description": f"The lists that an export has, or a sheet with the Content-Type {CSV}.",
+        "content": {JSON: {"schema": {"type": "object", "properties": properties}}},
     }
     router = guarded_router("/admin", "import and export", 400, 401, 403, 409, 413, 503)
 
@@ -128,7 +130,7 @@ def build_transfer_router(exchange: Exchange) -> APIRouter:
     # The body is a document that the route parses itself, so that the framework cannot describe it.
     for route in router.routes:
         if isinstance(route, GuardedRoute) and "POST" in (route.methods or ()):
-            route.openapi_extra = {**NEEDS_A_TOKEN, "requestBody": {"required": True, "content": content}}
+            route.openapi_extra = {**NEEDS_A_TOKEN, "requestBody": body}
     return router
 
 

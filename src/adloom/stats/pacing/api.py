@@ -57,7 +57,7 @@ class CampaignPaceAnswer(Answer):
     throttle: float
 
 
-class SitePacingAnswer(Answer):
+class SiteDayAnswer(Answer):
     """A site's day: what came, what was filled, and how campaigns keep pace with it."""
 
     day_start: datetime
@@ -77,7 +77,7 @@ router = guarded_router("/admin/sites/{site_id}", "pacing", 401, 403, 404, 503)
 @router.get("/pacing")
 async def read_site_pacing(
     site_id: UUID, scope: PublisherReads, pool: Database, valkey: CurrentValkey, now: Now
-) -> SitePacingAnswer:
+) -> SiteDayAnswer:
     """Read how a site's traffic comes over its day, and how its campaigns follow it."""
     async with pool.acquire() as connection:
         site = await sites.table.find(connection, scope, site_id)
@@ -92,7 +92,7 @@ async def read_site_pacing(
         total.requests += hour.requests
         total.served += hour.served
         total.throttled += hour.throttled
-    return SitePacingAnswer(
+    return SiteDayAnswer(
         day_start=datetime.fromtimestamp(day.starts, UTC),
         elapsed=round(now.timestamp() - day.starts, 3),
         requests=total.requests,

@@ -46,7 +46,7 @@ ads_router = build_router(ads, access=SELLERS)
 
 @accounts_router.post("", status_code=status.HTTP_201_CREATED, response_model=ad_accounts.answer)
 @set_body_type(ad_accounts.body)
-async def create_account(  # noqa: PLR0913 - what a write needs, and the cipher
+async def create_ad_account(  # noqa: PLR0913 - what a write needs, and the cipher
     body: Body, writer: SellerWrites, catalog: CurrentCatalog, cipher: CurrentCipher, *, ids: Ids, now: Now
 ) -> Answer:
     """Connect an ad account."""
@@ -61,7 +61,7 @@ async def create_account(  # noqa: PLR0913 - what a write needs, and the cipher
 
 @accounts_router.patch("/{account_id}", response_model=ad_accounts.answer)
 @set_body_type(ad_accounts.patch)
-async def change_account(  # noqa: PLR0913 - what a write needs, and the cipher
+async def change_ad_account(  # noqa: PLR0913 - what a write needs, and the cipher
     account_id: UUID,
     body: Patch,
     writer: SellerWrites,
@@ -84,7 +84,9 @@ async def change_account(  # noqa: PLR0913 - what a write needs, and the cipher
 
 
 @accounts_router.delete("/{account_id}", status_code=status.HTTP_204_NO_CONTENT)
-async def delete_account(account_id: UUID, writer: SellerWrites, catalog: CurrentCatalog, now: Now) -> None:
+async def delete_ad_account(
+    account_id: UUID, writer: SellerWrites, catalog: CurrentCatalog, now: Now
+) -> None:
     """Delete an ad account that has no campaigns any more, and its credentials."""
     scope = writer.scope_for(None)
     async with catalog.write() as write:

@@ -136,6 +136,7 @@ ad_accounts = Resource(
     struct=AdAccount,
     name="account",
     noun="ad_account",
+    function_name="ad_account",
     article="an",
     path=f"{PREFIX}/accounts",
     table_name="sync.ad_accounts",

@@ -12,6 +12,7 @@ from pydantic import Field, create_model, field_validator
 from adloom.core.errors import wrong_field
 from adloom.resource.access import Scope
 from adloom.runtime.http.api.dependencies import Database, guarded_router
+from adloom.runtime.http.api.pages import list_orders
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
 from adloom.runtime.http.api.sheets import (
     ALSO_CSV,
@@ -61,6 +62,11 @@ class RangeQuery(Body):
     format: Annotated[SheetFormat | None, Field(description="Without it, as `Accept` says.")] = None
     seller_id: SellerId = None
 
+    @classmethod
+    def describe_sort(cls) -> None:
+        """Name the columns in the API's description; to be called when they are known."""
+        cls.model_fields["sort"].json_schema_extra = {"enum": list_orders(cls.COLUMNS)}
+
     @field_validator("sort")
     @classmethod
     def _names_a_column(cls, sort: str) -> str:
@@ -93,6 +99,9 @@ class SellpageReportQuery(RangeQuery):
 
     sort: Annotated[Text255, Field(description="Any column; `-` before it for descending.")] = "-adSpend"
     ad_source: AdSource | None = None
+
+
+SellpageReportQuery.describe_sort()
 
 
 class ReportFigures(Answer):
@@ -203,6 +212,7 @@ def _add_route(level: Level, path: str, words: str) -> None:
         f"{level.title()}ReportQuery", __base__=ReportQuery, __doc__=f"Filters of a report on {words}."
     )
     query_type.LEVEL, query_type.COLUMNS = level, COLUMNS[level]
+    query_type.describe_sort()
 
     async def report(
         query: ReportQuery, scope: SellerReads, pool: Database, accept: AcceptHeader = ""

@@ -34,9 +34,11 @@ class EventStream(StreamingResponse):
 
 
 def describe_events(data_schema: dict[str, Any], *names: str) -> dict[int | str, dict[str, Any]]:
-    """Describe a stream for the `responses` of its route, as OpenAPI 3.2 describes server-sent events."""
+    """Describe a stream for the `responses` of its route, as OpenAPI 3.2 will describe server-sent events."""
     described = {
-        "itemSchema": {
+        "schema": {"type": "string"},
+        # `itemSchema` in OpenAPI 3.2, which few programs read yet.
+        "x-itemSchema": {
             "type": "object",
             "required": ["event", "data"],
             "properties": {

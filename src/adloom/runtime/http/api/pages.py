@@ -1,9 +1,9 @@
 """Lists over HTTP: what may be asked of one, and how a page of it is answered."""
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, field_validator
 from pydantic.alias_generators import to_camel
 
 from adloom.runtime.http.api.shapes import Answer, Body, Text255
@@ -12,6 +12,12 @@ from adloom.runtime.listing import PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, L
 A = TypeVar("A", bound=Answer)
 
 NEWEST_FIRST: Final = "-createdAt"
+SORT_DESCRIPTION: Final = "A field; `-` before it for descending."
+
+
+def list_orders(names: Sequence[str]) -> list[JsonValue]:
+    """Return every order by one of the names."""
+    return [order for name in names for order in (name, f"-{name}")]
 
 
 class ListQuery(Body):
@@ -21,7 +27,19 @@ class ListQuery(Body):
 
     page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE_MAX)] = PAGE_SIZE_DEFAULT
-    sort: Annotated[Text255, Field(description="A field; `-` before it for descending.")] = NEWEST_FIRST
+    sort: Annotated[Text255, Field(description=SORT_DESCRIPTION)] = NEWEST_FIRST
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:  # noqa: ANN401 - as Pydantic declares it
+        cls.describe_sort()
+
+    @classmethod
+    def describe_sort(cls) -> None:
+        """Name the fields in the API's description; to be called when they have changed."""
+        field = cls.model_fields["sort"]
+        if field.annotation is str:
+            field.json_schema_extra = {"enum": list_orders(sorted(to_camel(one) for one in cls.SORTABLE))}
+            field.description = SORT_DESCRIPTION
 
     @field_validator("sort")
     @classmethod
@@ -41,6 +59,9 @@ class ListQuery(Body):
             sort=next(column for column in self.SORTABLE if to_camel(column) == name),
             is_descending=self.sort.startswith("-"),
         )
+
+
+ListQuery.describe_sort()
 
 
 class Page(Answer, Generic[A]):

@@ -83,7 +83,8 @@ Text = Annotated[str, AfterValidator(_storable), Field(max_length=TEXT_LENGTH_MA
 Text20 = Annotated[Text, Field(max_length=20)]
 Text100 = Annotated[Text, Field(max_length=100)]
 Text255 = Annotated[Text, Field(max_length=255)]
-Name = Annotated[Text255, AfterValidator(_not_blank)]
+NOT_BLANK: Final = r"\S"
+Name = Annotated[Text255, AfterValidator(_not_blank), Field(json_schema_extra={"pattern": NOT_BLANK})]
 WebAddress = Annotated[Text, Field(max_length=URL_LENGTH_MAX), AfterValidator(_web_address)]
 Moment = Annotated[datetime, BeforeValidator(_rfc3339), AfterValidator(_usable_moment)]
 Flag = Annotated[bool, Field(strict=True)]
