@@ -56,6 +56,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/api/v1/admin/frequency/caps": {"adId": "{banner_id}", "maxImpressionsPerUser": 1},
     "/api/v1/admin/budget/campaigns/{campaign_id}/reset": {"reason": "Mine now"},
     "/admin/campaigns/{campaign_id}/refunds": {"amountPaisa": 1, "reason": "Mine now"},
+    "/admin/campaigns/{campaign_id}/what-if": {"bidAmount": 2},
     "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
     "/admin/accounts/{person_id}/role": {"role": "admin"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},

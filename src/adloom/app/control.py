@@ -20,6 +20,7 @@ import adloom.explain.auction.api
 import adloom.explain.campaign.api
 import adloom.explain.contextual.api
 import adloom.explain.placement.api
+import adloom.forecast.what_if.api
 import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
@@ -57,6 +58,7 @@ from adloom.app.process import run_process
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import IdSource, SystemIds
+from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.identity.authenticate import HeaderAuthenticator
 from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.security_record import RepeatedEvents
@@ -148,6 +150,7 @@ ROUTERS = (
     adloom.explain.auction.api.router,
     adloom.explain.campaign.api.router,
     adloom.explain.contextual.api.router,
+    adloom.forecast.what_if.api.router,
     *adloom.sync.hierarchy.api.ROUTERS,
     adloom.sync.reports.api.router,
     adloom.sync.manual.api.router,
@@ -279,6 +282,7 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
         at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
     )
     app.state.auctions = settings.auctions
+    app.state.what_if = WhatIfRunner()
     app.state.counts_unbound = settings.unbound_events == "count"
 
 

@@ -19,6 +19,7 @@ from adloom.budgets.config.configuration import (
 from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.messages import ConfigureCampaign
 from adloom.core.money import Micros
+from adloom.forecast.changes import BY_PRICE
 from adloom.forecast.market import (
     HOURS_A_WEEK,
     NamedCampaign,
@@ -38,6 +39,9 @@ COUNTED: Final = frozenset({RuleType.COUNTRY, RuleType.DEVICE, RuleType.HOUR_OF_
 PRIOR_IMPRESSIONS: Final = 1_000
 PRIOR_CLICK_RATE: Final = 0.002
 PRIOR_CLICKS: Final = 50
+NOT_STARTED: Final = frozenset(
+    {AssignmentStatus.CAMPAIGN_DRAFT, AssignmentStatus.CAMPAIGN_PAUSED, AssignmentStatus.CAMPAIGN_UNDATED}
+)
 _FIRST_HOUR: Final = datetime(1970, 1, 5, tzinfo=UTC)  # A Monday.
 _ONE_HOUR: Final = timedelta(hours=1)
 
@@ -88,6 +92,24 @@ class LiveRows(msgspec.Struct, frozen=True, kw_only=True):
     results: Sequence[CampaignResults]
     shares: Mapping[int, float] = {}  # By campaign, how much of its delivery these placements are; else all.
     contextual_impressions: int = 0  # Of these campaigns, in slots that are not simulated.
+
+
+def keep_serving(rows: PlacementRows, own: UUID | None) -> PlacementRows:
+    """Keep what serves, or would with another bid; the campaign that is asked about serves if it only has to be started."""
+    kept = [
+        msgspec.structs.replace(row, status=AssignmentStatus.LIVE)
+        if row.campaign_id == own and row.status in NOT_STARTED
+        else row
+        for row in rows.assignments
+        if row.status in BY_PRICE or (row.campaign_id == own and row.status in NOT_STARTED)
+    ]
+    return PlacementRows(rows.placement, kept)
+
+
+def start_campaign(row: CampaignRow) -> CampaignRow:
+    """Return a campaign as if it ran, if its status allows that."""
+    is_final = row.status in {"ended", "cancelled"}
+    return row if is_final else msgspec.structs.replace(row, status="active")
 
 
 def build_live_market(rows: LiveRows) -> SimulatedMarket:

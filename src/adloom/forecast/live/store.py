@@ -13,10 +13,18 @@ from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.config.catalog_store import load_rows
 from adloom.budgets.status_store import load_states
 from adloom.core.ids import CampaignId
-from adloom.forecast.live.rows import LOOKED_BACK, CampaignResults, LiveRows, SeenHour, UnsoldHour
+from adloom.forecast.live.rows import (
+    LOOKED_BACK,
+    CampaignResults,
+    LiveRows,
+    SeenHour,
+    UnsoldHour,
+    keep_serving,
+    start_campaign,
+)
 from adloom.runtime.postgres import Connection
 from adloom.serving.index import store
-from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery
+from adloom.serving.index.rows import AssignmentRow, Delivery
 
 PLACEMENTS: Final = "SELECT id FROM placements WHERE delivery <> 'contextual'"
 # The busiest ones of a campaign that has very many.
@@ -76,13 +84,15 @@ async def read_surroundings(
     first, end = _find_week(now)
     async with store.read_one_version(connection):
         rows = await connection.fetch(OF_CAMPAIGN, campaign_id, first, end, placements_max)
-        return await _read(connection, [row[0] for row in rows], now)
+        return await _read(connection, [row[0] for row in rows], now, own=campaign_id)
 
 
-async def _read(connection: Connection, keys: Sequence[int], now: datetime) -> LiveRows:
+async def _read(
+    connection: Connection, keys: Sequence[int], now: datetime, *, own: UUID | None = None
+) -> LiveRows:
     first, end = _find_week(now)
-    placements = [one async for one in store.iter_placements(connection, keys)]
-    rows = {row.campaign_key: row for one in placements for row in one.assignments if _may_serve(row)}
+    placements = [keep_serving(one, own) async for one in store.iter_placements(connection, keys)]
+    rows = {row.campaign_key: row for one in placements for row in one.assignments}
     campaign_keys = sorted(rows)
     campaigns = await load_rows(connection, [rows[key].campaign_id for key in campaign_keys], [])
     types = sorted(
@@ -93,11 +103,8 @@ async def _read(connection: Connection, keys: Sequence[int], now: datetime) -> L
     capped = [key for key in campaign_keys if rows[key].caps is not None]
     return LiveRows(
         now=now,
-        placements=[
-            msgspec.structs.replace(one, assignments=[row for row in one.assignments if _may_serve(row)])
-            for one in placements
-        ],
-        campaigns=campaigns.campaigns,
+        placements=placements,
+        campaigns=[start_campaign(row) if row.id == own else row for row in campaigns.campaigns],
         names={row[0]: row[1] for row in await connection.fetch(NAMES, campaign_keys)},
         spent=await _read_spent(connection, list(rows.values())),
         counts=await read_counts(connection, capped) if capped else {},
@@ -132,11 +139,6 @@ async def _read_spent(connection: Connection, rows: Sequence[AssignmentRow]) -> 
         for key, address in addresses.items()
         if isinstance(state := states.get(address), CampaignState)
     }
-
-
-def _may_serve(row: AssignmentRow) -> bool:
-    """Whether a row serves, or would with another bid."""
-    return row.status in {AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID}
 
 
 def _find_week(now: datetime) -> tuple[datetime, datetime]:

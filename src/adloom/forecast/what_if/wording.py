@@ -1,0 +1,56 @@
+"""The answer to a question in words."""
+
+# pure
+
+from typing import Final
+
+from adloom.forecast.comparison import CampaignComparison, DayEstimate, Estimate
+from adloom.forecast.what_if.question import REQUESTS_MIN
+
+WHOLE_FROM: Final = 10
+NOT_ENOUGH: Final = (
+    "Not enough traffic yet: a forecast needs at least"
+    f" {REQUESTS_MIN} requests on the campaign's direct and auctioned placements in the last seven days."
+)
+
+
+def describe(compared: CampaignComparison, *, is_per_click: bool) -> str:
+    """Say what changes on an average day, and how sure that is."""
+    before, after, difference = compared.before, compared.after, compared.difference
+    assert after is not None, "a question has a change"
+    assert difference is not None, "a question has a change"
+    shown = (
+        f"With this change the campaign is expected to have {_count(after.impressions)} impressions a day"
+        f" ({_span(after.impressions)}) in place of {_count(before.impressions)}"
+    )
+    change = difference.impressions
+    if change.is_clear:
+        word = "more" if change.mean > 0 else "fewer"
+        sure = f": {_count(Estimate(abs(change.mean)))} {word}, surely {_least(change)} or more."
+    else:
+        sure = "; the difference is within chance."
+    return f"{shown}{sure} {_describe_money(before, after, is_per_click=is_per_click)}"
+
+
+def _describe_money(before: DayEstimate, after: DayEstimate, *, is_per_click: bool) -> str:
+    spend = f"It spends {after.spend.mean:,.2f} a day in place of {before.spend.mean:,.2f}"
+    if after.price is None or before.price is None:
+        return f"{spend}."
+    what = "a click" if is_per_click else "a thousand impressions"
+    return f"{spend}; {what} cost{'s' if is_per_click else ''} {after.price.mean:,.2f} in place of {before.price.mean:,.2f}."
+
+
+def _count(one: Estimate) -> str:
+    return f"{one.mean:,.0f}" if one.mean >= WHOLE_FROM or one.mean == int(one.mean) else f"{one.mean:,.1f}"
+
+
+def _span(one: Estimate) -> str:
+    if one.low is None or one.high is None:
+        return "one run"
+    return f"{_count(Estimate(one.low))} to {_count(Estimate(one.high))}"
+
+
+def _least(change: Estimate) -> str:
+    assert change.low is not None, "a clear difference has an interval"
+    assert change.high is not None, "a clear difference has an interval"
+    return _count(Estimate(min(abs(change.low), abs(change.high))))
