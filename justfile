@@ -30,6 +30,7 @@ quick *arguments:
 simulate *arguments:
     uv run adloom simulate ledger --runs 2000 {{arguments}}
     uv run adloom simulate budgets --runs 2000 {{arguments}}
+    uv run adloom simulate contextual --runs 2000 {{arguments}}
 
 # Check them on real processes that are killed, with 20 seeds; arguments go to pytest
 chaos *arguments:

@@ -1,4 +1,4 @@
-"""`adloom simulate`, also as `python -m simulation`: days of traffic, or evenings of budgets, on virtual time."""
+"""`adloom simulate`, also as `python -m simulation`: days of traffic, evenings of budgets, or minutes of the market, on virtual time."""
 
 import contextlib
 import time
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from simulation.base_world import Outcome
 from simulation.faults import ORDINARY
+from simulation.market.world import simulate_market
 from simulation.processes import CALM
 from simulation.swarm import run_budgets, run_event_log, run_seeds, silence_logs
 from simulation.world import DAY_SECONDS, EventLogPlan, simulate
@@ -31,6 +32,7 @@ class What(StrEnum):
 
     LEDGER = "ledger"
     BUDGETS = "budgets"
+    CONTEXTUAL = "contextual"
 
 
 class Swarm(msgspec.Struct, frozen=True):
@@ -50,10 +52,20 @@ BUDGETS = Swarm(
     "adloom simulate budgets --seed",
 )
 
+CONTEXTUAL = Swarm(
+    simulate_market,
+    "every active campaign is in every bidder of its categories within 60 s, and no other is",
+    "adloom simulate contextual --seed",
+)
+SHORT = {What.BUDGETS: BUDGETS, What.CONTEXTUAL: CONTEXTUAL}
+
 
 def run(
     what: Annotated[
-        What, typer.Argument(help="The event log with its visitors, or budgets with their leases.")
+        What,
+        typer.Argument(
+            help="The event log with its visitors, budgets with their leases, or the contextual market."
+        ),
     ] = What.LEDGER,
     *,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
@@ -70,8 +82,8 @@ def run(
     """Run days of traffic in seconds, on virtual time and with crashes, and check the laws."""
     silence_logs()
     seeds = range(seed, seed + runs)
-    if what is What.BUDGETS:
-        _run_many(BUDGETS, seeds or range(seed, seed + 1))
+    if what in SHORT:
+        _run_many(SHORT[what], seeds or range(seed, seed + 1))
     elif runs:
         _run_many(EVENT_LOG, seeds)
     else:

@@ -9,10 +9,9 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.market.messages import AllDemand, CategoryDemand
 from adloom.market.routing import STRIPES, bidder_address, distributor_address, stripe_of
+from simulation.market.network import Campaigns, Network
+from simulation.market.world import CATEGORIES, find_violations, simulate_market
 from tests.market.builders import a_demand, campaign_id
-from tests.market.network import Campaigns, Network
-
-CATEGORIES = ("483", "539", "210", "422")
 
 
 def bidders_know(network: Network, category: str, stripe: int) -> dict[object, float]:
@@ -27,25 +26,6 @@ def assert_all_know(network: Network, campaigns: Campaigns) -> None:
         }
         for stripe in range(STRIPES):
             assert bidders_know(network, category, stripe) == wanted, (category, stripe)
-
-
-def live_through(network: Network, campaigns: Campaigns, *, steps: int) -> None:
-    """Edit, end, lose, repeat, reorder and kill at random."""
-    chance = network.chance
-    for _ in range(steps):
-        number = chance.randrange(12)
-        if chance.random() < 0.3 and campaign_id(number) in campaigns.active:
-            campaigns.end(campaign_id(number))
-        else:
-            wanted = chance.sample(CATEGORIES, chance.randint(1, 3))
-            campaigns.put(a_demand(number, *wanted, cpm=chance.randint(1, 9)))
-        if chance.random() < 0.1:
-            network.restart(chance.choice(list(network.states) or [DIRECTORY]))
-        if chance.random() < 0.03:
-            network.restart_all()
-        if chance.random() < 0.3:
-            campaigns.repeat()
-        network.run(chance.random() * 10)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -80,17 +60,26 @@ def test_what_thousands_of_campaigns_bring_at_once_is_pushed_once_a_category() -
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_is_lost_all_bidders_know_all_campaigns_within_a_minute(seed: int) -> None:
-    network = Network(seed)
+    outcome = simulate_market(seed)
+
+    assert outcome.violations == ()
+    assert outcome.figures["campaigns that are active at the end"]
+
+
+def test_the_world_of_the_market_finds_a_bidder_that_misses_a_campaign() -> None:
+    network = Network(1)
     campaigns = Campaigns(network)
     network.send(DIRECTORY, CheckClock(), is_certain=True)
-    network.loss, network.repetition = 0.5, 0.3
+    network.loss = 1.0
+    campaigns.put(a_demand(1, *CATEGORIES))
+    network.run(60)
 
-    live_through(network, campaigns, steps=60)
-    network.loss = network.repetition = 0.0
-    campaigns.repeat()
-    network.run(61)
+    assert len(list(find_violations(network, campaigns))) == len(CATEGORIES) * STRIPES
 
-    assert_all_know(network, campaigns)
+
+def test_a_seed_gives_the_same_run_of_the_market() -> None:
+    assert simulate_market(5) == simulate_market(5)
+    assert simulate_market(5).digest != simulate_market(6).digest
 
 
 def test_a_new_campaign_is_known_everywhere_within_a_tenth_of_a_second() -> None:

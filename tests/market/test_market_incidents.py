@@ -26,8 +26,8 @@ from adloom.market.auctioneer.state import (
 )
 from adloom.market.routing import STRIPES, auctioneer_address, bidder_address
 from adloom.market.store import StoredDemand
+from simulation.market.network import START, Campaigns, Network
 from tests.market.builders import SITE, UNIT, a_demand, a_page, a_site, banner_id
-from tests.market.network import START, Campaigns, Network
 
 HOUSE = auctioneer_address(SITE)
 URL = "magazine.test/a"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 
 import pytest
@@ -14,9 +14,12 @@ from adloom.market.kinds import make_kinds
 from adloom.market.messages import LoadDemand, LoadResults, RecordResults
 from adloom.market.ranker.ranker import FLUSH_AFTER
 from adloom.market.routing import auctioneer_address, bidder_address, ranker_address
+from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketWriter
+from adloom.market.term import MarketTerm
 from adloom.market.worker import NoticeBroadcaster
+from adloom.runtime.actors.actor import FencedOutError
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
@@ -95,6 +98,39 @@ async def test_pages_are_there_again_and_expired_ones_are_not(pool: Pool, site_i
     [*_, pages] = await first_messages(pool, auctioneer_address(site_id))
 
     assert [page.url for page in pages.pages] == ["example.com/a"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("is_fenced", [True, False], ids=["with a term", "without"])
+async def test_a_worker_that_wakes_late_overwrites_no_newer_shortlist(
+    pool: Pool, site_id: SiteId, *, is_fenced: bool
+) -> None:
+    """By its clock the late one is the newer: without terms it would win."""
+    terms = MarketTerm(), MarketTerm()
+    late, leading = (
+        PostgresStateStore(pool, MarketWriter(term if is_fenced else None), SystemClock()) for term in terms
+    )
+    await terms[0].begin(pool)
+    await late.commit([], [a_shortlist(site_id, "first")])
+    await terms[1].begin(pool)
+    await leading.commit([], [a_shortlist(site_id, "newer")])
+
+    with pytest.raises(FencedOutError) if is_fenced else nullcontext():
+        await late.commit([], [a_shortlist(site_id, "stale")])
+
+    [slots] = [row[0] for row in await pool.fetch("SELECT slots FROM shortlists")]
+    assert slots[0]["slot"] == ("newer" if is_fenced else "stale")
+
+
+def a_shortlist(site_id: SiteId, slot: str) -> PageShortlists:
+    now = NOW()
+    return PageShortlists(
+        site_id=site_id,
+        url="example.com/a",
+        version=int(now.timestamp() * 1_000_000),
+        slots=(Shortlist(slot=slot, candidates=()),),
+        updated_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
 
 
 async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:

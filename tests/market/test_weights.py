@@ -9,8 +9,8 @@ from adloom.budgets.messages import CheckClock
 from adloom.market.messages import LoadResults, Quote, RecordResults
 from adloom.market.routing import auctioneer_address, ranker_address
 from adloom.market.weights import DecayingCounts, blend, draw_weight, expected_weight
+from simulation.market.network import START, Network
 from tests.market.builders import SITE
-from tests.market.network import START, Network
 
 counts = st.builds(
     DecayingCounts, st.floats(0, 1e6), st.floats(0, 1e6), st.just(START) | st.just(START - timedelta(days=3))

@@ -326,7 +326,7 @@ def bench(context: typer.Context) -> None:
 
 @app.command(context_settings=PASSED_ON)
 def simulate(context: typer.Context) -> None:
-    """Simulate on virtual time: `market` says what campaigns would have; `ledger` and `budgets` check the laws and need a checkout."""
+    """Simulate on virtual time: `market` says what campaigns would have; `ledger`, `budgets` and `contextual` check the laws and need a checkout."""
     if context.args[:1] == ["market"]:
         from adloom.cli.simulate.commands import app as market
 

@@ -21,6 +21,7 @@ from adloom.market.messages import (
 from adloom.market.routing import AUCTIONEER, BIDDER, RANKER, ranker_address
 from adloom.market.shortlist.model import ApprovalSeen, PageShortlists
 from adloom.market.site_store import load_auctioneer
+from adloom.market.term import MarketTerm
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
@@ -109,9 +110,17 @@ _decode_demand: Final = msgspec.json.Decoder(StoredDemand).decode
 
 
 class MarketWriter:
-    """Writes what the market's actors record; of several rows of one thing the last counts."""
+    """Writes what the market's actors record; of several rows of one thing the last counts.
+
+    A worker that leads no more writes nothing: it raises FencedOutError.
+    """
+
+    def __init__(self, term: MarketTerm | None = None) -> None:
+        self._term = term
 
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
+        if self._term is not None:
+            await self._term.check(connection)
         by_type: dict[type, dict[object, Any]] = {}
         for record in records:
             by_type.setdefault(type(record), {})[_key(record)] = record

@@ -1,5 +1,6 @@
 """Builds the market of a worker: its actors, and what tells them of the world."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -14,6 +15,7 @@ from adloom.market.kinds import make_kinds
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.shortlist.notice import name_channel
 from adloom.market.store import MarketTables, MarketWriter
+from adloom.market.term import MarketTerm
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
@@ -53,9 +55,10 @@ class NoticeBroadcaster:
 def make_market(
     pool: Pool, valkey: Valkey, clock: Clock, *, worker: WorkerIdentity, campaigns_max: int
 ) -> MarketActors:
+    term = MarketTerm()
     host = ActorHost(
         make_kinds(campaigns_max=campaigns_max),
-        PostgresStateStore(pool, MarketWriter(), clock),
+        PostgresStateStore(pool, MarketWriter(term), clock),
         introduction=MarketTables(pool),
         audience=NoticeBroadcaster(valkey),
         clock=clock,
@@ -65,5 +68,10 @@ def make_market(
     follower = MarketFollower(pool, valkey, host)
     results = ResultsFollower(pool, valkey, host, clock)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    leader = LeaderLoop(lock, [host.run, follower.run, results.run])
+
+    async def run_host(over: asyncio.Event) -> None:
+        await term.begin(pool)
+        await host.run(over)
+
+    leader = LeaderLoop(lock, [run_host, follower.run, results.run])
     return MarketActors(host=host, follower=follower, results=results, leader=leader)

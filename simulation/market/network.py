@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from random import Random
+from random import Random  # noqa: TID251 - seeded
 from typing import Any
 
 import msgspec
@@ -49,6 +49,7 @@ class Network:
         self.alarms: dict[Address, datetime] = {}
         self._queue: list[tuple[datetime, float, Address, msgspec.Struct]] = []
         self.loss = self.repetition = 0.0
+        self.lost = 0
         self.delay = timedelta(milliseconds=5)
         # The tables.
         self.demands: dict[CampaignId, DemandRow] = {}
@@ -64,6 +65,7 @@ class Network:
             if is_certain
             else (self.chance.random() >= self.loss) + (self.chance.random() < self.repetition)
         )
+        self.lost += copies == 0
         for _ in range(copies):
             at = self.now + self.delay * self.chance.random() * 2
             heapq.heappush(self._queue, (at, self.chance.random(), to, message))
