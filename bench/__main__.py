@@ -20,6 +20,7 @@ from bench.servers import find_nginx, run_nginx
 # The other benches, and their functions.
 BENCHES: Final = {
     "auctions": "bench.auction.over_http:main",
+    "bids": "bench.budgets.bids:main",
     "budgets": "bench.budgets.serve:main",
     "charges": "bench.budgets.charges:main",
     "contextual": "bench.contextual.serve:main",

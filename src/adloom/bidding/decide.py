@@ -21,6 +21,8 @@ BELOW_MARKET: Final = "the target is below the market: at its full bid the campa
 BELOW_MARKET_AFTER: Final = 0.1  # Of the day's traffic,
 BELOW_MARKET_SHARE: Final = 0.02  # less than so much of the budget's pace at the target.
 
+_GUARDED: Final = frozenset({BidStrategy.FLEET, BidStrategy.DQN})
+
 _changed = msgspec.structs.replace
 
 
@@ -45,7 +47,7 @@ class ShadowedAnswer(msgspec.Struct, frozen=True):
 
     state: BidState
     decision: BidDecision
-    shadows: Mapping[str, BidDecision]
+    shadows: Mapping[BidStrategy, BidDecision]
 
 
 class _Proposal(msgspec.Struct, frozen=True):
@@ -90,17 +92,16 @@ def decide_beside(requests: Sequence[WindowRequest], nets: Nets) -> list[Shadowe
         after = fleet[index].state
         chosen = dqn[index].state.chosen
         state = _changed(seen, hidden=after.hidden, strange=after.strange, chosen=chosen)
-        pace = _pace(state, request.window)
+        pace, limit = _pace(state, request.window), _find_limit(state, request)
         proposals = {
             BidStrategy.FIXED: _Proposal(state, 1.0, BidStrategy.FIXED),
             BidStrategy.PACER: _Proposal(state, pace, BidStrategy.PACER),
-            BidStrategy.FLEET: _changed(fleet[index], state=state),
-            BidStrategy.DQN: _changed(dqn[index], state=state),
+            BidStrategy.FLEET: fleet[index],
+            BidStrategy.DQN: dqn[index],
         }
-        made = {one: _finish(request, proposal, pace) for one, proposal in proposals.items()}
-        acting = made.pop(request.strategy)
-        shadows = {str(one): answer.decision for one, answer in made.items()}
-        answers.append(ShadowedAnswer(acting.state, acting.decision, shadows))
+        decisions = {one: _decide_one(proposal, pace, limit) for one, proposal in proposals.items()}
+        decision = _add_note(decisions.pop(request.strategy), state, request.window)
+        answers.append(ShadowedAnswer(_remember(state, request.window, decision), decision, decisions))
     return answers
 
 
@@ -190,22 +191,44 @@ def _pace(state: BidState, window: BidWindow) -> float:
     )
 
 
-def _finish(request: WindowRequest, proposal: _Proposal, pace: float | None = None) -> WindowAnswer:
-    """Apply the guard or the fallback, and remember the window; `pace` is the pacer's multiplier, if it is known."""
+def _finish(request: WindowRequest, proposal: _Proposal) -> WindowAnswer:
+    """Apply the guard or the fallback, and remember the window."""
     window, state = request.window, proposal.state
-    multiplier, reason, limit = proposal.multiplier, proposal.reason, None
+    pace = _pace(state, window) if proposal.multiplier is None else 1.0
+    limit = _find_limit(state, request) if proposal.reason in _GUARDED else None
+    decision = _add_note(_decide_one(proposal, pace, limit), state, window)
+    return WindowAnswer(_remember(state, window, decision), decision)
+
+
+def _decide_one(proposal: _Proposal, pace: float, limit: float | None) -> BidDecision:
+    multiplier, reason = proposal.multiplier, proposal.reason
     if multiplier is None:
-        multiplier = min(1.0, _pace(state, window) if pace is None else pace)
-        reason = FALLBACK + reason
-    elif reason in {BidStrategy.FLEET, BidStrategy.DQN} and request.rules.has_guard:
-        limit = compute_guard(state, window, tolerance=request.rules.tolerance)
-        if multiplier > limit:
-            multiplier, reason = limit, "guard"
-    after = _changed(state, window=window.window, multiplier=multiplier, share=max(0.0, window.traffic_share))
-    return WindowAnswer(
-        after,
-        BidDecision(multiplier=multiplier, reason=reason, limit=limit, note=_note(state, window, multiplier)),
+        return BidDecision(multiplier=min(1.0, pace), reason=FALLBACK + reason)
+    if reason not in _GUARDED or limit is None:
+        return BidDecision(multiplier=multiplier, reason=reason)
+    if multiplier > limit:
+        multiplier, reason = limit, "guard"
+    return BidDecision(multiplier=multiplier, reason=reason, limit=limit)
+
+
+def _find_limit(state: BidState, request: WindowRequest) -> float | None:
+    if not request.rules.has_guard:
+        return None
+    return compute_guard(state, request.window, tolerance=request.rules.tolerance)
+
+
+def _remember(state: BidState, window: BidWindow, decision: BidDecision) -> BidState:
+    return _changed(
+        state,
+        window=window.window,
+        multiplier=decision.multiplier,
+        share=max(0.0, window.traffic_share),
     )
+
+
+def _add_note(decision: BidDecision, state: BidState, window: BidWindow) -> BidDecision:
+    note = _note(state, window, decision.multiplier)
+    return decision if note is None else _changed(decision, note=note)
 
 
 def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> float:
@@ -225,8 +248,10 @@ def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> fl
 
 
 def _note(state: BidState, window: BidWindow, multiplier: float) -> str | None:
+    if window.target is None or multiplier < 1.0 - 1e-9:
+        return None
     passed = 1.0 - state.left(window)
-    if window.target is None or passed < BELOW_MARKET_AFTER or multiplier < 1.0 - 1e-9:
+    if passed < BELOW_MARKET_AFTER:
         return None
     wins_nothing = window.target * window.value < BELOW_MARKET_SHARE * window.budget * passed
     return BELOW_MARKET if wins_nothing and state.traffic >= OPPORTUNITIES_MIN else None

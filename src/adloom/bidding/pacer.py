@@ -5,6 +5,7 @@ says how many opportunities are left. Between and beside what was tried, cost ri
 """
 
 from array import array
+from itertools import compress
 from math import ceil, exp, floor, inf, log
 from typing import Final
 
@@ -115,7 +116,7 @@ class _Fit(msgspec.Struct, frozen=True):
 def _fit(state: PacerState, last: float | None) -> _Fit | None:
     seen, paid = array("f", state.seen), array("f", state.paid)
     middle = log(last) if last is not None and last > 0 else None
-    tried = [index for index, count in enumerate(seen) if count > 0]
+    tried = list(compress(range(BUCKETS), seen))
     if not tried:
         return None
     rows: list[tuple[float, float, float]] = []

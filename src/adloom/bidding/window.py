@@ -52,7 +52,7 @@ class BidWindow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def without_dust(self) -> "BidWindow":
         """Take amounts and shares too small to divide by for nothing."""
-        dust = {name: 0.0 for name in MEASURED if 0 < abs(getattr(self, name)) < DUST}
+        dust = {name: 0.0 for name in MEASURED if -DUST < getattr(self, name) < DUST and getattr(self, name)}
         return msgspec.structs.replace(self, **dust) if dust else self
 
 

@@ -89,7 +89,7 @@ class BidsDecided(msgspec.Struct, frozen=True, kw_only=True, tag="bids_decided.v
     strategy: BidStrategy
     decision: BidDecision
     memory: BidState
-    shadows: dict[str, BidDecision]
+    shadows: dict[BidStrategy, BidDecision]
     counts: BidCounts
     counted_before: BidCounts
 
@@ -111,5 +111,5 @@ class BidRow(msgspec.Struct, frozen=True, kw_only=True):
     impressions: int
     clicks: int
     conversions: int
-    shadows: dict[str, BidDecision]
+    shadows: dict[BidStrategy, BidDecision]
     is_first: bool  # Of its day: rows of days long past are deleted with it.

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.bidding.window import BidDecision
+from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidRow, MultiplierRequest
 from adloom.core.ids import CampaignId
 from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
@@ -106,7 +106,7 @@ async def load_decisions(connection: Connection, campaign_id: CampaignId, day: d
             impressions=row["impressions"],
             clicks=row["clicks"],
             conversions=row["conversions"],
-            shadows=msgspec.json.decode(row["shadows"], type=dict[str, BidDecision]),
+            shadows=msgspec.json.decode(row["shadows"], type=dict[BidStrategy, BidDecision]),
             is_first=False,
         )
         for row in await connection.fetch(OF_A_DAY, campaign_id, day, DECISIONS_MAX)

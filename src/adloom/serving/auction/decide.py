@@ -71,6 +71,7 @@ def decide(  # noqa: PLR0913 - all that a request is
     """
     leader = _Leader(own_bids is OwnBids.COUNT, seen_enough, unreserved)
     scanned = 0
+    multipliers = steps[0].eligible_set.multipliers if steps else None  # All sets of a process share them.
     for bound, oldest, eligible_set, number, block, members, scorer_index, context_index in steps:
         if not bound:
             break  # No bid that is left can reach a floor.
@@ -88,9 +89,9 @@ def decide(  # noqa: PLR0913 - all that a request is
         eligible = eligible_set.available[number] & members
         if eligible:
             eligible = block.targeting.find_eligible(contexts[context_index], eligible)
-        lowered = eligible & eligible_set.lowered[number]
-        if lowered:
-            leader.compare_lowered(block, lowered, scorer, eligible_set.multipliers)
+        if multipliers:
+            lowered = eligible & eligible_set.lowered[number]
+            leader.compare_lowered(block, lowered, scorer, multipliers)
             eligible ^= lowered
         if eligible:
             leader.compare(block, eligible, scorer)
