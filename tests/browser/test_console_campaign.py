@@ -1,5 +1,6 @@
 """A campaign created in the console: its ad is seen and clicked once on a page, and gone when paused."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from tests.support.product import Product
 pytestmark = pytest.mark.browser
 
 DEADLINE_SECONDS = 10.0
+SIMULATED_MILLIS_MAX = 20_000
 # None of the sample's simulated visitors uses it, so only this browser's events are counted.
 RARE_LANGUAGE = "mt"
 
@@ -160,6 +162,25 @@ def test_a_campaign_is_created_seen_clicked_and_paused(
         expect(visitor.page.get_by_role("link", name=headline)).to_have_count(0)
 
     assert admin.counted(campaign_id) == (1, 1)
+    assert console.errors == []
+
+
+def test_a_change_is_tried_before_it_costs_money(console: Visit, product: Product, admin: Admin) -> None:
+    page = console.page
+    campaigns = admin.get("/admin/campaigns", status="active", pageSize=50)["items"]
+    with_bid = next(one for one in campaigns if one["bidAmount"])
+    page.goto(f"{product.control_url}/console/campaigns/{with_bid['id']}?tab=what-if")
+
+    page.get_by_role("button", name="Simulate").click()
+    expect(page.get_by_text("Change something first.")).to_be_visible()
+    page.get_by_label("Bid", exact=True).fill(str(2 * with_bid["bidAmount"]))
+    page.get_by_role("button", name="Simulate").click()
+
+    # A sample that has just started has little traffic, and says so.
+    expect(page.get_by_text(re.compile("With this change|Not enough traffic yet"))).to_be_visible(
+        timeout=SIMULATED_MILLIS_MAX
+    )
+    assert admin.get(f"/admin/campaigns/{with_bid['id']}")["bidAmount"] == with_bid["bidAmount"]
     assert console.errors == []
 
 

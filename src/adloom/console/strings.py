@@ -49,6 +49,7 @@ NO_ADVERTISERS: Final = "There are no advertisers yet"
 NO_PROCESSES: Final = "No process reports"
 NO_PROCESSES_NOTE: Final = "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same."
 ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
+BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
 PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
 PERIODS: Final = {
     "1": "Today",

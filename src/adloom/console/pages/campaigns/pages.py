@@ -24,6 +24,7 @@ from adloom.console.pages.campaigns.contextual import show_contextual
 from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
 from adloom.console.pages.campaigns.overview import show_overview, show_schedule
 from adloom.console.pages.campaigns.targeting import show_targeting
+from adloom.console.pages.campaigns.what_if import show_what_if
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
@@ -82,7 +83,6 @@ TARGETS: Final = {
     "cancel": CampaignStatus.CANCELLED,
 }
 FINAL: Final = frozenset({"end", "cancel"})
-BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
 DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
 
 
@@ -186,7 +186,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         with card("When it runs"), div("stack tight"):
             form.period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
         with card("What it may cost"), div("stack tight"):
-            form.choice("bidType", "Pays for", BID_TYPES, is_required=True)
+            form.choice("bidType", "Pays for", strings.BID_TYPES, is_required=True)
             form.price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
             form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
             form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
@@ -266,6 +266,7 @@ CAMPAIGNS: Final = ResourcePages(
         "banners": Tab("Banners and placements", show_assignments),
         "contextual": Tab("Contextual", show_contextual),
         "bidding": Tab("Bidding", show_bidding),
+        "what-if": Tab("What if", show_what_if),
         "targeting": Tab("Targeting", show_targeting),
         "schedule": Tab("Schedule", show_schedule),
     },

@@ -1,0 +1,157 @@
+"""What another bid, budget or date would bring: fields and sliders, then the forecast in words, figures and a chart."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
+from adloom.console.components.table import Column, plain_table
+from adloom.console.page import PageVisit
+from adloom.console.resource_pages import Reload
+
+SLIDER_MIN: Final = -50
+SLIDER_MAX: Final = 200
+SLIDER_STEP: Final = 5
+WHOLE_FROM: Final = 10
+DASH: Final = "—"
+CHART_TEXT: Final = "Impressions by hour of an average day, without and with the change"
+MEASURES: Final = {
+    "impressions": ("Impressions", 0),
+    "clicks": ("Clicks", 0),
+    "conversions": ("Conversions", 0),
+    "spend": ("Spend", 2),
+    "price": ("Price", 2),
+}
+
+
+async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
+    """Show the form; nothing is simulated before somebody asks."""
+    if not visit.may_write or campaign["deletedAt"]:
+        empty_state(
+            "insights",
+            "Nothing to try here",
+            "Who may change this campaign can try what a change would bring.",
+        )
+        return
+    form = Form(campaign)
+    with card("What if …", note="Nothing is changed: it is simulated, from the traffic of the last 7 days"):
+        with div("grid-of two"):
+            with div("stack tight"):
+                bid = form.price("bidAmount", "Bid", hint=strings.BID_TYPES[campaign["bidType"]])
+                _add_slider("Bid", bid, campaign["bidAmount"], places=4)
+                daily = form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
+                paisa = campaign["budgetDailyPaisa"]
+                _add_slider("Daily budget", daily, None if paisa is None else paisa / 100, places=2)
+            with div("stack tight"):
+                form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
+                form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
+                _add_dates(form, campaign)
+
+        async def ask() -> None:
+            shown.clear()
+            changes = list_changes(form.patch_body())
+            with shown:
+                if not changes:
+                    hint("Change something first.")
+                    return
+                ui.spinner(size="lg")
+                hint("Simulating; this takes up to ten seconds.")
+            try:
+                found = await visit.api.post(f"/admin/campaigns/{campaign['id']}/what-if", changes)
+            finally:
+                shown.clear()
+            with shown:
+                _show_forecast(found)
+
+        form.buttons("Simulate", ask)
+    shown = div("stack")
+
+
+def _add_dates(form: Form, campaign: Json) -> None:
+    zone: Callable[[], str] = lambda: campaign["timezone"]  # noqa: E731 - fields ask for it late
+    form.moment("startsAt", "Starts", zone=zone, hint=campaign["timezone"])
+    form.moment("endsAt", "Ends", zone=zone, hint=campaign["timezone"])
+
+
+def _add_slider(label: str, field: ui.number, value: float | None, *, places: int) -> None:
+    """Add a slider that changes a field by per cent of what it is now."""
+    if not value:
+        return
+    slider = ui.slider(min=SLIDER_MIN, max=SLIDER_MAX, step=SLIDER_STEP, value=0).props("label")
+    set_attributes(slider, aria_label=f"{label}, change in per cent")
+    slider.on_value_change(lambda event: field.set_value(round(value * (1 + event.value / 100), places)))
+
+
+def list_changes(body: Mapping[str, Any]) -> Json:
+    """Return what is different, as the API wants it."""
+    return {name: value for name, value in body.items() if name != "updatedAt"}
+
+
+def _show_forecast(found: Json) -> None:
+    """Show the answer: a sentence, the figures with their intervals, the hours, and what is left out."""
+    if not found["isEnough"]:
+        notice(found["sentence"], kind="warn", title="No forecast")
+        _show_notes(found["notes"])
+        return
+    notice(found["sentence"], title="Forecast")
+    html(plain_table(COLUMNS, build_rows(found)))
+    labels, series = build_series(found["hours"])
+    Chart(labels, series, classes="low", description=CHART_TEXT)
+    hint(
+        f"An average day of the next {found['days']}, in {found['runs']} pairs of simulations; in brackets, where it"
+        " lies with 90 % probability. Hours are UTC."
+    )
+    _show_notes(found["notes"])
+
+
+def _show_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        hint(note)
+
+
+def build_rows(found: Json) -> list[Json]:
+    """Return a row a measure; one that is nothing in all of them is left out."""
+    rows: list[Json] = []
+    for name, (label, places) in MEASURES.items():
+        days = [found[part][name] for part in ("before", "after", "difference")]
+        if name == "conversions" and not any(day and day["mean"] for day in days):
+            continue
+        before, after, difference = (format_estimate(day, places=places) for day in days)
+        rows.append({"measure": label, "before": before, "after": after, "difference": difference})
+    return rows
+
+
+def format_estimate(one: Json | None, *, places: int) -> str | Markup:
+    """Write a mean and its interval."""
+    if one is None:
+        return DASH
+    if not places and abs(one["mean"]) < WHOLE_FROM:
+        places = 1
+    mean = f"{one['mean']:,.{places}f}"
+    if one["low"] is None:
+        return mean
+    return Markup("{} <small>({} … {})</small>").format(
+        mean, f"{one['low']:,.{places}f}", f"{one['high']:,.{places}f}"
+    )
+
+
+def build_series(hours: Sequence[Json]) -> tuple[list[str], list[Series]]:
+    """Return the hours of a day, and impressions without and with the change."""
+    return [f"{one['hour']:02}:00" for one in hours], [
+        Series(name="Now", values=[one["before"]["mean"] for one in hours], is_dashed=True),
+        Series(name="With the change", values=[one["after"]["mean"] for one in hours], has_area=True),
+    ]
+
+
+COLUMNS: Final = (
+    Column("A day", "measure"),
+    Column("Now", "before", is_number=True),
+    Column("With the change", "after", is_number=True),
+    Column("Difference", "difference", is_number=True),
+)
