@@ -1,21 +1,15 @@
 """`adloom bench`, also as `python -m bench`: the cost of the hot routes, as ratios within one run; others by name."""
 
-import contextlib
 import sys
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Final
 
-import msgspec
 import typer
-from rich.console import Console
 
-from adloom.core.clock import SystemClock
-from bench.figures import EVENT, SERVE, build_report, compute_figures, render_report
-from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, find_wrk, take_samples
-from bench.processes import LoadError, ShowStatus
-from bench.product import run_product
-from bench.servers import find_nginx, run_nginx
+from bench.load import BenchPlan
+from bench.processes import LoadError
+from bench.routes.measure import measure_routes
 
 # The other benches, and their functions.
 BENCHES: Final = {
@@ -51,38 +45,10 @@ def run(  # noqa: PLR0913 - one an option
     workers: Annotated[int, typer.Option(min=1, max=64, help="Delivery processes.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here too.")] = None,
 ) -> None:
-    """Measure no-op, serve, event and nginx, each as a ratio to the no-op of the same run."""
+    """Measure the hot routes beside nginx, Python's floor and the last run, as ratios within one run."""
     if context.invoked_subcommand is None:
         plan = BenchPlan(seconds=seconds, rounds=rounds, connections=connections, workers=workers)
         measure_routes(plan, json_file)
-
-
-def measure_routes(plan: BenchPlan, json_file: Path | None = None) -> None:
-    console = Console()
-    with console.status("") as status:
-        samples = _take_samples(plan, status.update)
-    report = build_report(plan, compute_figures(samples), now=SystemClock().now())
-    console.print(render_report(report))
-    if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
-
-
-def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
-    """Measure a product of our own, and nginx if it is installed."""
-    find_wrk()
-    with contextlib.ExitStack() as stack:
-        report("starting the product")
-        product = stack.enter_context(run_product(workers=plan.workers))
-        targets = [
-            Target(name=NO_OP, port=product.port, path="/health/live"),
-            Target(name=SERVE, port=product.port, path=product.serve_path),
-            Target(name=EVENT, port=product.port, path="/banners/events/impression", body=product.impression),
-        ]
-        subjects = [BenchSubject(target=target, pids=product.delivery_pids) for target in targets]
-        nginx = find_nginx()
-        if nginx is not None:
-            subjects.append(stack.enter_context(run_nginx(nginx)))
-        return take_samples(subjects, plan, report)
 
 
 def _find_message(errors: ExceptionGroup[LoadError]) -> str:

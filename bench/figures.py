@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adloom import VERSION
-from bench.load import NGINX, NO_OP, BenchPlan, Sample
+from bench.load import NO_OP, BenchPlan, Sample
 from bench.processes import ShowStatus
 
 SERVE: Final = "serve"
@@ -31,6 +31,7 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
     cpu_micros: float
     cpu_to_no_op: float
     resident_bytes: int
+    user_micros: float = 0.0  # Of `cpu_micros`: the rest is the kernel's.
 
 
 class CpuGoal(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,12 +79,6 @@ class BenchTable(msgspec.Struct, frozen=True, kw_only=True):
     goals: Sequence[GoalResult] = ()
 
 
-GOALS: Final = (
-    CpuGoal(target=SERVE, of=NO_OP, at_most=2.0),
-    CpuGoal(target=NO_OP, of=NGINX, at_most=2.5),
-)
-
-
 def compute_figures(samples: Sequence[Sample]) -> list[TargetFigures]:
     """Summarize the rounds of each target, in order of first appearance."""
     names = list(dict.fromkeys(sample.target for sample in samples))
@@ -101,7 +96,7 @@ def compute_share(samples: Sequence[Sample], target: str, of: str) -> float:
     return median(part / whole for part, whole in zip(rates[target], rates[of], strict=True))
 
 
-def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOALS) -> list[CpuVerdict]:
+def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal]) -> list[CpuVerdict]:
     """Judge the goals if both of their targets were measured."""
     micros = {each.target: each.cpu_micros for each in figures}
     return [
@@ -113,7 +108,7 @@ def judge_goals(figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOA
 
 
 def build_report(
-    plan: BenchPlan, figures: Sequence[TargetFigures], goals: Sequence[CpuGoal] = GOALS, *, now: datetime
+    plan: BenchPlan, figures: Sequence[TargetFigures], goals: Sequence[CpuGoal], *, now: datetime
 ) -> BenchReport:
     return BenchReport(
         version=VERSION,
@@ -146,16 +141,20 @@ def render_report(report: BenchReport) -> RenderableType:
                 ]
                 for each in report.figures
             ],
-            goals=[
-                GoalResult(
-                    claim=f"{one.goal.target} needs at most {one.goal.at_most:g} times the CPU of {one.goal.of}",
-                    found=f"{one.ratio:.2f}",
-                    is_met=one.is_met,
-                )
-                for one in report.verdicts
-            ],
+            goals=describe_verdicts(report.verdicts),
         )
     )
+
+
+def describe_verdicts(verdicts: Sequence[CpuVerdict]) -> list[GoalResult]:
+    return [
+        GoalResult(
+            claim=f"{one.goal.target} needs at most {one.goal.at_most:g} times the CPU of {one.goal.of}",
+            found=f"{one.ratio:.2f}",
+            is_met=one.is_met,
+        )
+        for one in verdicts
+    ]
 
 
 def tabulate_ratios(title: str, seconds: Mapping[str, float], *, heading: str) -> BenchTable:
@@ -200,6 +199,7 @@ def _summarize(name: str, rounds: Sequence[Sample], no_op_micros: float) -> Targ
         cpu_micros=cpu_micros,
         cpu_to_no_op=_divide(cpu_micros, no_op_micros),
         resident_bytes=max(sample.resident_bytes for sample in rounds),
+        user_micros=median(sample.user_micros for sample in rounds),
     )
 
 

@@ -31,6 +31,7 @@ BROWSER_HEADERS: Final = {
 }
 NO_OP: Final = "no-op"  # Targets that others are compared with.
 NGINX: Final = "nginx static"
+FLOOR: Final = "Python's floor"  # An answer that never changes: `bench.routes.floor`.
 SERIAL: Final = "@serial@"  # Placeholder in a body for a value that differs in each request.
 USER: Final = "@user@"  # Placeholder for a user id, a different one each time.
 USERS: Final = 10_000
@@ -133,11 +134,16 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     load: Load
     cpu_seconds: float
     resident_bytes: int
+    user_seconds: float = 0.0  # Of `cpu_seconds`: the rest is the kernel's.
 
     @property
     def cpu_micros(self) -> float:
         """CPU of the server a request."""
         return self.cpu_seconds / self.load.requests * 1e6
+
+    @property
+    def user_micros(self) -> float:
+        return self.user_seconds / self.load.requests * 1e6
 
 
 LoadBy = Callable[[Target, Effort], Load]
@@ -199,6 +205,7 @@ def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy = run_wrk
         target=subject.target.name,
         load=load,
         cpu_seconds=after.cpu_seconds - before.cpu_seconds,
+        user_seconds=after.user_seconds - before.user_seconds,
         resident_bytes=after.resident_bytes,
     )
 

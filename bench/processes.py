@@ -26,8 +26,13 @@ class LoadError(Exception):
 class ProcessUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU time of some processes since they started, and their memory now."""
 
-    cpu_seconds: float
+    user_seconds: float
+    system_seconds: float
     resident_bytes: int
+
+    @property
+    def cpu_seconds(self) -> float:
+        return self.user_seconds + self.system_seconds
 
 
 def measure_usage(pids: Iterable[int]) -> ProcessUsage:
@@ -35,7 +40,8 @@ def measure_usage(pids: Iterable[int]) -> ProcessUsage:
     each = [psutil.Process(pid) for pid in pids]
     times = [process.cpu_times() for process in each]
     return ProcessUsage(
-        cpu_seconds=sum(time.user + time.system for time in times),
+        user_seconds=sum(time.user for time in times),
+        system_seconds=sum(time.system for time in times),
         resident_bytes=sum(process.memory_info().rss for process in each),
     )
 

@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,9 @@ REQUEST_SECONDS_MAX: Final = 10.0
 SERVED_SECONDS_MAX: Final = 20.0
 START_SECONDS_MAX: Final = 120.0
 LOOK_SECONDS: Final = 0.05
+NOBODY: Final = "0192e4a0-0000-7000-8000-ffffffffffff"
+# An impression costs a thousandth of a unit; no bench spends this budget.
+PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
 BANNER: Final = {
     "title": "Autumn sale",
     "headline": "Up to 30 % off everything warm",
@@ -55,6 +58,17 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
         self.ask_control("/admin/import", document)
         self.wait_until_served(f"/banners/serve/{name}")
 
+    def import_auction(self, name: str, *, campaigns: int) -> None:
+        """Import an auctioned placement with its campaigns, and wait until it is sold."""
+        document = build_document(name, campaigns=campaigns, slots=1, terms=PRICED)
+        document["placements"][0] |= {"delivery": "auction", "placementType": "feed"}
+        self.ask_control("/admin/import", document)
+        address = f"http://127.0.0.1:{self.port}/api/v1/ads/serve"
+        body = {"userId": NOBODY, "placement": name}
+        _wait_for_ads(
+            name, lambda: _send(address, {"Content-Type": "application/json"}, body), "impressionUrl"
+        )
+
     def ask_control(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         return _send(f"http://127.0.0.1:{self.control_port}{path}", headers, body)
@@ -64,18 +78,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
     def wait_until_served(self, path: str) -> dict[str, Any]:
         """Return the first answer with banners: the index follows the catalog, and leases follow demand."""
-        ends_at = time.monotonic() + SERVED_SECONDS_MAX
-        said: object = None
-        while time.monotonic() < ends_at:
-            try:
-                said = self.serve(path)
-            except LoadError as error:
-                said = error
-            else:
-                if said["banners"]:
-                    return said
-            time.sleep(LOOK_SECONDS)
-        raise LoadError(f"{path}: no banner was served within {SERVED_SECONDS_MAX:.0f} s: {said}")
+        return _wait_for_ads(path, lambda: self.serve(path), "banners")
 
 
 @contextlib.contextmanager
@@ -131,12 +134,28 @@ def encode_impression(served: dict[str, Any]) -> str:
     )
 
 
+def _wait_for_ads(what: str, ask: Callable[[], dict[str, Any]], field: str) -> dict[str, Any]:
+    """Ask until an answer has something in a field."""
+    ends_at = time.monotonic() + SERVED_SECONDS_MAX
+    said: object = None
+    while time.monotonic() < ends_at:
+        try:
+            said = ask()
+        except LoadError as error:
+            said = error
+        else:
+            if said.get(field):
+                return said
+        time.sleep(LOOK_SECONDS)
+    raise LoadError(f"{what}: no ad came within {SERVED_SECONDS_MAX:.0f} s: {said}")
+
+
 def _send(url: str, headers: Mapping[str, str], body: dict[str, Any] | None = None) -> dict[str, Any]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers=dict(headers))  # noqa: S310 - our own product
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
-            return json.loads(answer.read())
+            return json.loads(answer.read() or b"{}")
     except urllib.error.HTTPError as error:
         said = error.read().decode(errors="replace")
         raise LoadError(f"{url} answered {error.code}: {said}") from error

@@ -25,12 +25,12 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.valkey import Valkey, open_valkey
 from bench.fill import CatalogSize, fill_catalog
-from bench.load import NGINX, BenchSubject, Target
+from bench.load import FLOOR, NGINX, BenchSubject, Target
 from bench.processes import LoadError, list_descendants, measure_usage, stop
 
 PASSWORD: Final = "a-password-of-the-bench"  # noqa: S105 - of a server that is gone in a minute
 POOL_SIZE_MAX: Final = 4
-NGINX_SECONDS_MAX: Final = 5.0
+START_SECONDS_MAX: Final = 10.0
 WORKER_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 15.0
 LOOK_SECONDS: Final = 0.02
@@ -45,7 +45,7 @@ OWN_VARIABLES: Final = (
     "WORKER_PORT",
     "RATE_LIMIT_PERMITS_PER_MINUTE",
 )
-NGINX_FILE_BYTES: Final = 500
+ANSWER_BYTES: Final = 1_332  # About what serve answers with one banner.
 NGINX_CONFIGURATION: Final = """
 daemon off;
 worker_processes 1;
@@ -179,12 +179,12 @@ def find_nginx() -> str | None:
 
 
 @contextlib.contextmanager
-def run_nginx(program: str) -> Generator[BenchSubject]:
-    """Run nginx with one worker and one small file on loopback from a temporary folder, as the current user."""
+def run_nginx(program: str, *, size: int = ANSWER_BYTES) -> Generator[BenchSubject]:
+    """Run nginx with one worker and one file of a size on loopback from a temporary folder, as the current user."""
     with open_folder() as folder:
         port, error_log = free_port(), folder / "error.log"
         (folder / "files").mkdir()
-        (folder / "files" / "banner.json").write_text("x" * NGINX_FILE_BYTES, encoding="utf-8")
+        (folder / "files" / "banner.json").write_text("x" * size, encoding="utf-8")
         # Only root may, and must, name the worker's user.
         user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
         configuration = NGINX_CONFIGURATION.format(folder=folder, port=port, user=user)
@@ -192,17 +192,34 @@ def run_nginx(program: str) -> Generator[BenchSubject]:
         command = [program, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(error_log)]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - nginx, our own words
         try:
-            _wait_until_listening(process, port, error_log)
+            _wait_until_listening(process, port, error_log, has_workers=True)
             target = Target(name=NGINX, port=port, path="/banner.json")
             yield BenchSubject(target=target, pids=[process.pid, *list_descendants(process.pid)])
         finally:
             stop(process)
 
 
-def _wait_until_listening(process: subprocess.Popen[bytes], port: int, error_log: Path) -> None:
-    ends_at = time.monotonic() + NGINX_SECONDS_MAX
-    while not (is_taken("127.0.0.1", port) and list_descendants(process.pid)):
+@contextlib.contextmanager
+def run_floor(*, size: int = ANSWER_BYTES) -> Generator[BenchSubject]:
+    """Run the least server in Python, with an answer of a size."""
+    with open_folder() as folder:
+        port, error_log = free_port(), folder / "error.log"
+        with error_log.open("wb") as errors:
+            command = [sys.executable, "-m", "bench.routes.floor", str(port), str(size)]
+            process = subprocess.Popen(command, stderr=errors)  # noqa: S603 - ourselves
+        try:
+            _wait_until_listening(process, port, error_log)
+            yield BenchSubject(target=Target(name=FLOOR, port=port, path="/"), pids=[process.pid])
+        finally:
+            stop(process)
+
+
+def _wait_until_listening(
+    process: subprocess.Popen[bytes], port: int, error_log: Path, *, has_workers: bool = False
+) -> None:
+    ends_at = time.monotonic() + START_SECONDS_MAX
+    while not (is_taken("127.0.0.1", port) and (list_descendants(process.pid) or not has_workers)):
         if process.poll() is not None or time.monotonic() > ends_at:
             said = error_log.read_text(encoding="utf-8") if error_log.is_file() else "nothing"
-            raise LoadError(f"nginx did not start; it said: {said.strip()}")
+            raise LoadError(f"The server did not start; it said: {said.strip()}")
         time.sleep(LOOK_SECONDS)

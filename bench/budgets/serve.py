@@ -11,14 +11,12 @@ import typer
 from bench.figures import BenchTable, GoalResult, show
 from bench.load import BenchPlan, BenchSubject, Effort, Load, Sample, Target, run_wrk, take_samples
 from bench.processes import LoadError, ShowStatus
-from bench.product import Product, run_product
+from bench.product import PRICED, Product, run_product
 
 MANY_SLOTS: Final = 3
 MORE_CPU_MAX: Final = 0.2
 LOOK_SECONDS: Final = 0.05
 SEEN_MIN: Final = 0.95  # With fewer answers that contain banners, something else is measured.
-# An impression costs a thousandth of a unit; no bench spends this budget.
-PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
 
 
 class PlacementPair(msgspec.Struct, frozen=True, kw_only=True):

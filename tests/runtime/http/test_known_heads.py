@@ -19,7 +19,12 @@ from adloom.runtime.http.fast.known_heads import HEAD_BYTES_MAX, HEADS_MAX, Head
 from adloom.runtime.http.fast.request_parser import RequestParser
 
 ANSWER = FastAnswer(encode_head(HTTPStatus.OK, None))
-ROUTES = FastRoutes([FastRoute(b"GET", b"/", is_prefix=True, handler=lambda _: ANSWER)])
+ROUTES = FastRoutes(
+    [
+        FastRoute(b"GET", b"/", is_prefix=True, handler=lambda _: ANSWER),
+        FastRoute(b"POST", b"/small", is_prefix=False, handler=lambda _: ANSWER, body_bytes_max=2),
+    ]
+)
 
 Parsed = tuple[bytes, bytes, bytes, list[tuple[bytes, bytes]], dict[bytes, bytes] | None, bytes, str, bytes]
 
@@ -107,6 +112,7 @@ request_lines = st.sampled_from(
         b"GET /a HTTP/1.1\n",
         b"HEAD /a HTTP/1.1\r\n",
         b"POST /a HTTP/1.1\r\n",
+        b"POST /small HTTP/1.1\r\n",
         b"GET http://a.example/a HTTP/1.1\r\n",
         b"\r\nGET /a HTTP/1.1\r\n",
     ]
@@ -120,7 +126,7 @@ def join_head(parts: tuple[bytes, list[bytes], bytes]) -> bytes:
 heads = st.tuples(
     request_lines,
     st.lists(lines, max_size=4),
-    st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b""]),
+    st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\r\nabc", b"\r\nabc", b"\r\nabcd", b"\n", b""]),
 ).map(join_head)
 
 
@@ -142,6 +148,18 @@ def test_a_head_is_parsed_once() -> None:
 
     assert [request[1:3] for request in sink.requests] == [(b"/a", b""), (b"/b", b"c=d")]
     assert [head is not None for head in sink.heads] == [False, True]
+
+
+def test_the_head_of_a_post_is_parsed_once_for_bodies_of_one_length() -> None:
+    sink, known = Sink(), KnownHeads()
+    parser = RequestParser(sink, ROUTES, DEFAULT_LIMITS, None, known)
+    head = b"POST /a HTTP/1.1\r\nHost: a.example\r\nContent-Length: 3\r\n\r\n"
+
+    for piece in (head + b"abc", head + b"def", head, b"ghi", head + b"jklGET / HTTP/1.1\r\nHost: b\r\n\r\n"):
+        parser.feed(piece, 0.0)
+
+    assert [request[5] for request in sink.requests] == [b"abc", b"def", b"ghi", b"jkl", b""]
+    assert [head is not None for head in sink.heads] == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize(

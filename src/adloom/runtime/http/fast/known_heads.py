@@ -1,7 +1,7 @@
 """The heads of requests that were parsed before, by their raw bytes: browsers send the same lines again and again.
 
-Only whole `GET` requests without a body are remembered, and only what the parser accepted. Their bytes are kept
-in this process's memory, without the address that sent them, and never with cookies or credentials.
+Only those of whole `GET` and `POST` requests are remembered, and only what the parser accepted. Their bytes are
+kept in this process's memory, without the address that sent them, and never with cookies or credentials.
 """
 
 import re
@@ -13,8 +13,8 @@ HEADS_MAX: Final = 4_096  # At the bound all are forgotten: about 12 MB.
 HEAD_BYTES_MAX: Final = 1_024
 
 # What every parser understands alike. The rest of a request line is left to the parser.
-_LINE: Final = re.compile(rb"GET (/[!\"$->@-~]*)(?:\?([!\"$-~]*))? HTTP/1\.1")
-# Who somebody is, and what comes with a body: neither is remembered.
+_LINE: Final = re.compile(rb"(GET|POST) (/[!\"$->@-~]*)(?:\?([!\"$-~]*))? HTTP/1\.1")
+# Who somebody is, and what comes in pieces: neither is remembered.
 _NOT_KEPT: Final = frozenset(
     (
         b"cookie",
@@ -22,13 +22,10 @@ _NOT_KEPT: Final = frozenset(
         b"x-api-key",
         b"x-device-id",
         b"x-session-id",
-        b"content-length",
         b"transfer-encoding",
         b"expect",
     )
 )
-
-match_line: Final = _LINE.fullmatch
 
 
 class Head(msgspec.Struct, gc=False):
@@ -37,15 +34,33 @@ class Head(msgspec.Struct, gc=False):
     headers: list[tuple[bytes, bytes]]
     first_values: dict[bytes, bytes]
     connection: bytes
+    body_bytes: int = 0
     memo: Any = None  # What the application worked out from them; it may be replaced at any time.
 
 
+RequestLine = tuple[bytes, bytes, bytes]  # Method, path and query.
+
+
 class KnownHeads:
-    """Remembers heads by their bytes after the request line."""
+    """Remembers heads by their bytes after the request line, and request lines without a query."""
 
     def __init__(self) -> None:
         self._heads: dict[bytes, Head] = {}
+        self._lines: dict[bytes, RequestLine] = {}
         self.find = self._heads.get
+        self.find_line = self._lines.get
+
+    def parse_line(self, line: bytes) -> RequestLine | None:
+        """Parse a request line that leaves no doubt; a query is a visitor's, so it is not kept."""
+        matched = _LINE.fullmatch(line)
+        if matched is None:
+            return None
+        method, path, query = matched.groups(b"")
+        if not query:
+            if len(self._lines) >= HEADS_MAX:
+                self._lines.clear()
+            self._lines[line] = (method, path, query)
+        return method, path, query
 
     def __len__(self) -> int:
         return len(self._heads)

@@ -21,7 +21,7 @@ from adloom.runtime.http.fast.errors import (
     rejection_of,
 )
 from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, Limits, index_headers
-from adloom.runtime.http.fast.known_heads import Head, KnownHeads, match_line
+from adloom.runtime.http.fast.known_heads import Head, KnownHeads, RequestLine
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -78,6 +78,7 @@ class RequestParser:
         self._limits = limits
         self._heads = KnownHeads() if heads is None else heads
         self._find_head = self._heads.find
+        self._find_line = self._heads.find_line
         # A head is measured only where it may be too large: of its first and last piece we know no more
         # than that neither is larger than a piece can be.
         self._unmeasured_bytes_max = limits.header_bytes_max - 2 * limits.parse_bytes_max
@@ -105,28 +106,41 @@ class RequestParser:
     def feed(self, piece: bytes | memoryview, now: float) -> None:
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
         lines = None
-        if self.phase is _IDLE and piece[-4:] == _HEAD_END and isinstance(piece, bytes):
-            line, _, lines = piece.partition(b"\r\n")
-            target = match_line(line)
-            if target is None or len(line) > self._limits.request_line_bytes_max:
-                lines = None
-            elif (head := self._find_head(lines)) is not None:
-                self._on_known_head(target[1], target[2] or b"", head, now)
-                return
+        if self.phase is _IDLE and isinstance(piece, bytes) and (end := piece.find(_HEAD_END)) > 0:
+            line_end = piece.find(b"\r\n")
+            line = piece[:line_end]
+            known = self._find_line(line) or self._heads.parse_line(line)
+            if known is not None and line_end <= self._limits.request_line_bytes_max:
+                lines = piece[line_end + 2 : end + 4]
+                head = self._find_head(lines)
+                if head is not None and len(piece) == end + 4 + head.body_bytes:
+                    route = self._find_route(known[0], known[1])
+                    if route is None or head.body_bytes <= route.body_bytes_max:
+                        self._on_known_head(known, piece[end + 4 :], route, head, now)
+                        return
         self._parse(piece, now)
         if lines is not None and self.phase is _IDLE and not self._is_upgrade:
-            request = self._request
-            self._heads.remember(lines, Head(request.headers, request.first_values or {}, self._connection))
+            self._remember_head(lines)
 
-    def _on_known_head(self, path: bytes, query: bytes, head: Head, now: float) -> None:
+    def _on_known_head(
+        self, line: RequestLine, body: bytes, route: FastRoute | None, head: Head, now: float
+    ) -> None:
         """Pass on a request whose head was parsed before."""
         self.phase_since = now
         if head.connection is CLOSES:
             self.is_finished = True
+        method, path, query = line
         request = FastRequest(
-            b"GET", path, query, head.headers, b"", self._client, "1.1", head.first_values, None, head
+            method, path, query, head.headers, body, self._client, "1.1", head.first_values, None, head
         )
-        self._on_request(request, self._find_route(b"GET", path), head.connection)
+        self._on_request(request, route, head.connection)
+
+    def _remember_head(self, lines: bytes) -> None:
+        request = self._request
+        values = request.first_values or {}
+        body_bytes = int(values.get(b"content-length", b"0"))
+        if len(request.body) == body_bytes:
+            self._heads.remember(lines, Head(request.headers, values, self._connection, body_bytes))
 
     def _parse(self, piece: bytes | memoryview, now: float) -> None:
         self._now = now

@@ -1,0 +1,1 @@
+"""The hot routes of delivery beside references."""
