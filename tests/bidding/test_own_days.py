@@ -5,18 +5,25 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
 import numpy as np
 import pytest
 from rich.console import Console
 
-from adloom.bidding.shipped import decode_fleet, read_shipped
+from adloom.bidding.shipped import decode_fleet, load_nets, read_shipped
 from adloom.bidding.training.fleet import TrainingPlan
 from adloom.bidding.training.generated import generate_tables
 from adloom.bidding.training.own_days import Opportunity, build_tables
+from adloom.bidding.window import BidRules, BidStrategy
+from adloom.cli.bids import answer_lines
 from adloom.cli.learn.own_auctions import keep_if_better, list_opportunities, parse_days
 from adloom.cli.learn.recorded_days import build_archive
 from adloom.cli.options import LearnCommandError
-from adloom.events.auction_log.learning_store import RecordedAuction, TargetedCampaign
+from adloom.events.auction_log.learning_store import (
+    RecordedAuction,
+    TargetedCampaign,
+    compute_conversion_rate,
+)
 from adloom.events.auction_log.row import BidView
 
 OURS, RIVAL = UUID(int=1), UUID(int=2)
@@ -36,9 +43,9 @@ def a_bid(campaign: UUID, *, bid: float, ecpm: float, outcome: str, kind: str = 
     )
 
 
-def opportunities_of(*bids: BidView, floor: str = "0") -> list[Opportunity]:
+def opportunities_of(*bids: BidView, floor: str = "0", rate: float = 1.0) -> list[Opportunity]:
     auction = RecordedAuction(datetime(2026, 11, 1, 6, 20, tzinfo=UTC), Decimal(floor), bids)
-    seats = {OURS: (0, TargetedCampaign(OURS, 100.0, 2.0))}
+    seats = {OURS: (0, TargetedCampaign(OURS, 100.0, 2.0, rate))}
     return list(list_opportunities(auction, seats, day=3, weight=2.0))
 
 
@@ -51,6 +58,40 @@ def test_a_lost_auction_says_what_would_have_won_it_and_at_what_price() -> None:
     assert found.needed == 1.5
     assert found.cost == pytest.approx(0.006)
     assert found.value == 0.02
+
+
+def test_where_clicks_bring_conversions_those_are_the_value() -> None:
+    [found] = opportunities_of(a_bid(OURS, bid=4.0, ecpm=4.0, outcome="won"), rate=0.05)
+
+    assert found.value == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    ("conversions", "clicks", "rate"),
+    [(0, 500, 1.0), (9, 500, 1.0), (10, 500, 0.02), (30, 10, 1.0), (10, 0, 1.0)],
+)
+def test_a_few_conversions_say_nothing(conversions: int, clicks: int, rate: float) -> None:
+    assert compute_conversion_rate(conversions, clicks) == rate
+
+
+def test_a_line_of_counted_conversions_is_decided_by_them() -> None:
+    line = {
+        "campaign": "a", "window": 40, "windows": 96, "budget": 3000, "remaining": 1500, "target": 90, "cost": 1500,
+        "windowCost": 40, "opportunities": 100, "wins": 50, "trafficShare": 0.01, "trafficLeft": 0.5,
+        "lastMultiplier": 1,
+    }  # fmt: skip
+    predicted = {"value": 2, "windowValue": 0}
+    counted = {"conversions": 30, "windowConversions": 1, **predicted}
+    lines = [
+        msgspec.json.encode(line | more)
+        for more in (predicted, counted, {"value": 30, "windowValue": 1}, predicted | {"conversions": 0})
+    ]
+
+    few, with_counts, as_value, without = (
+        next(answer_lines([one], BidStrategy.FLEET, BidRules(), load_nets())) for one in lines
+    )
+
+    assert with_counts == as_value != few == without
 
 
 def test_a_bid_per_click_pays_by_its_predicted_clicks() -> None:

@@ -7,7 +7,12 @@ import pytest
 
 from adloom.cli.learn.own_auctions import read_own_days
 from adloom.cli.options import LearnCommandError
-from adloom.events.auction_log.learning_store import count_auctions, load_targeted_campaigns, read_auctions
+from adloom.events.auction_log.learning_store import (
+    TargetedCampaign,
+    count_auctions,
+    load_targeted_campaigns,
+    read_auctions,
+)
 from adloom.runtime.postgres import Pool
 from tests.events.builders import CAMPAIGN, an_auction
 from tests.support.auctions import apply_auctions
@@ -15,6 +20,10 @@ from tests.support.builders import NOON
 
 ADD = """
     INSERT INTO campaigns (public_id, name, budget_daily_paisa, target_cpa_micros) VALUES ($1, 'C', $2, $3)
+"""
+COUNT = """
+    INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, clicks, invalid_clicks, conversions)
+    SELECT $1, 1, 1, id, 1000, 600, 20 FROM campaigns WHERE public_id = $2
 """
 HOUR = timedelta(hours=1)
 
@@ -27,13 +36,15 @@ async def test_campaigns_with_a_budget_and_a_target_are_read_with_their_auctions
         await connection.execute(ADD, CAMPAIGN, 5_000, 2_000_000)
         await connection.execute(ADD, UUID(int=99), 5_000, None)
 
-        campaigns = await load_targeted_campaigns(connection)
         span = (NOON - 4 * HOUR, NOON)
+        await connection.execute(COUNT, NOON - HOUR, CAMPAIGN)
+        campaigns = await load_targeted_campaigns(connection, *span)
         count = await count_auctions(connection, *span, [CAMPAIGN])
         found = [one async for one in read_auctions(connection, *span, [CAMPAIGN], one_in=1)]
         other = await count_auctions(connection, *span, [UUID(int=99)])
 
-    assert [(one.campaign_id, one.budget, one.target) for one in campaigns] == [(CAMPAIGN, 50.0, 2.0)]
+    [found_campaign] = campaigns
+    assert found_campaign == TargetedCampaign(CAMPAIGN, 50.0, 2.0, 0.05)
     assert (count, other) == (4, 0)
     assert [one.at for one in found] == [NOON - number * HOUR for number in (4, 3, 2, 1)]
     assert [bid.outcome for bid in found[0].bids] == ["won", "lost", "removed"]

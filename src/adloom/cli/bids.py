@@ -9,7 +9,7 @@ import msgspec
 from adloom.bidding.decide import WindowRequest, decide
 from adloom.bidding.ports import Nets
 from adloom.bidding.state import BidState
-from adloom.bidding.window import BidRules, BidStrategy, BidWindow
+from adloom.bidding.window import Amount, BidRules, BidStrategy, BidWindow
 
 CAMPAIGNS_MAX: Final = 200_000  # Beyond this the campaign that was asked for least lately begins anew.
 _PATH = re.compile(r" - at `\$\.(\w+)")
@@ -20,6 +20,14 @@ class BidLine(BidWindow, frozen=True, kw_only=True, rename="camel"):
     """A line of the input."""
 
     campaign: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    # Counted ones, of the day so far and of the last window; where there are some, they are the value.
+    conversions: Amount = 0.0
+    window_conversions: Amount = 0.0
+
+    def with_counted_value(self) -> "BidLine":
+        if not self.conversions:
+            return self
+        return msgspec.structs.replace(self, value=self.conversions, window_value=self.window_conversions)
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +70,7 @@ def answer_lines(
             yield _encode(_Refusal(campaign=asked.campaign, error=wrong)) + b"\n"
             continue
         state = states.pop(asked.campaign, None) or BidState()
-        answer = decide(WindowRequest(strategy, state, asked, rules), nets)
+        answer = decide(WindowRequest(strategy, state, asked.with_counted_value(), rules), nets)
         states[asked.campaign] = answer.state
         if len(states) > CAMPAIGNS_MAX:
             del states[next(iter(states))]

@@ -120,7 +120,8 @@ async def read_own_days(database_url: str, first: datetime, days: int) -> dict[s
         pool.acquire() as connection,
         connection.transaction(),
     ):
-        campaigns = (await load_targeted_campaigns(connection))[:CAMPAIGNS_MAX]
+        whole = (first, first + days * ONE_DAY)
+        campaigns = (await load_targeted_campaigns(connection, *whole))[:CAMPAIGNS_MAX]
         if not campaigns:
             raise LearnCommandError(
                 "No campaign has both a budgetDailyPaisa and a targetCpa: there is nothing to learn from."
@@ -161,9 +162,9 @@ def list_opportunities(
             continue
         rival = max((other.ecpm for other in took_part if other.campaign_id != campaign_id), default=0.0)
         needed = max(rival / bid.ecpm, float(auction.floor_cpm) / own)
-        yield Opportunity(
-            day, window, seats[campaign_id][0], needed, needed * own / 1000, bid.predicted_ctr, weight
-        )
+        seat, campaign = seats[campaign_id]
+        value = bid.predicted_ctr * campaign.conversion_rate
+        yield Opportunity(day, window, seat, needed, needed * own / 1000, value, weight)
 
 
 def price_impressions(bid: BidView) -> float:

@@ -13,10 +13,17 @@ from adloom.runtime.postgres import Connection
 
 ROWS_A_FETCH: Final = 500
 
+CONVERSIONS_MIN: Final = 10  # Fewer say nothing about how many clicks one takes.
+
 # Money in units; a campaign without conversions has its target per click.
 _CAMPAIGNS: Final = """
-    SELECT public_id, budget_daily_paisa / 100.0 AS budget, target_cpa_micros / 1000000.0 AS target
-      FROM campaigns
+    SELECT public_id, budget_daily_paisa / 100.0 AS budget, target_cpa_micros / 1000000.0 AS target,
+           coalesce(counted.conversions, 0) AS conversions, coalesce(counted.clicks, 0) AS clicks
+      FROM campaigns AS it
+      LEFT JOIN LATERAL (
+          SELECT sum(conversions)::bigint AS conversions, sum(clicks - invalid_clicks)::bigint AS clicks
+            FROM events.event_counts WHERE campaign_id = it.id AND hour >= $1 AND hour < $2
+      ) AS counted ON true
      WHERE budget_daily_paisa > 0 AND target_cpa_micros > 0 AND deleted_at IS NULL
      ORDER BY public_id
 """
@@ -40,6 +47,7 @@ class TargetedCampaign(msgspec.Struct, frozen=True):
     campaign_id: UUID
     budget: float
     target: float
+    conversion_rate: float = 1.0  # Conversions of a click, or 1 where the target is per click.
 
 
 class RecordedAuction(msgspec.Struct, frozen=True):
@@ -53,9 +61,27 @@ class RecordedAuction(msgspec.Struct, frozen=True):
 _decode_bids: Final = msgspec.json.Decoder(tuple[BidView, ...]).decode
 
 
-async def load_targeted_campaigns(connection: Connection) -> list[TargetedCampaign]:
-    rows = await connection.fetch(_CAMPAIGNS)
-    return [TargetedCampaign(row["public_id"], float(row["budget"]), float(row["target"])) for row in rows]
+async def load_targeted_campaigns(
+    connection: Connection, first: datetime, end: datetime
+) -> list[TargetedCampaign]:
+    """Read the campaigns, with the conversions that their clicks brought in a time."""
+    rows = await connection.fetch(_CAMPAIGNS, first, end)
+    return [
+        TargetedCampaign(
+            row["public_id"],
+            float(row["budget"]),
+            float(row["target"]),
+            compute_conversion_rate(row["conversions"], row["clicks"]),
+        )
+        for row in rows
+    ]
+
+
+def compute_conversion_rate(conversions: int, clicks: int) -> float:
+    """Return how many conversions a click brings; 1 where there are too few to say: then a click is the goal."""
+    if conversions < CONVERSIONS_MIN:
+        return 1.0
+    return min(1.0, conversions / max(clicks, 1))
 
 
 async def count_auctions(
