@@ -1,4 +1,4 @@
-"""What campaigns with caps or a bid strategy hear of their impressions, clicks and conversions."""
+"""What campaigns with caps hear of their impressions, clicks and conversions."""
 
 from datetime import timedelta
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adloom.budgets.campaign.state import CampaignState
-from adloom.budgets.config.count_follower import STRATEGY_LOOKS, WITH_STRATEGY, CountFollower, CountReader
+from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.messages import CampaignCounts, ChargeKind, MoneyKind
 from adloom.core.clock import SystemClock
 from adloom.core.money import Micros
@@ -35,29 +35,27 @@ class Heard:
 
 
 def a_follower(pool: Pool, heard: Heard) -> CountFollower:
-    clock = SystemClock()
     return CountFollower(
-        CountReader(pool, clock),
+        CountReader(pool, SystemClock()),
         heard,  # pyright: ignore[reportArgumentType] - it only tells
-        with_strategy=CountReader(pool, clock, WITH_STRATEGY),
     )
 
 
-async def test_a_campaign_with_a_strategy_hears_of_its_conversions(pool: Pool) -> None:
+async def test_a_campaign_with_a_cap_hears_of_its_conversions_once(pool: Pool) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now() - timedelta(days=3))
-    await pool.execute("UPDATE campaigns SET bid_strategy = 'pacer'")
+    await pool.execute("UPDATE campaigns SET impression_cap = 1000")
     heard = Heard()
     follower = a_follower(pool, heard)
 
-    for _ in range(STRATEGY_LOOKS + 1):
+    for _ in range(3):
         await follower.look()
 
     [counts] = heard.messages
     assert (counts.impressions, counts.clicks, counts.conversions) == (100, 10, 3)
 
 
-async def test_a_campaign_with_a_fixed_bid_and_no_cap_hears_nothing(pool: Pool) -> None:
+async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now())
     heard = Heard()

@@ -12,7 +12,7 @@ from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
-from adloom.budgets.config.count_follower import WITH_STRATEGY, CountFollower, CountReader
+from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop
@@ -91,8 +91,7 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     )
     follower = CatalogFollower(valkey, catalog, configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    with_strategy = CountReader(pool, clock, WITH_STRATEGY)
-    counts = CountFollower(CountReader(pool, clock), host, with_strategy=with_strategy)
+    counts = CountFollower(CountReader(pool, clock), host)
     decider.tell = host.tell
     leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run, traffic.run, decider.run])
     recent_counted = RecentCounted()

@@ -1,4 +1,4 @@
-"""Tells campaigns with caps, and those with a bid strategy, what the event tables have counted.
+"""Tells campaigns with caps what the event tables have counted.
 
 Counts and the cursor of the tables are read in one snapshot, so that a campaign knows which entries they include.
 """
@@ -23,20 +23,14 @@ from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 1.0
-# A strategy decides by the quarter of an hour, so its campaigns are told at every tenth look only.
-STRATEGY_LOOKS: Final = 10
 
-_CAMPAIGNS: Final = """
+CAPPED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS id, payer.public_id AS payer_id
       FROM campaigns AS campaign
       LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
-     WHERE {condition}
+     WHERE num_nonnulls(campaign.impression_cap, campaign.click_cap) > 0
        AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
 """
-CAPPED: Final = _CAMPAIGNS.format(condition="num_nonnulls(campaign.impression_cap, campaign.click_cap) > 0")
-WITH_STRATEGY: Final = _CAMPAIGNS.format(
-    condition="num_nonnulls(campaign.impression_cap, campaign.click_cap) = 0 AND campaign.bid_strategy <> 'fixed'"
-)
 CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
@@ -51,12 +45,11 @@ class CampaignCount(NamedTuple):
 
 
 class CountReader:
-    """Reads the counts of some campaigns in PostgreSQL; UnavailableError when it is away."""
+    """Reads the counts of campaigns with caps in PostgreSQL; UnavailableError when it is away."""
 
-    def __init__(self, pool: Pool, clock: Clock, campaigns: str = CAPPED) -> None:
+    def __init__(self, pool: Pool, clock: Clock) -> None:
         self._pool = pool
         self._clock = clock
-        self._campaigns = campaigns
         self._cap_counts = CapCounts()
 
     async def read(self) -> tuple[Sequence[CampaignCount], str]:
@@ -66,7 +59,7 @@ class CountReader:
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                rows = await connection.fetch(self._campaigns)
+                rows = await connection.fetch(CAPPED)
                 until = await connection.fetchval(CURSOR, EVENT_TABLES)
                 keys = [row["key"] for row in rows]
                 counts = await self._cap_counts.read(connection, keys, self._clock.now())
@@ -78,11 +71,9 @@ class CountReader:
 class CountFollower:
     """Follows the event tables for the campaigns of one host."""
 
-    def __init__(self, capped: CountReader, host: Host, *, with_strategy: CountReader | None = None) -> None:
-        self._capped = capped
-        self._with_strategy = with_strategy
+    def __init__(self, reader: CountReader, host: Host) -> None:
+        self._reader = reader
         self._host = host
-        self._looks = 0
         self._told: dict[CampaignId, LifetimeCounts] = {}
         self._is_cut_off = False
 
@@ -94,12 +85,7 @@ class CountFollower:
 
     async def look(self) -> None:
         """Tell the campaigns whose counts have changed since the last look."""
-        self._tell(*await self._capped.read())
-        if self._with_strategy is not None and self._looks % STRATEGY_LOOKS == 0:
-            self._tell(*await self._with_strategy.read())
-        self._looks += 1
-
-    def _tell(self, found: Sequence[CampaignCount], until: str) -> None:
+        found, until = await self._reader.read()
         for campaign_id, payer_id, counts in found:
             if self._told.get(campaign_id) == counts:
                 continue
