@@ -253,3 +253,31 @@ def test_whatever_comes_the_multiplier_is_a_positive_number_and_bounded(  # noqa
         assert found.limit is None or found.multiplier <= found.limit
         if found.fallback or strategy in {PACER, FIXED}:
             assert found.multiplier <= 1.0
+
+
+def test_a_target_is_below_the_market_only_where_few_opportunities_are_won() -> None:
+    window = BidWindow(
+        window=30,
+        budget=3000.0,
+        remaining=2990.0,
+        target=90.0,
+        cost=10.0,
+        value=0.01,
+        window_cost=0.0,
+        window_value=0.0,
+        opportunities=500.0,
+        wins=2.0,
+        traffic_share=0.01,
+        traffic_left=0.7,
+        last_multiplier=1.0,
+    )
+    state = BidState(window=29, traffic=10_000.0)
+
+    def note(wins: float = 2.0, *, is_calibrated: bool = True) -> str | None:
+        changed = msgspec.structs.replace(window, wins=wins)
+        request = WindowRequest(BidStrategy.FIXED, state, changed, BidRules(is_calibrated=is_calibrated))
+        return decide(request, Nets()).decision.note
+
+    assert note() is not None
+    assert note(wins=300.0) is None
+    assert note(is_calibrated=False) is None

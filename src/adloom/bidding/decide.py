@@ -19,7 +19,8 @@ STRANGE_FEATURES: Final = 6  # A third of them beyond the clip
 STRANGE_WINDOWS: Final = 4  # in so many windows in a row.
 BELOW_MARKET: Final = "the target is below the market: at its full bid the campaign wins next to nothing"
 BELOW_MARKET_AFTER: Final = 0.1  # Of the day's traffic,
-BELOW_MARKET_SHARE: Final = 0.02  # less than so much of the budget's pace at the target.
+BELOW_MARKET_SHARE: Final = 0.02  # less than so much of the budget's pace at the target,
+BELOW_MARKET_WINS: Final = 0.1  # and at most so much of the last window's opportunities won.
 
 _GUARDED: Final = frozenset({BidStrategy.FLEET, BidStrategy.DQN})
 
@@ -100,7 +101,7 @@ def decide_beside(requests: Sequence[WindowRequest], nets: Nets) -> list[Shadowe
             BidStrategy.DQN: dqn[index],
         }
         decisions = {one: _decide_one(proposal, pace, limit) for one, proposal in proposals.items()}
-        decision = _add_note(decisions.pop(request.strategy), state, request.window)
+        decision = _add_note(decisions.pop(request.strategy), state, request)
         answers.append(ShadowedAnswer(_remember(state, request.window, decision), decision, decisions))
     return answers
 
@@ -196,7 +197,7 @@ def _finish(request: WindowRequest, proposal: _Proposal) -> WindowAnswer:
     window, state = request.window, proposal.state
     pace = _pace(state, window) if proposal.multiplier is None else 1.0
     limit = _find_limit(state, request) if proposal.reason in _GUARDED else None
-    decision = _add_note(_decide_one(proposal, pace, limit), state, window)
+    decision = _add_note(_decide_one(proposal, pace, limit), state, request)
     return WindowAnswer(_remember(state, window, decision), decision)
 
 
@@ -226,9 +227,11 @@ def _remember(state: BidState, window: BidWindow, decision: BidDecision) -> BidS
     )
 
 
-def _add_note(decision: BidDecision, state: BidState, window: BidWindow) -> BidDecision:
-    note = _note(state, window, decision.multiplier)
-    return decision if note is None else _changed(decision, note=note)
+def _add_note(decision: BidDecision, state: BidState, request: WindowRequest) -> BidDecision:
+    is_known = request.rules.is_calibrated and request.window.target is not None
+    if not is_known or decision.multiplier < 1.0 - 1e-9 or not _wins_nothing(state, request.window):
+        return decision
+    return _changed(decision, note=BELOW_MARKET)
 
 
 def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> float:
@@ -247,11 +250,11 @@ def compute_guard(state: BidState, window: BidWindow, *, tolerance: float) -> fl
     return guard.compute_limit(slack, expected)
 
 
-def _note(state: BidState, window: BidWindow, multiplier: float) -> str | None:
-    if window.target is None or multiplier < 1.0 - 1e-9:
-        return None
+def _wins_nothing(state: BidState, window: BidWindow) -> bool:
+    """Whether a full bid wins few of the opportunities, and what they bring is next to nothing of the budget."""
     passed = 1.0 - state.left(window)
-    if passed < BELOW_MARKET_AFTER:
-        return None
-    wins_nothing = window.target * window.value < BELOW_MARKET_SHARE * window.budget * passed
-    return BELOW_MARKET if wins_nothing and state.traffic >= OPPORTUNITIES_MIN else None
+    if passed < BELOW_MARKET_AFTER or state.traffic < OPPORTUNITIES_MIN:
+        return False
+    worth = (window.target or 0.0) * window.value
+    is_little = worth < BELOW_MARKET_SHARE * window.budget * passed
+    return is_little and window.wins <= BELOW_MARKET_WINS * window.opportunities

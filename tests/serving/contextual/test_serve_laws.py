@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from adloom.auction.site_modes import ApprovalMode, AuctionMode
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
+from adloom.runtime.http.fast.fast_routes import FastRequest
 from adloom.serving.contextual.prepare import PreparedSlot, PreparedSlots, prepare_slot
 from adloom.serving.index.bid_block import lower_bid
 from adloom.serving.index.contextual import CreativeRow
@@ -128,6 +129,20 @@ def test_a_campaign_pays_at_most_its_multiplied_bid_and_at_least_the_floor(
     floor = max(UNIT // 2, site.slot["floor"])
     assert floor <= lowered <= bid
     assert floor // 1_000 <= read_token(ad).charge <= -(-lowered // 1_000)
+
+
+def test_a_campaign_knows_how_often_and_on_which_site_it_was_requested() -> None:
+    site = Site(a_creative(1, cpm=5))
+    index, routes = site.index(), site.routes()
+    [own] = [key for key in index.by_key if key < 0]
+    for _ in range(3):
+        routes.serve(FastRequest(b"GET", b"/v1/serve", query=b"slot=top&url=https%3A%2F%2Fexample.com%2Fa"))
+    site.states.take_requested()  # The lease client does so four times a second.
+    routes.serve(FastRequest(b"GET", b"/v1/serve", query=b"slot=top&url=https%3A%2F%2Fexample.com%2Fa"))
+
+    assert (site.states.find_site(own), site.states.count_requests(own)) == (1, 3)
+    site.states.get(index.by_key[own], NOON).note_site(2)
+    assert site.states.find_site(own) is None
 
 
 def test_a_multiplied_bid_under_the_floor_takes_no_part() -> None:

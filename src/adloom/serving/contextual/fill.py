@@ -104,6 +104,7 @@ class SlotFiller:
             or not known.since <= now < known.until
         ):
             known = prepared.open = self._open(prepared, now)
+        prepared.requests += 1
         removed = list(known.closed)
         eligible = self._find_eligible(known, visit, prepared.slot, on_page, removed)
         if record is not None:
@@ -117,12 +118,16 @@ class SlotFiller:
         ready: list[PreparedCandidate] = []
         closed: list[tuple[PreparedCandidate, str]] = []
         since, until = NEVER, FOREVER
+        requests, prepared.requests = prepared.requests, 0
         under_floor: Collection[int] = ()
         if prepared.bidding is not prepared.ready or self._multipliers:
             prepared.bidding, under_floor = lower_bids(prepared.ready, prepared.rules, self._multipliers)
             prepared.results = None  # Other bids have other draws.
         for one in prepared.bidding:
             state = self._states.get(one.own, now)
+            state.requests += requests
+            if state.site_key != prepared.slot.site_key:
+                state.note_site(prepared.slot.site_key)
             since, until = max(since, state.since), min(until, state.until)
             if state.available[one.block] & one.bit:
                 if one.place in under_floor:

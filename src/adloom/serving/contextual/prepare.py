@@ -101,6 +101,7 @@ class PreparedSlot(msgspec.Struct, gc=False):
     open: OpenSlot | None = None
     results: SiteResults | None = None
     draws: Sequence[ReadyDraw] = ()
+    requests: int = 0  # That its candidates do not know of yet.
 
     def holds_for(
         self,

@@ -37,6 +37,8 @@ CAMPAIGNS_A_STEP = 64
 CAPS: Final = "caps"
 BUDGETS: Final = "budgets"
 
+SEVERAL_SITES: Final = -1
+
 _NO_RANK: Final = -1
 _LAST_RANK: Final = 1 << 62  # After every rank.
 
@@ -57,7 +59,16 @@ def make_free(offer: RenderedOffer) -> RenderedOffer:
 class PlacementState(EligibleSet):
     """One placement's eligible candidates, and the answers made from them."""
 
-    __slots__ = ("_chosen", "_last_rank", "_offers", "answers", "is_requested", "placement", "requests")
+    __slots__ = (
+        "_chosen",
+        "_last_rank",
+        "_offers",
+        "answers",
+        "is_requested",
+        "placement",
+        "requests",
+        "site_key",
+    )
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it is made from
         self,
@@ -69,7 +80,8 @@ class PlacementState(EligibleSet):
         lowered_bids: LoweredBids | None = None,
     ) -> None:
         self.placement = placement
-        self.requests = 0  # Ever; an auction's are added now and then.
+        self.requests = 0  # Ever, of auctions and contextual slots; they are added now and then.
+        self.site_key = placement.site_key  # Creatives of a campaign: the one that they were requested on.
         self.is_requested = False  # Since `take_requested`.
         self._offers: dict[
             bytes, RenderedOffer
@@ -78,6 +90,16 @@ class PlacementState(EligibleSet):
         self._chosen: set[int] = set()  # Campaigns in an answer.
         self._last_rank = _NO_RANK  # Candidates after it change no answer.
         super().__init__(placement, schedule_mask, ranks, excluded, change_counter, lowered_bids)
+
+    def note_site(self, site_key: int | None) -> None:
+        """Note that a campaign's creatives were requested on a site."""
+        self.site_key = site_key if self.site_key is None else SEVERAL_SITES
+
+    def take_over(self, before: "PlacementState") -> None:
+        """Go on counting where the state of an older index ended."""
+        self.requests = before.requests
+        if self.site_key is None:
+            self.site_key = before.site_key
 
     def cache_answer(self, context: Context, until: int, offers: tuple[RenderedOffer, ...]) -> None:
         """Keep an answer, and what could change it: its campaigns, and candidates before its last one."""
@@ -159,6 +181,11 @@ class PlacementStates:
         state = self._by_key.get(placement_key)
         return 0 if state is None else state.requests
 
+    def find_site(self, placement_key: int) -> int | None:
+        """Return the site of a placement, or the only one that a campaign's creatives were requested on."""
+        state = self._by_key.get(placement_key)
+        return None if state is None or state.site_key == SEVERAL_SITES else state.site_key
+
     def find_reason(self, campaign_key: int) -> str | None:
         return self._excluded.find_reason(campaign_key, (CAPS, BUDGETS))
 
@@ -210,7 +237,7 @@ class PlacementStates:
             before = self._by_key.get(state.placement.key)
             self._by_key[state.placement.key] = state
             if before is not None:
-                state.requests = before.requests
+                state.take_over(before)
                 self._forget_campaigns(before, keeping=state.ranks)
         for key in self._by_key.keys() - index.by_key.keys():
             self._forget_campaigns(self._by_key.pop(key), keeping={})
@@ -218,10 +245,12 @@ class PlacementStates:
     def get(self, placement: IndexedPlacement, now: datetime) -> PlacementState:
         state = self._by_key.get(placement.key)
         if state is None or state.placement is not placement:
-            state = self._by_key[placement.key] = run_steps(self.prepare(placement, now=now))
+            before, state = state, run_steps(self.prepare(placement, now=now))
+            self._by_key[placement.key] = state
+            if before is not None:
+                state.take_over(before)
         elif not state.since <= now < state.until:
             state.advance_to(now)
-        state.requests += 1
         if not state.is_requested:
             state.is_requested = True
             self._requested.append(state)

@@ -185,7 +185,9 @@ class LeaseClient:
             return usage  # Sent before.
         lease = found[1]
         lease.reported_traffic = usage.report_key
-        sites = {self._site_keys.get(key) for key in lease.placements}
+        sites = {
+            self._site_keys.get(key) if key > 0 else self._states.find_site(key) for key in lease.placements
+        }
         seen, lease.requests_seen = lease.requests_seen, self._count_requests(lease.placements)
         usage = msgspec.structs.replace(
             usage,
