@@ -26,6 +26,7 @@ FILES = {
         "tests/docs/test_commands.py",  # last: it restores a backup over the database
     ),
     "killed_product": (
+        "tests/browser/test_tag_neutral.py",
         "tests/app/test_up.py",
         "tests/app/test_whole_thread.py",
         "tests/chaos/test_storms.py",
