@@ -170,7 +170,14 @@ def test_no_connection_is_refused_while_a_delivery_process_is_replaced(product: 
 
 
 def test_a_frozen_delivery_process_gets_no_connections_and_is_replaced(product: Product) -> None:
-    frozen = product.children("delivery")[0]
+    # One that has just been replaced has a minute for its first sign, so the older one is stopped.
+    ports = [product.installation.metrics_ports[name] for name in ("delivery-1", "delivery-2")]
+    wait_until(
+        lambda: all(status_of(f"http://127.0.0.1:{port}/metrics") == 200 for port in ports),
+        seconds=HEALED_SECONDS_MAX,
+        what="both run",
+    )
+    frozen = min(product.children("delivery"), key=lambda pid: psutil.Process(pid).create_time())
     os.kill(frozen, signal.SIGSTOP)
     stopped_at = time.monotonic()
 

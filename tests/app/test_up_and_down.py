@@ -1,6 +1,7 @@
 """The real `adloom up` stopped, killed, and started again."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
+import httpx
 import msgspec
 import pytest
 
@@ -16,12 +18,14 @@ from adloom.runtime.embedded.binaries import can_reach
 from adloom.runtime.valkey import open_valkey
 from tests.chaos.budgets.crowd import asked
 from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
+from tests.support.days import these_days
 from tests.support.product import NO_CRAWLS, Product, adloom, an_open_folder, wait_until
 
 pytestmark = pytest.mark.process
 
 STOP_SECONDS_MAX = 10.0
 LEASED_SECONDS_MAX = 10.0
+CHARGED_SECONDS_MAX = 30.0
 # Less than the time until the lease of a process that vanished is closed.
 OFFERED_SECONDS_MAX = 8.0
 INTERPRETER = Path(sys.executable).resolve()
@@ -125,6 +129,50 @@ async def test_a_lease_is_returned_at_a_clean_stop_and_granted_again_after_the_n
     offers = await awaited(lambda: asked(restarted.delivery_url, ["kept"]), bool, seconds=OFFERED_SECONDS_MAX)
 
     assert len(offers) == 1
+
+
+async def test_a_backup_of_a_running_installation_is_restored_with_all_events_and_all_money(
+    restarted: Product, tmp_path: Path
+) -> None:
+    archive = tmp_path / "adloom.backup"
+    with restarted.admin() as admin, an_open_folder() as folder:
+        market = Market(restarted, admin)
+        campaign = market.an_ad("saved", budgetDailyPaisa=100 * PRICE_PAISA)
+        await market.leased(campaign, seconds=LEASED_SECONDS_MAX)
+        offers = await market.offered(["saved"], count=6, seconds=LEASED_SECONDS_MAX)
+        await asyncio.sleep(0.2)  # Nobody sees an ad sooner.
+        market.seen(offers[:3])
+        await market.charged([campaign], count=3, seconds=CHARGED_SECONDS_MAX)
+        worker = restarted.children("worker")[0]
+        os.kill(worker, signal.SIGSTOP)
+        # Accepted, and not counted while the backup is made; one of them again, as by a client without an answer.
+        market.seen([*offers[3:], offers[3]])
+        saved = adloom("backup", str(archive), "--data-dir", str(restarted.data_dir))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+        assert saved.code == 0, saved.err
+        charges = await market.charged([campaign], count=len(offers), seconds=CHARGED_SECONDS_MAX)
+
+        restored = adloom("restore", str(archive), "--data-dir", str(folder / "data"))
+        assert restored.code == 0, restored.err
+        with Product(folder / "data", "--empty", "--workers", "1", *NO_CRAWLS) as product:
+            with product.wait_until_ready().admin() as other:
+                again = await Market(product, other).charged(
+                    [campaign], count=len(offers), seconds=CHARGED_SECONDS_MAX
+                )
+                assert counted(other) == counted(admin)
+            refused = adloom("restore", str(archive), "--data-dir", str(folder / "data"), "--replace")
+
+    assert sorted(again) == sorted(charges)
+    assert len(charges) == len(offers)
+    assert refused.code == 1
+    assert "is in use by another adloom" in refused.err
+
+
+def counted(admin: httpx.Client) -> dict[str, int]:
+    answer = admin.get("/admin/stats/banners", params=these_days())
+    assert answer.status_code == 200, answer.text
+    return answer.json()["totals"]
 
 
 async def test_data_is_there_after_a_stop_and_after_a_kill(

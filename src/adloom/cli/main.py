@@ -15,7 +15,7 @@ from uuid import UUID
 import typer
 
 from adloom.bidding.window import BidStrategy
-from adloom.cli import jobs, ledger, sample, token
+from adloom.cli import backup, jobs, ledger, sample, token
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
 
@@ -31,6 +31,8 @@ app.add_typer(jobs.app)
 app.add_typer(sample.app)
 app.add_typer(token.app)
 app.add_typer(learn.app)
+app.command()(backup.backup)
+app.command()(backup.restore)
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64

@@ -8,6 +8,7 @@ from adloom.cli.options import ClassifyCommandError, LearnCommandError
 from adloom.cli.replay import ReplayError
 from adloom.forecast.changes import MarketChangeError
 from adloom.forecast.market_file import MarketFileError
+from adloom.ops.backup.archive import BackupError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError
@@ -18,6 +19,7 @@ from adloom.sample.admin import SampleError
 from adloom.stats.rollup import RollupRefusedError
 
 USER_ERRORS = (
+    BackupError,
     ClassifyCommandError,
     DatabaseError,
     InstallationError,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from adloom.runtime.supervisor.activity import Activity, is_busy, list_under, read_activity
+from adloom.runtime.supervisor.activity import Activity, is_busy, list_under, measure_wait, read_activity
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.supervisor.watch import Watched
@@ -115,6 +115,13 @@ def test_a_process_is_busy_if_it_runs_or_waits_for_a_disk(
     before: Activity | None, now: Activity | None, *, expected: bool
 ) -> None:
     assert is_busy(before, now) is expected
+
+
+def test_time_without_a_processor_is_no_silence() -> None:
+    before, now = Activity("R", 5, 1_000_000_000), Activity("R", 5, 3_500_000_000)
+
+    assert measure_wait(before, now) == 2.5
+    assert measure_wait(None, now) == measure_wait(before, None) == 0.0
 
 
 async def test_the_processes_under_one_are_found(tmp_path: Path) -> None:

@@ -16,20 +16,28 @@ STOPPED: Final = frozenset("Tt")
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """What a process does, and how long it has had a processor, in nanoseconds."""
+    """What a process does, how long it has had a processor, and how long it has waited for one, in nanoseconds."""
 
     state: str
     run_nanoseconds: int
+    wait_nanoseconds: int = 0
 
 
 def read_activity(pid: int) -> Activity | None:
     """Read what a process does; None where it is gone, or the system has no such place."""
     try:
         state = _fields(pid)[0]
-        ran = (PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()[0]
+        ran, waited, *_ = (PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()
+        return Activity(state, int(ran), int(waited))
     except (OSError, ValueError, IndexError):
         return None
-    return Activity(state, int(ran))
+
+
+def measure_wait(before: Activity | None, now: Activity | None) -> float:
+    """Return for how many seconds a process wanted to run and got no processor."""
+    if before is None or now is None:
+        return 0.0
+    return max(0, now.wait_nanoseconds - before.wait_nanoseconds) / 1e9
 
 
 def is_busy(before: Activity | None, now: Activity | None) -> bool:

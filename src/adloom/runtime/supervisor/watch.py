@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from adloom.runtime.supervisor.activity import Activity, is_busy, read_activity, signal_all
+from adloom.runtime.supervisor.activity import Activity, is_busy, measure_wait, read_activity, signal_all
 from adloom.runtime.supervisor.signs import SignPipe
 from adloom.runtime.supervisor.silence import Silence, SilenceBounds, SilenceVerdict, judge, listen, tell
 
@@ -55,12 +55,14 @@ async def wait_until_frozen(pid: int, name: str, watched: Watched, pipe: SignPip
     silence, verdict, heard_at = Silence(), SilenceVerdict.HEARD, loop.time()
     while verdict is not SilenceVerdict.FROZEN:
         await asyncio.sleep(SIGN_TICK_SECONDS if watched.is_answering is None else QUESTION_TICK_SECONDS)
-        is_heard, works = await listener.hear()
+        is_heard = await listener.is_heard()
+        waited, works = listener.look()
         now = loop.time()
         silence = listen(
             silence,
             bounds,
-            elapsed_seconds=now - heard_at,
+            # On an overloaded machine a process is not silent: it does not get to speak.
+            elapsed_seconds=now - heard_at - waited,
             is_heard=is_heard,
             is_busy=works,
         )
@@ -94,18 +96,21 @@ class _Listener:
         self._pipe = pipe
         self._activity: Activity | None = None
 
-    async def hear(self) -> tuple[bool, bool]:
-        """Return whether the child is heard, and whether one that is not works.
-
-        That is asked of servers only: of our own processes the event loop must be heard.
-        """
+    async def is_heard(self) -> bool:
         question = self._watched.is_answering
         if question is None:
-            return self._pipe.take(), False
+            return self._pipe.take()
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                is_heard = await question()
+                return await question()
         except (OSError, TimeoutError):
-            is_heard = False
+            return False
+
+    def look(self) -> tuple[float, bool]:
+        """Return how long the child has waited for a processor since the last look, and whether it works.
+
+        The latter is asked of servers only: of our own processes the event loop must be heard.
+        """
         before, self._activity = self._activity, read_activity(self._pid)
-        return is_heard, is_busy(before, self._activity)
+        works = self._watched.is_answering is not None and is_busy(before, self._activity)
+        return measure_wait(before, self._activity), works

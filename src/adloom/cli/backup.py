@@ -1,0 +1,79 @@
+"""`adloom backup` and `adloom restore`."""
+
+# ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adloom.cli.options import DataDir, data_directory
+
+if TYPE_CHECKING:
+    from adloom.ops.backup.progress import LongProgress
+
+ArchiveFile = Annotated[Path, typer.Argument(help="The archive.", show_default=False)]
+
+
+def backup(file: ArchiveFile, *, data_dir: DataDir = None) -> None:
+    """Back up an installation, running or stopped, to one file; it has the secrets, so keep it private."""
+    from adloom.core.clock import SystemClock
+    from adloom.events.log.spool.drain import locate_spool
+    from adloom.ops.backup.make import make_backup
+
+    _log_problems_only()
+    directory = data_directory(data_dir)
+    spool = locate_spool(os.environ, directory)
+    manifest = asyncio.run(
+        make_backup(directory, spool, file.absolute(), _make_progress(), now=SystemClock().now())
+    )
+    size = file.stat().st_size / 1e6
+    typer.echo(
+        f"{file}: {size:,.1f} MB, schema {manifest.revision}, as of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def restore(
+    file: ArchiveFile,
+    *,
+    data_dir: DataDir = None,
+    replace: Annotated[bool, typer.Option(help="Put aside an installation that is there.")] = False,
+) -> None:
+    """Restore an installation from a backup; nothing may run on the data directory."""
+    from adloom.core.clock import SystemClock
+    from adloom.ops.backup.restore import restore_backup
+
+    _log_problems_only()
+    directory = data_directory(data_dir)
+    restored = asyncio.run(
+        restore_backup(
+            directory, file.absolute(), _make_progress(), now=SystemClock().now(), is_replacing=replace
+        )
+    )
+    typer.echo(
+        f"{directory.path} is as of {restored.manifest.made_at:%Y-%m-%d %H:%M:%S} UTC; "
+        f"its event log has {restored.entries:,} entries. Start it with `adloom up`."
+    )
+    if restored.replaced is not None:
+        typer.echo(f"What was there is in {restored.replaced}; remove it when you no longer need it.")
+
+
+def _make_progress() -> "LongProgress":
+    from adloom.ops.backup.progress import LongProgress
+
+    def write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    return LongProgress(write, is_terminal=sys.stderr.isatty(), now=time.monotonic)
+
+
+def _log_problems_only() -> None:
+    from adloom.runtime.settings import Telemetry
+    from adloom.runtime.telemetry.logs import configure_logs
+
+    configure_logs(Telemetry(process="backup", log_level="warning"))

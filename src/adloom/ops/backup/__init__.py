@@ -1,0 +1,1 @@
+"""Backups: PostgreSQL, Valkey and the spool of one installation in one archive, and back."""
