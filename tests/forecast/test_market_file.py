@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from adloom.bidding.window import BidStrategy
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.forecast.changes import MarketChangeError, apply_changes, parse_change
 from adloom.forecast.market import HOURS_A_WEEK
@@ -79,7 +80,7 @@ def test_changes_are_read_as_people_write_them() -> None:
 
     change = parse_change(
         "campaign Shoes: spring: bid +20 %; budget x1.5; total budget 99.5; ends 2026-04-01; pacing accelerated;"
-        " country in DE, fr",
+        " strategy pacer; target 5; country in DE, fr",
         market,
     )
 
@@ -88,6 +89,7 @@ def test_changes_are_read_as_people_write_them() -> None:
     assert change.total_budget == 99.5 * MICROS_PER_UNIT
     assert change.ends_at == datetime(2026, 4, 1, tzinfo=UTC)
     assert change.pacing is PacingStrategy.ACCELERATED
+    assert (change.bid_strategy, change.target) == (BidStrategy.PACER, 5 * MICROS_PER_UNIT)
     assert change.rules == (parse_rule("country", "in", ["DE", "FR"]),)
     assert change.starts_at is UNSET
 

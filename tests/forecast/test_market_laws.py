@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
+from adloom.bidding.window import BidStrategy
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.events.frequency.windows import Window
 from adloom.forecast.market import SimulatedMarket, thin_out
@@ -29,6 +30,7 @@ def campaigns(draw: st.DrawFn) -> CampaignPart:
         daily_budget=draw(BUDGETS),
         total_budget=draw(BUDGETS),
         pacing=draw(st.sampled_from(PacingStrategy)),
+        bid_strategy=draw(st.sampled_from([BidStrategy.FIXED, BidStrategy.PACER])),
         zone=draw(st.sampled_from(["UTC", "Asia/Kolkata"])),
         advertiser=draw(st.sampled_from([None, "payer"])),
         click_rate=draw(st.sampled_from([0.0, 0.05, 1.0])),
@@ -157,3 +159,19 @@ def test_a_sample_of_the_requests_has_the_same_proportions() -> None:
 
     assert sample.requests < 0.3 * whole.requests
     assert sample.scale * shown(sample, 1) == pytest.approx(shown(whole, 1), rel=0.05)
+
+
+@pytest.mark.parametrize("strategy", [BidStrategy.PACER, BidStrategy.FLEET])
+def test_bid_strategies_multiply_bids_as_in_the_product(strategy: BidStrategy) -> None:
+    rivals = RivalsPart(share=1.0, median=1.0, spread=0.6)
+    placement = a_placement(requests_a_day=3_000.0, rivals=rivals)
+    fields: dict[str, Any] = {"bid": 4.0, "daily_budget": 0.5, "click_rate": 0.3, "target_cpa": 0.02}
+
+    fixed, multiplied = (
+        simulate(a_market(a_campaign(bid_strategy=one, **fields), placements=(placement,)), days=2)
+        for one in (BidStrategy.FIXED, strategy)
+    )
+
+    # For the same budget more impressions: it buys where they are cheap.
+    assert spent_micros(multiplied, 1, day=1) <= 0.5 * MICROS_PER_UNIT
+    assert shown(multiplied, 1) > 1.05 * shown(fixed, 1)

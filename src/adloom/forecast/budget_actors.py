@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from adloom.budgets.addresses import SPEND_TOPIC, advertiser_address, campaign_address, session_topic
+from adloom.budgets.bid_model import MultiplierRequest
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.messages import (
     AdvertiserMessage,
@@ -34,17 +35,26 @@ from adloom.schedule.traffic_shape import TrafficShape
 _CHARGE: Final = Kind.CHARGE
 
 Hear = Callable[[Any], None]  # What the delivery process is told.
+AskBids = Callable[[MultiplierRequest], None]
 OnCharge = Callable[[MoneyRow], None]
 
 
 class SimulatedBudgets:
     """All campaigns and advertisers of a market, and the timers that they have set."""
 
-    def __init__(
-        self, chance: Chance, *, session: int, hear: Hear, on_charge: OnCharge, shape: TrafficShape | None
+    def __init__(  # noqa: PLR0913 - whom it tells what
+        self,
+        chance: Chance,
+        *,
+        session: int,
+        hear: Hear,
+        ask_bids: AskBids,
+        on_charge: OnCharge,
+        shape: TrafficShape | None,
     ) -> None:
         self._chance = chance
         self._hear = hear
+        self._ask_bids = ask_bids
         self._on_charge = on_charge
         self._shape = shape
         self._topics = {SPEND_TOPIC, session_topic(session)}
@@ -115,9 +125,11 @@ class SimulatedBudgets:
         is_kept = False
         for effect in effects:
             match effect:
-                case Publish():
+                case Publish(message=message):
                     if effect.topic in self._topics:
-                        self._hear(effect.message)
+                        self._hear(message)
+                    elif isinstance(message, MultiplierRequest):
+                        self._ask_bids(message)
                 case Wake(at=at):
                     self._set_alarm(address, at)
                 case Persist():

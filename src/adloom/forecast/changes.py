@@ -5,7 +5,8 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from adloom.auction.bid import QUALITY_ONE, Quality
 from adloom.auction.price import ecpm_of, worth_of
 from adloom.auction.score import Signals
+from adloom.bidding.window import BidStrategy
 from adloom.core.errors import AdloomError
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
@@ -29,6 +31,8 @@ from adloom.targeting.rules import Operator, Rule, RuleType, parse_rule
 
 # Statuses that a change of bid or dates may end; any other reason stays.
 BY_PRICE: Final = frozenset({AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID})
+
+NameT = TypeVar("NameT", bound=StrEnum)
 
 _changed = msgspec.structs.replace
 
@@ -47,6 +51,8 @@ class CampaignChange(msgspec.Struct, frozen=True, kw_only=True):
     starts_at: datetime | UnsetType | None = UNSET
     ends_at: datetime | UnsetType | None = UNSET
     pacing: PacingStrategy | UnsetType = UNSET
+    bid_strategy: BidStrategy | UnsetType = UNSET
+    target: Micros | UnsetType | None = UNSET  # What a conversion should cost.
     rules: tuple[Rule, ...] | UnsetType = UNSET
 
 
@@ -80,9 +86,12 @@ def _change_campaign(campaign: NamedCampaign, change: CampaignChange, now: datet
         ("daily_budget", change.daily_budget),
         ("total_budget", change.total_budget),
         ("pacing", change.pacing),
+        ("bid_strategy", change.bid_strategy),
+        ("target", change.target),
     ):
         if value is not UNSET:
             config = _changed(config, **{name: value})
+    config = _changed(config, has_bid=config.bid_strategy is not BidStrategy.FIXED)
     if isinstance(change.ends_at, datetime) and change.ends_at <= now:
         config = _changed(config, is_running=False)
     return _changed(campaign, config=config)
@@ -123,7 +132,8 @@ def _reaches_floor(row: AssignmentRow, bid: Micros | None, placement: PlacementR
 
 _SENTENCE: Final = re.compile(r"\s*campaign\s+(?P<name>.+):\s+(?P<parts>.+?)\s*", re.IGNORECASE)
 _PART: Final = re.compile(
-    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing)\s+(?P<value>.+)", re.IGNORECASE
+    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing|strategy|target)\s+(?P<value>.+)",
+    re.IGNORECASE,
 )
 _RULE: Final = re.compile(
     r"(?P<field>[a-z_]+)\s+(?P<operator>in|not_in|is|between)\s+(?P<value>.+)", re.IGNORECASE
@@ -133,7 +143,7 @@ _TIMES: Final = re.compile(r"[x*]\s*(?P<factor>\d+(?:\.\d+)?)")
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d{1,4})?")
 EXAMPLES: Final = (
     "write 'campaign NAME: bid +20 %', 'budget 100', 'total budget none', 'starts 2026-04-01', 'ends none',"
-    " 'pacing Smooth' or a rule such as 'country in DE FR'; several parts are parted by ';'"
+    " 'pacing Smooth', 'strategy pacer', 'target 5' or a rule such as 'country in DE FR'; several parts are parted by ';'"
 )
 
 
@@ -167,7 +177,7 @@ def find_campaign(market: SimulatedMarket, name: str) -> NamedCampaign:
     return found[0]
 
 
-def _add_field(
+def _add_field(  # noqa: PLR0911 - one for each field
     change: CampaignChange, campaign: NamedCampaign, market: SimulatedMarket, field: str, value: str
 ) -> CampaignChange:
     match field:
@@ -185,8 +195,12 @@ def _add_field(
             return _changed(change, starts_at=_parse_day(value))
         case "ends":
             return _changed(change, ends_at=_parse_day(value))
+        case "strategy":
+            return _changed(change, bid_strategy=_parse_name(value, BidStrategy, "strategy"))
+        case "target":
+            return _changed(change, target=_parse_limit(value, campaign.config.target))
         case _:
-            return _changed(change, pacing=_parse_pacing(value))
+            return _changed(change, pacing=_parse_name(value, PacingStrategy, "pacing"))
 
 
 def _parse_limit(value: str, before: Micros | None) -> Micros | None:
@@ -223,11 +237,11 @@ def _parse_day(value: str) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _parse_pacing(value: str) -> PacingStrategy:
-    for strategy in PacingStrategy:
-        if value.lower() == strategy.lower():
-            return strategy
-    raise MarketChangeError(f"{value!r} is no pacing: it is {' or '.join(PacingStrategy)}.")
+def _parse_name(value: str, kind: type[NameT], what: str) -> NameT:
+    for one in kind:
+        if value.lower() == one.lower():
+            return one
+    raise MarketChangeError(f"{value!r} is no {what}: it is {' or '.join(kind)}.")
 
 
 def _parse_rule(field: str, operator: str, value: str) -> Rule:

@@ -42,6 +42,7 @@ from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.registry import Demand, collect_terms
 from adloom.serving.leases.reserve import Reserver
+from adloom.serving.leases.traffic_report import TrafficReport
 from adloom.serving.request.context import ContextParser
 from adloom.serving.request.overrides import Overrides
 from adloom.targeting.context import Context
@@ -99,6 +100,7 @@ class SimulatedDelivery:
         self._fill = SlotFill(states, reserver)
         self._capped = CappedBannerCache()
         self._demand = Demand(self.leases.list_placements)
+        self._traffic = TrafficReport(self.leases.registry, states)
         self._seen = SeenCounts(visitors)
         self._http = FastRequest(b"POST", b"/")
         self._asked = [_prepare_cell(cell, index, rivals) for cell in cells]
@@ -211,7 +213,10 @@ class SimulatedDelivery:
         reports = self.leases.collect_reports(
             second=second, at=at, most=REPORTS_MAX, is_wanted=self._demand.is_requested
         )
-        return [(campaign_address(terms.campaign_id, terms.advertiser_id), usage) for terms, usage in reports]
+        return [
+            (campaign_address(terms.campaign_id, terms.advertiser_id), self._traffic.add_to(terms, usage))
+            for terms, usage in reports
+        ]
 
     def apply_changes(self) -> None:
         """Exclude the campaigns that have no lease any more, and readmit those that have one again."""
@@ -222,6 +227,8 @@ class SimulatedDelivery:
         self._states.exclude(Exclusions(campaigns=find_reached(self.caps, counts)))
 
     def _update_exclusions(self) -> None:
+        if multipliers := self.leases.registry.take_multipliers():
+            self._states.set_multipliers(multipliers)
         if self.leases.changes:
             self._states.mark_changed(self.leases.take_changes(), source=BUDGETS)
 

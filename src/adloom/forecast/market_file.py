@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from adloom.auction.bid import BidType
+from adloom.bidding.window import BidStrategy
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.errors import AdloomError
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
@@ -128,6 +129,8 @@ class CampaignPart(_Part, frozen=True, kw_only=True):
     daily_budget: Amount | None = None
     total_budget: Amount | None = None
     pacing: PacingStrategy = PacingStrategy.SMOOTH
+    bid_strategy: BidStrategy = BidStrategy.FIXED
+    target_cpa: Amount | None = None  # What a conversion should cost.
     starts: str | None = None  # A day, or a moment with its zone.
     ends: str | None = None
     zone: str = "UTC"
@@ -267,6 +270,10 @@ def _build_campaign(
             is_allotted=payer is not None and payer.daily_budget is not None,
             impression_cap=part.impression_cap,
             click_cap=part.click_cap,
+            # Whoever bids in full has nothing to ask.
+            has_bid=part.bid_strategy is not BidStrategy.FIXED,
+            bid_strategy=part.bid_strategy,
+            target=None if not part.target_cpa else _micros(part.target_cpa),
         ),
     )
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.budgets.addresses import campaign_address
+from adloom.budgets.bid_model import BidCounts, MultiplierRequest
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.messages import (
     COUNTED_LEASE,
@@ -26,6 +27,7 @@ from adloom.budgets.messages import (
 from adloom.core.ids import BannerId, RequestId
 from adloom.core.random import Chance
 from adloom.events.log.event import BEGINNING, ChargedBy
+from adloom.forecast.bid_strategies import SimulatedStrategies
 from adloom.forecast.budget_actors import SimulatedBudgets
 from adloom.forecast.delivery import SESSION, SimulatedDelivery, SimulatedOffer
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
@@ -95,10 +97,12 @@ class MarketRun:
             visitors=market.visitors,
             now=market.starts_at,
         )
+        self._strategies = SimulatedStrategies(self._count_events)
         self._actors = SimulatedBudgets(
             chances.pace,
             session=SESSION,
             hear=self._hear,
+            ask_bids=self._strategies.ask,
             on_charge=self._on_charge,
             shape=learn_shape(market.cells),
         )
@@ -193,6 +197,8 @@ class MarketRun:
             self._delivery.exclude_capped(self._count_lifetimes())
         self._delivery.check_demand(self._at)
         self._report()
+        for address, decided in self._strategies.decide():
+            self._actors.send(address, decided, self._now)
 
     def _report(self) -> None:
         for address, usage in self._delivery.collect_reports(self._second, self._at):
@@ -217,6 +223,14 @@ class MarketRun:
     def _on_charge(self, row: MoneyRow) -> None:
         hour = (row.second - self._first_second) // HOUR_SECONDS
         self._by_id[row.campaign_id.int].spend[min(max(hour, 0), self._hours - 1)] += row.amount
+
+    def _count_events(self, request: MultiplierRequest) -> BidCounts:
+        """Count what a campaign's ads brought since the hour in which its day began."""
+        counts = self._by_id[request.campaign_id.int]
+        first = max(0, (int(request.counts_since.timestamp()) - self._first_second) // HOUR_SECONDS)
+        return BidCounts(
+            sum(counts.impressions[first:]), sum(counts.clicks[first:]), sum(counts.conversions[first:])
+        )
 
     def _count_lifetimes(self) -> dict[int, LifetimeCounts]:
         return {

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import BidType
+from adloom.bidding.window import BidStrategy
 from adloom.budgets.config.configuration import (
     AdvertiserRow,
     CampaignRow,
@@ -202,6 +203,9 @@ def _build_campaign(row: CampaignRow, assignment: AssignmentRow, rows: LiveRows)
     if config.total_budget is not None:
         left = Micros(max(0, config.total_budget - rows.spent.get(key, 0)))
         config = msgspec.structs.replace(config, total_budget=left)
+    # Whoever bids in full has nothing to ask.
+    has_strategy = config.has_bid and config.bid_strategy is not BidStrategy.FIXED
+    config = msgspec.structs.replace(config, has_bid=has_strategy)
     share = rows.shares.get(key, 1.0)
     return NamedCampaign(
         key=key,

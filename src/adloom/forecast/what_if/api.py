@@ -9,6 +9,7 @@ from fastapi import Request
 from msgspec import UNSET
 from pydantic import Field
 
+from adloom.bidding.window import BidStrategy
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.targeting_rule import ANY_OPERATOR, ANY_VALUE, RULES_A_CAMPAIGN_MAX
@@ -52,6 +53,8 @@ class WhatIfBody(Body):
     starts_at: Moment | None = None
     ends_at: Moment | None = None
     pacing_strategy: PacingStrategy = PacingStrategy.SMOOTH
+    bid_strategy: BidStrategy = BidStrategy.FIXED
+    target_cpa: Annotated[Price | None, Field(description="What a conversion should cost.")] = None
     targeting: Annotated[
         tuple[RuleBody, ...],
         Field(max_length=RULES_A_CAMPAIGN_MAX, description="In place of the campaign's rules."),
@@ -154,6 +157,8 @@ def _build_change(body: WhatIfBody, rows: LiveRows, key: int, rules: Any) -> Cam
         "starts_at": named.get("starts_at", UNSET),
         "ends_at": named.get("ends_at", UNSET),
         "pacing": named.get("pacing_strategy", UNSET),
+        "bid_strategy": named.get("bid_strategy", UNSET),
+        "target": named.get("target_cpa", UNSET),
         "rules": rules,
     }
     return CampaignChange(campaign_key=key, **fields)

@@ -7,10 +7,9 @@ service gives it up: then another begins, and all leases of the one before are v
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
 import structlog
 
 from adloom.budgets.addresses import campaign_address
@@ -20,7 +19,6 @@ from adloom.budgets.messages import (
     CampaignExhausted,
     CampaignRestored,
     LeaseAnswer,
-    LeaseUsage,
     Recall,
     SpendUpdate,
 )
@@ -43,9 +41,9 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 from adloom.serving.eligibility.placement_state import BUDGETS, PlacementStates
 from adloom.serving.index.index import Index
-from adloom.serving.index.rows import LeaseTerms
 from adloom.serving.leases.local_leases import LocalLeases
 from adloom.serving.leases.registry import Demand, collect_terms
+from adloom.serving.leases.traffic_report import TrafficReport
 
 BATCH_MAX: Final = 500
 BATCHES_A_TURN_MAX: Final = 4
@@ -95,14 +93,14 @@ class LeaseClient:
         self._sleeps_until = 0.0
         self._is_cut_off = False
         self._listeners = 0  # Of the last message.
-        self._site_keys: dict[int, int | None] = {}  # By placement.
+        self._traffic = TrafficReport(self.leases.registry, states)
         # A plain counter, read by a collector.
         self.sessions = 1
 
     def update(self, index: Index) -> None:
         """Apply a new index; a campaign that needs a lease and has none is excluded from now on."""
         placed = collect_terms(index)
-        self._site_keys = {key: index.by_key[key].site_key for key in placed}
+        self._traffic.site_keys = {key: index.by_key[key].site_key for key in placed}
         self.leases.update(placed, at=_seconds())
         self._update_exclusions()
         self._has_work.set()
@@ -171,43 +169,9 @@ class LeaseClient:
         )
         self._update_exclusions()
         return [
-            (campaign_address(terms.campaign_id, terms.advertiser_id), self._add_traffic(terms, usage))
+            (campaign_address(terms.campaign_id, terms.advertiser_id), self._traffic.add_to(terms, usage))
             for terms, usage in said
         ]
-
-    def _add_traffic(self, terms: LeaseTerms, usage: LeaseUsage) -> LeaseUsage:
-        """Add how many requests the campaign could have bid on, and the site where it runs on one only.
-
-        Its budget then follows that site's traffic.
-        """
-        found = self.leases.registry.find(terms.campaign_id)
-        if found is None or found[1].reported_traffic == usage.report_key:
-            return usage  # Sent before.
-        lease = found[1]
-        lease.reported_traffic = usage.report_key
-        sites = {
-            self._site_keys.get(key) if key > 0 else self._states.find_site(key) for key in lease.placements
-        }
-        seen, lease.requests_seen = lease.requests_seen, self._count_requests(lease.placements)
-        usage = msgspec.structs.replace(
-            usage,
-            site_key=sites.pop() if len(sites) == 1 else None,
-            opportunities=max(0, lease.requests_seen - seen),
-        )
-        if lease.pending is not None and lease.pending.report_key == usage.report_key:
-            lease.pending = usage
-        return usage
-
-    def _count_requests(self, placement_keys: Iterable[int]) -> int:
-        """Count requests of contextual slots, and of the placement most asked for: its market has the others too."""
-        count = self._states.count_requests
-        contextual, placed = 0, 0
-        for key in placement_keys:
-            if key < 0:
-                contextual += count(key)
-            else:
-                placed = max(placed, count(key))
-        return contextual + placed
 
     @property
     def _batch_max(self) -> int:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
 
 from adloom.console import strings
 from adloom.console.client import Json
@@ -85,7 +86,11 @@ def _add_slider(label: str, field: ui.number, value: float | None, *, places: in
         return
     slider = ui.slider(min=SLIDER_MIN, max=SLIDER_MAX, step=SLIDER_STEP, value=0).props("label")
     set_attributes(slider, aria_label=f"{label}, change in per cent")
-    slider.on_value_change(lambda event: field.set_value(round(value * (1 + event.value / 100), places)))
+
+    def move(event: ValueChangeEventArguments[float | None]) -> None:
+        field.set_value(round(value * (1 + (event.value or 0) / 100), places))
+
+    slider.on_value_change(move)
 
 
 def list_changes(body: Mapping[str, Any]) -> Json:
