@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final
 
 import pytest
 
@@ -10,6 +12,7 @@ from adloom.catalog.schedule_sync import QUEUE
 from adloom.core.actor import Role
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
+from adloom.runtime.valkey import Valkey
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
 from tests.support.eventually import eventually
@@ -107,3 +110,45 @@ async def test_other_roles_and_other_queues_are_refused(admin: Client, control: 
     async with control.acting_as(Role.ADVERTISER) as advertiser:
         problem(await advertiser.get("/admin/jobs"), 403, "FORBIDDEN")
         problem(await advertiser.get(PATH), 403, "FORBIDDEN")
+
+
+# What another program may leave in a queue of ours: each is in a list, and its job cannot be read.
+BROKEN: Final[Mapping[str, Mapping[str, str | bytes]]] = {
+    "no-json": {"name": "work", "data": "{", "timestamp": "1"},
+    "a-list": {"name": "work", "data": "[1, 2]", "timestamp": "1"},
+    "numbers": {"name": "work", "data": '{"a": 1}', "timestamp": "1"},
+    "no-name": {"data": "{}", "timestamp": "1"},
+    "no-time": {"name": "work", "data": "{}", "timestamp": "soon"},
+    "far-future": {"name": "work", "data": "{}", "timestamp": "9" * 30},
+    "no-text": {"name": "work", "data": b"\xff\xfe", "timestamp": "1"},
+    "deep": {"name": "work", "data": "[" * 100_000, "timestamp": "1"},
+}
+
+
+async def test_jobs_that_cannot_be_read_are_shown_as_such_and_harm_no_others(
+    admin: Client, queue: JobQueue, valkey: Valkey, redis_url: str
+) -> None:
+    now = time.time() * 1000  # Older ones are not kept.
+    for job_id, fields in BROKEN.items():
+        for state in ("wait", "failed"):
+            await valkey.hset(
+                f"bull:{QUEUE}:{state}-{job_id}", items=[it for pair in fields.items() for it in pair]
+            )
+        await valkey.zadd(f"bull:{QUEUE}:failed", {f"failed-{job_id}": now})
+        await valkey.lpush(f"bull:{QUEUE}:wait", f"wait-{job_id}")
+    await valkey.set(f"bull:{QUEUE}:failed-no-hash", "text")
+    await valkey.zadd(f"bull:{QUEUE}:failed", {"failed-no-hash": now})
+    async with a_failing_worker(redis_url), asyncio.timeout(20):
+        await queue.put("work", job_id="good")
+        while not any(job.id == "good" for job in await queue.list_dead(count_max=50)):  # noqa: ASYNC110 - the worker's work
+            await asyncio.sleep(0.05)
+
+        dead = {job["id"]: job for job in (await listed(admin, pageSize="50"))["items"]}
+
+    broken = [dead[f"failed-{job_id}"] for job_id in (*BROKEN, "no-hash")]
+    assert {(job["name"], "cannot be read" in job["error"]) for job in broken} == {("unreadable", True)}
+    assert dead["good"]["error"] == "good is hopeless"
+    for path in ("/admin/jobs", "/admin/attention", "/admin/system/processes"):
+        assert (await admin.get(path)).status_code == 200
+    assert (await admin.post(f"{PATH}/retry")).status_code == 202
+    problem(await admin.post(f"{PATH}/failed-no-json/retry"), 409, "JOB_NOT_FAILED")

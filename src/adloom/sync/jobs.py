@@ -71,6 +71,14 @@ def parse_job(payload: Mapping[str, str]) -> SyncJob:
     return msgspec.convert(payload, SyncJob, strict=False)
 
 
+def find_sync(payload: Mapping[str, str]) -> SyncJob | None:
+    """Return what a listed job fetches; None if another program has put it."""
+    try:
+        return parse_job(payload)
+    except msgspec.ValidationError:
+        return None
+
+
 def find_covering(job: SyncJob, in_hand: Iterable[SyncJob]) -> SyncJob | None:
     """Return a job that fetches the days of another one anyway."""
     return next(

@@ -18,7 +18,7 @@ from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.jobs.worker import JobAttempt, PermanentJobError
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import Secret
-from adloom.sync.jobs import Origin, SyncJob, compute_backoff, list_days, parse_job, split_days
+from adloom.sync.jobs import Origin, SyncJob, compute_backoff, find_sync, list_days, split_days
 from adloom.sync.pipeline import entity_store, store
 from adloom.sync.pipeline.entity_store import SyncAccount
 from adloom.sync.pipeline.store import FetchSource, SyncKey
@@ -100,7 +100,9 @@ class SyncProcessor:
 
     async def handle(self, job: JobAttempt) -> None:
         """Run a job, and log one line about it."""
-        sync = parse_job(job.data)
+        if (sync := find_sync(job.data)) is None:
+            log.error("stats-sync-failed", jobId=job.id, error="no data of a sync")
+            raise PermanentJobError("The job has no data of a sync: another program has put it.")
         started_at = self._clock.now()
         try:
             outcome = await self.sync(sync, report=job.report_progress)

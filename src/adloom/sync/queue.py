@@ -29,7 +29,7 @@ from adloom.sync.jobs import (
     SyncJob,
     belongs_to,
     find_covering,
-    parse_job,
+    find_sync,
 )
 
 LISTED_MAX: Final = 5_000
@@ -67,9 +67,10 @@ class StatsQueue:
     async def put_missing(self, jobs: Sequence[SyncJob], seller_id: UUID) -> PutJobs:
         """Put the jobs of a seller whose days no other job has in hand."""
         in_hand = [
-            parse_job(listed.data)
+            job
             for state in (JobState.ACTIVE, JobState.WAITING)
             for listed in await self.list_jobs(state, seller_id=seller_id)
+            if (job := find_sync(listed.data)) is not None
         ]
         covering = [find_covering(job, in_hand) for job in jobs]
         put = await self.put([job for job, other in zip(jobs, covering, strict=True) if other is None])

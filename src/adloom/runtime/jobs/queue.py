@@ -1,6 +1,7 @@
 """A queue of jobs on BullMQ: each job has an id, and a job with the same id is not put twice."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any, Final, cast
 import bullmq
 import msgspec
 from bullmq.types import JobOptions, KeepJobs
+from redis.exceptions import ResponseError
 
 from adloom.runtime.listing import Listed
 from adloom.runtime.valkey import Valkey, make_client
@@ -27,6 +29,13 @@ DEAD_KEPT: Final[KeepJobs] = {"age": 30 * 24 * 3600, "count": 1_000}
 # People call all of these BullMQ lists waiting; `delayed` jobs wait for their next attempt.
 WAITING: Final = ("waiting", "prioritized", "delayed", "paused")
 ENDED: Final = frozenset({"completed", "failed", "unknown"})
+# What reading a job raises that another program has put, or whose fields are broken.
+UNREADABLE: Final = (
+    *(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
+    ResponseError,
+)
+UNREADABLE_NAME: Final = "unreadable"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class JobCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,28 +127,27 @@ class JobQueue:
         return (await self.list_jobs(JobState.FAILED, first=0, count_max=count_max)).items
 
     async def list_jobs(self, state: JobState, *, first: int, count_max: int) -> Listed[ListedJob]:
-        kinds = list(WAITING) if state is JobState.WAITING else [state.value]
+        kinds = list[str](WAITING) if state is JobState.WAITING else [state.value]
         counts = cast("dict[str, int]", await self._queue.getJobCounts(*kinds))
         # The library cuts each of its lists by itself, so several are read from their beginning.
         begin = first if len(kinds) == 1 else 0
-        found = cast(
-            "list[bullmq.Job | None]",
-            await self._queue.getJobs(kinds, begin, first + count_max - 1, False),  # noqa: FBT003 - the library's order
-        )
-        jobs = sorted((_describe_job(job, state) for job in found if job is not None), key=_age, reverse=True)
+        found = await self._read_jobs(state, kinds, begin, first + count_max - 1)
+        jobs = sorted(found, key=_age, reverse=True)
         begin = 0 if len(kinds) == 1 else first
         return Listed(items=jobs[begin : begin + count_max], total_count=sum(counts.values()))
 
     async def find(self, job_id: str) -> ListedJob | None:
-        job = await self._queue.getJob(job_id)
         state = await self._queue.getJobState(job_id)
-        if job is None or state == "unknown":
+        if state == "unknown":
             return None
-        return _describe_job(job, JobState.WAITING if state in WAITING else JobState(state))
+        return await self._read_job(job_id, JobState.WAITING if state in WAITING else JobState(state))
 
     async def retry(self, job_id: str, *, died_before: datetime | None = None) -> bool:
-        """Put a dead job back with all its attempts; False if it is not dead, or not for long enough."""
-        job = await self._queue.getJob(job_id)
+        """Put a dead job back with all its attempts; False if it is not dead (for long enough), or unreadable."""
+        try:
+            job = await self._queue.getJob(job_id)
+        except UNREADABLE:
+            return False
         if job is None or await self._queue.getJobState(job_id) != "failed":
             return False
         if died_before is not None and _moment(job.finishedOn) >= died_before:
@@ -147,6 +155,23 @@ class JobQueue:
         await job.retry("failed", {"resetAttemptsMade": True, "resetAttemptsStarted": True})
         await self.refresh_counts()
         return True
+
+    async def _read_jobs(self, state: JobState, kinds: list[str], begin: int, end: int) -> list[ListedJob]:
+        """Read a range of jobs; one by one where one of them cannot be read."""
+        try:
+            found = cast("list[bullmq.Job | None]", await self._queue.getJobs(kinds, begin, end, False))  # noqa: FBT003 - the library's order
+            return [_describe_job(job, state) for job in found if job is not None]
+        except UNREADABLE:
+            ids = cast("list[str]", await self._queue.backend.getRanges(kinds, begin, end, False))  # noqa: FBT003 - likewise
+            jobs = [await self._read_job(job_id, state) for job_id in dict.fromkeys(ids)]
+            return [job for job in jobs if job is not None]
+
+    async def _read_job(self, job_id: str, state: JobState) -> ListedJob | None:
+        try:
+            job = await self._queue.getJob(job_id)
+            return None if job is None else _describe_job(job, state)
+        except UNREADABLE as error:
+            return _describe_unreadable(job_id, state, error)
 
     async def _make_room(self, job_id: str) -> bool:
         state = await self._queue.getJobState(job_id)
@@ -203,16 +228,31 @@ def jobs_client(redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MA
 
 
 def _describe_job(job: bullmq.Job, state: JobState) -> ListedJob:
+    progress = cast("object", job.progress)
     return ListedJob(
         id=str(job.id),
-        name=job.name,
-        data=cast("dict[str, str]", job.data),
+        name=msgspec.convert(job.name, str),
+        data=msgspec.convert(job.data, dict[str, str]),
         state=state,
         attempts=job.attemptsMade,
-        progress=float(job.progress) if isinstance(job.progress, int | float) else 0.0,
+        progress=float(progress) if isinstance(progress, int | float) and math.isfinite(progress) else 0.0,
         error=job.failedReason or None,
         put_at=_moment(job.timestamp),
         ended_at=_moment(job.finishedOn) if job.finishedOn else None,
+    )
+
+
+def _describe_unreadable(job_id: str, state: JobState, error: Exception) -> ListedJob:
+    return ListedJob(
+        id=job_id,
+        name=UNREADABLE_NAME,
+        data={},
+        state=state,
+        attempts=0,
+        progress=0.0,
+        error=f"The job cannot be read: {error!r}. Another program may have put it.",
+        put_at=_EPOCH,
+        ended_at=None,
     )
 
 

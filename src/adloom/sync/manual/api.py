@@ -16,7 +16,7 @@ from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.listing import Listed
 from adloom.sync.api import PREFIX, Day, SellerActs, SellerBody, SellerListQuery, SellerReads, SellerWrites
-from adloom.sync.jobs import Origin, belongs_to, build_jobs, parse_job
+from adloom.sync.jobs import Origin, belongs_to, build_jobs, find_sync, parse_job
 from adloom.sync.manual.model import RequestedDays
 from adloom.sync.pipeline.entity_store import load_timezones
 from adloom.sync.queue import StatsQueue
@@ -103,7 +103,7 @@ async def list_sync_jobs(
     for state in JobState if query.state is None else (query.state,):
         jobs += await queue.list_jobs(state, seller_id=scope.account_id)
     # A job may change its state between two reads and be listed twice.
-    jobs = list({job.id: job for job in jobs}.values())
+    jobs = list({job.id: job for job in jobs if find_sync(job.data) is not None}.values())
     jobs.sort(key=lambda job: (job.put_at, job.id), reverse=query.page_request.is_descending)
     begin = (query.page - 1) * query.page_size
     shown = [_encode_job(job) for job in jobs[begin : begin + query.page_size]]
@@ -131,7 +131,7 @@ async def retry_sync_job(job_id: str, scope: SellerActs, queue: QueueOfTheApp) -
 async def _find_job(queue: StatsQueue, scope: Scope, job_id: str) -> ListedJob:
     assert scope.account_id is not None, "a scope of a seller has its account"
     job = await queue.find(job_id) if belongs_to(job_id, scope.account_id) else None
-    if job is None:
+    if job is None or find_sync(job.data) is None:
         raise NotFoundError(
             "There is no job with this id. Only the last 100 finished jobs are kept.",
             code="SYNC_JOB_NOT_FOUND",
