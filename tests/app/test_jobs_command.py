@@ -51,20 +51,20 @@ async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
 async def test_dead_jobs_are_listed_one_per_line_with_the_reason(redis_url: str) -> None:
     lines: list[str] = []
 
-    await command.list_dead(redis_url, QUEUE, lines.append)
+    await command.list_dead(redis_url, [QUEUE], lines.append)
 
     assert [line.split()[0] for line in lines[:2]] == ["two", "one"]
     assert all(line.endswith("1 attempts  no space left") for line in lines[:2])
-    assert lines[2:] == ["2 dead, 1 waiting, 0 active, 0 delayed"]
+    assert lines[2:] == ["banners: 2 dead, 1 waiting, 0 active, 0 delayed"]
 
 
 async def test_dead_jobs_are_retried_by_id_or_all_together(queue: JobQueue, redis_url: str) -> None:
     lines: list[str] = []
 
-    await command.retry_dead(redis_url, QUEUE, ["one"], lines.append)
+    await command.retry_dead(redis_url, [QUEUE], ["one"], lines.append)
     await queue.refresh_counts()
     assert (queue.counts.dead, queue.counts.waiting) == (1, 2)
-    await command.retry_dead(redis_url, QUEUE, None, lines.append)
+    await command.retry_dead(redis_url, [QUEUE], None, lines.append)
     await queue.refresh_counts()
 
     assert (queue.counts.dead, queue.counts.waiting) == (0, 3)
@@ -76,7 +76,7 @@ async def test_jobs_that_are_not_dead_are_named_and_the_others_are_retried(redis
     lines: list[str] = []
 
     with pytest.raises(JobsError) as raised:
-        await command.retry_dead(redis_url, QUEUE, ["waits", "one", "nobody"], lines.append)
+        await command.retry_dead(redis_url, [QUEUE], ["waits", "one", "nobody"], lines.append)
 
     assert user_message(raised.value) == "Not among the dead: waits, nobody."
     assert lines == ["one is tried again."]
@@ -84,7 +84,7 @@ async def test_jobs_that_are_not_dead_are_named_and_the_others_are_retried(redis
 
 async def test_an_unreachable_valkey_is_an_error_with_a_sentence() -> None:
     with pytest.raises(JobsError, match="The queue cannot be read"):
-        await command.list_dead(f"redis://127.0.0.1:{free_port()}/0", QUEUE, print)
+        await command.list_dead(f"redis://127.0.0.1:{free_port()}/0", [QUEUE], print)
 
 
 @pytest.mark.usefixtures("queue")
@@ -93,12 +93,17 @@ async def test_the_commands_work_from_the_command_line(redis_url: str, tmp_path:
 
     listed = await asyncio.to_thread(adloom, "jobs", "list", cwd=tmp_path, env_file=".env")
     retried = await asyncio.to_thread(adloom, "jobs", "retry", "--all", cwd=tmp_path, env_file=".env")
+    unknown = await asyncio.to_thread(
+        adloom, "jobs", "list", "--queue", "nothing", cwd=tmp_path, env_file=".env"
+    )
     without_ids = await asyncio.to_thread(adloom, "jobs", "retry", cwd=tmp_path, env_file=".env")
 
-    assert (listed.code, listed.err, listed.out.splitlines()[-1]) == (
-        0,
-        "",
-        "2 dead, 1 waiting, 0 active, 0 delayed",
-    )
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.splitlines()[2:] == [
+        "banners: 2 dead, 1 waiting, 0 active, 0 delayed",
+        "stats-sync: 0 dead, 0 waiting, 0 active, 0 delayed",
+        "site-crawls: 0 dead, 0 waiting, 0 active, 0 delayed",
+    ]
     assert (retried.code, retried.out.count("is tried again")) == (0, 2)
+    assert "There are banners, stats-sync, site-crawls." in unknown.err
     assert (without_ids.code, without_ids.err.count("\n")) == (1, 1)

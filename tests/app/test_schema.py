@@ -45,6 +45,15 @@ async def test_the_error_about_an_unreachable_socket_names_its_folder() -> None:
         await schema.upgrade_schema("postgresql://ada:a-password@/ads?host=/nowhere")
 
 
+async def test_a_database_of_a_newer_version_is_refused_with_a_sentence(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    await connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    await connection.close()
+
+    with pytest.raises(schema.DatabaseError, match="has the schema 9999 of a newer Adloom; this one knows"):
+        await schema.upgrade_schema(database_url)
+
+
 async def empty_database(database_url: str) -> str:
     """Drop all schemas of the test's database; return its URL."""
     connection = await asyncpg.connect(database_url)

@@ -34,6 +34,9 @@ PORTS = {"delivery": 8080, "control": 8090}
         (database.judge_schema("0002", "0003"), FindingState.FAIL),
         (database.judge_schema(None, "0003"), FindingState.FAIL),
         (database.judge_schema("0004", "0003"), FindingState.FAIL),
+        (database.judge_stopped_schema("0003", ["0002", "0003"]), FindingState.OK),
+        (database.judge_stopped_schema("0001", ["0001", "0002", "0003"]), FindingState.WARN),
+        (database.judge_stopped_schema("0004", ["0002", "0003"]), FindingState.FAIL),
         (event_log.judge_version({"valkey_version": "9.1.2", "redis_version": "7.2.4"}), FindingState.OK),
         (event_log.judge_version({"redis_version": "7.0.0"}), FindingState.OK),
         (event_log.judge_version({"redis_version": "6.2.1"}), FindingState.FAIL),
@@ -138,3 +141,9 @@ async def test_a_server_that_does_not_answer_is_a_failure_without_its_password(t
     assert {"PostgreSQL", "Valkey"} <= failed
     assert not is_well(findings)
     assert not any("a-password" in f"{finding.detail}{finding.remedy}" for finding in findings)
+
+
+def test_the_migrations_that_a_stopped_installation_lacks_are_named() -> None:
+    finding = database.judge_stopped_schema("0001", ["0001", "0002", "0003"])
+
+    assert "not applied yet: 0002, 0003" in finding.detail

@@ -1,6 +1,7 @@
 """The pages of the sample: valid links, real slots, no external content, and only while the sample is loaded."""
 
 import re
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 import pytest
@@ -89,7 +90,9 @@ def test_a_page_has_the_tag_once_and_its_declared_slots(path: str) -> None:
 def test_a_page_has_one_heading_a_language_and_the_size_of_every_picture(path: str) -> None:
     html = PAGES[path].html()
 
-    assert html.count("<h1") == 1
+    levels = [int(level) for level in re.findall(r"<h([1-6])", html)]
+    assert (levels[0], levels.count(1)) == (1, 1)
+    assert all(after <= before + 1 for before, after in pairwise(levels)), "no level is left out"
     assert '<html lang="en">' in html
     pictures = re.findall(r"<img [^>]*>", html)
     assert all(re.search(r'width="\d+" height="\d+" alt="', picture) for picture in pictures)

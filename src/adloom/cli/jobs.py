@@ -1,4 +1,4 @@
-"""`adloom jobs …`: lists the dead jobs of a queue, and retries them."""
+"""`adloom jobs …`: lists the dead jobs of the queues, and retries them."""
 
 # ruff: noqa: PLC0415 - as in main.py, a command imports what it needs when it runs
 
@@ -23,7 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-QueueName = Annotated[str, typer.Option("--queue", help="The queue.")]
+QueueName = Annotated[
+    str | None, typer.Option("--queue", help="Only this queue; all of them by default.", show_default=False)
+]
 Print = Callable[[str], None]
 
 
@@ -32,9 +34,9 @@ class JobsError(Exception):
 
 
 @app.command("list")
-def list_jobs(*, queue: QueueName = "banners", data_dir: DataDir = None) -> None:
+def list_jobs(*, queue: QueueName = None, data_dir: DataDir = None) -> None:
     """List the jobs that ran out of attempts, the last first, and count the others."""
-    asyncio.run(list_dead(redis_url(data_dir), queue, typer.echo))
+    asyncio.run(list_dead(redis_url(data_dir), _choose_queues(queue), typer.echo))
 
 
 @app.command()
@@ -42,41 +44,59 @@ def retry(
     job_ids: Annotated[list[str] | None, typer.Argument(help="Ids of dead jobs.", show_default=False)] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="All that are dead.")] = False,
-    queue: QueueName = "banners",
+    queue: QueueName = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Put dead jobs back into their queue, with all their attempts."""
+    """Put dead jobs back into their queues, with all their attempts."""
     if bool(job_ids) == every:
         raise JobsError("Name the jobs, or --all; `adloom jobs list` tells which are dead.")
-    asyncio.run(retry_dead(redis_url(data_dir), queue, job_ids or None, typer.echo))
+    asyncio.run(retry_dead(redis_url(data_dir), _choose_queues(queue), job_ids or None, typer.echo))
 
 
-async def list_dead(redis_url: str, queue_name: str, print_line: Print) -> None:
-    async with _open_queue(redis_url, queue_name) as queue:
-        await queue.refresh_counts()
-        for job in await queue.list_dead(count_max=JOBS_MAX):
-            print_line(_describe(job))
-        counts = queue.counts
-        print_line(
-            f"{counts.dead} dead, {counts.waiting} waiting, {counts.active} active, {counts.delayed} delayed"
-        )
+async def list_dead(redis_url: str, queue_names: Sequence[str], print_line: Print) -> None:
+    for name in queue_names:
+        async with _open_queue(redis_url, name) as queue:
+            await queue.refresh_counts()
+            for job in await queue.list_dead(count_max=JOBS_MAX):
+                print_line(_describe(job))
+            counts = queue.counts
+            print_line(
+                f"{name}: {counts.dead} dead, {counts.waiting} waiting, {counts.active} active, "
+                f"{counts.delayed} delayed"
+            )
 
 
 async def retry_dead(
-    redis_url: str, queue_name: str, job_ids: Sequence[str] | None, print_line: Print
+    redis_url: str, queue_names: Sequence[str], job_ids: Sequence[str] | None, print_line: Print
 ) -> None:
     """Retry the named jobs, or all that are dead."""
-    async with _open_queue(redis_url, queue_name) as queue:
-        if job_ids is None:
-            job_ids = [job.id for job in await queue.list_dead(count_max=JOBS_MAX)]
-        missing: list[str] = []
-        for job_id in job_ids:
-            if await queue.retry(job_id):
-                print_line(f"{job_id} is tried again.")
-            else:
-                missing.append(job_id)
+    missing = dict.fromkeys(job_ids or ())
+    for name in queue_names:
+        async with _open_queue(redis_url, name) as queue:
+            wanted = (
+                missing
+                if job_ids is not None
+                else [job.id for job in await queue.list_dead(count_max=JOBS_MAX)]
+            )
+            for job_id in list(wanted):
+                if await queue.retry(job_id):
+                    print_line(f"{job_id} is tried again.")
+                    missing.pop(job_id, None)
     if missing:
         raise JobsError(f"Not among the dead: {', '.join(missing)}.")
+
+
+def _choose_queues(named: str | None) -> list[str]:
+    from adloom.catalog.schedule_sync import QUEUE as BANNERS
+    from adloom.pages.crawl.queue import QUEUE as CRAWLS
+    from adloom.sync.jobs import QUEUE as SYNC
+
+    known = [BANNERS, SYNC, CRAWLS]
+    if named is None:
+        return known
+    if named not in known:
+        raise JobsError(f"There is no queue {named!r}. There are {', '.join(known)}.")
+    return [named]
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
 from adloom.runtime.ports import is_taken
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
+from adloom.runtime.schema import list_revisions
 from adloom.runtime.settings import CONTROL_PORT, DELIVERY_PORT, WORKER_PORT
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
@@ -41,7 +42,12 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
     async with contextlib.AsyncExitStack() as closing:
         connection = await _database(variables, directory, closing, is_running=is_running)
         valkey = await _valkey(variables, directory, closing, is_running=is_running)
-        findings += [connection] if isinstance(connection, Finding) else await _schema(connection, clock)
+        if not isinstance(connection, Finding):
+            findings += await _schema(connection, clock)
+        else:
+            findings.append(connection)
+            if last is not None and last.schema is not None and not is_running:
+                findings.append(database.judge_stopped_schema(last.schema, list_revisions()))
         findings += [valkey] if isinstance(valkey, Finding) else await event_log.check_server(valkey)
         has_ledger = not isinstance(valkey, Finding)
         folder = locate_spool(variables, directory)

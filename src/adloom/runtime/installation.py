@@ -63,6 +63,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     postgres_port: int | None = None
     valkey_port: int | None = None
     metrics_ports: dict[str, int] = {}
+    # The last migration that the database has; unknown for installations of earlier versions.
+    schema: str | None = None
 
 
 def default_data_directory(variables: Mapping[str, str], *, is_root: bool) -> Path:

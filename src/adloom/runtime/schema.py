@@ -24,8 +24,13 @@ async def upgrade_schema(database_url: str) -> str:
 
 def newest_revision() -> str:
     """Return the newest migration by its file name; a test keeps the names right."""
+    return list_revisions()[-1]
+
+
+def list_revisions() -> list[str]:
+    """Return all migrations in their order."""
     names = (entry.name for entry in (files("adloom") / "migrations" / "versions").iterdir())
-    return max(name.partition("_")[0] for name in names if name.endswith(".py"))
+    return sorted(name.partition("_")[0] for name in names if name.endswith(".py"))
 
 
 def describe_database(database_url: str) -> str:
@@ -51,6 +56,11 @@ async def _upgrade(database_url: str) -> str:
         current = await current_revision(connection)
     finally:
         await connection.close()
+    if current is not None and current > newest:
+        raise DatabaseError(
+            f"{describe_database(database_url)} has the schema {current} of a newer Adloom; this one knows {newest}."
+            " Start the newer version, or restore a backup from before its upgrade."
+        )
     if current != newest:
         # Loaded only now: SQLAlchemy takes longer than all the rest of a start.
         from adloom.runtime import migrate  # noqa: PLC0415

@@ -122,13 +122,9 @@ def make_plan(
     postgres_port, valkey_port, *metrics_ports = _choose_ports(directory, last, len(names))
     server_ports = (postgres_port, valkey_port) if options.has_server_ports else (None, None)
     postgres, valkey = _place_servers(variables, directory, last, server_ports)
+    frozen_seconds = freezes.server_seconds
     servers = describe_servers(
-        variables,
-        directory.path,
-        secrets,
-        postgres=postgres,
-        valkey=valkey,
-        frozen_seconds=freezes.server_seconds,
+        variables, directory.path, secrets, postgres=postgres, valkey=valkey, frozen_seconds=frozen_seconds
     )
     environment = {
         **_environment(variables, options, listeners, servers, secrets),
@@ -156,6 +152,7 @@ def make_plan(
             clock.now(),
             servers,
             metrics_ports=dict(zip(names, metrics_ports, strict=True)),
+            schema=last and last.schema,
         ),
         delivery_url=delivery.public_url,
         control_url=control.public_url,
@@ -176,13 +173,14 @@ def _choose_ports(directory: DataDirectory, last: Installation | None, count: in
     )
 
 
-def _describe_installation(
+def _describe_installation(  # noqa: PLR0913 - what is known where
     options: UpOptions,
     listeners: Listeners,
     started_at: datetime,
     servers: Servers,
     *,
     metrics_ports: dict[str, int],
+    schema: str | None,
 ) -> Installation:
     return Installation(
         version=VERSION,
@@ -198,6 +196,7 @@ def _describe_installation(
         postgres_port=servers.postgres_place.port,
         valkey_port=servers.valkey_place.port,
         metrics_ports=metrics_ports,
+        schema=schema,
     )
 
 

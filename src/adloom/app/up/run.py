@@ -111,7 +111,8 @@ async def _start(
         with progress.step("Valkey"):
             await supervisor.start([servers.valkey])
     with progress.step("Database schema"):
-        await upgrade_schema(servers.database_url)
+        revision = await upgrade_schema(servers.database_url)
+        directory.write_installation(msgspec.structs.replace(plan.installation, schema=revision))
         async with open_pool(servers.database_url, size_max=1) as pool:
             first = await prepare_first_log_in(
                 pool, directory, url=plan.control_url, now=clock.now(), ids=SystemIds()

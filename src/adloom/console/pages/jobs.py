@@ -17,14 +17,16 @@ from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}
-QUEUES: Final = {"banners": "Schedules and rollups", "stats-sync": "Stats sync"}
+QUEUES: Final = {"banners": "Schedules and rollups", "stats-sync": "Stats sync", "site-crawls": "Crawls"}
 NAMES: Final = {
     "banner.sync_schedule_status": "Move what is due",
     "banner.rollup_stats": "Roll up a day",
     "stats.schedule": "Plan the stats sync",
     "stats.sync": "Sync statistics",
 }
-NOTE: Final = "Work that is done in the background: schedules, daily rollups, statistics of ad accounts."
+NOTE: Final = (
+    "Work that is done in the background: schedules, daily rollups, statistics of ad accounts, crawls."
+)
 LEVELS: Final = {"CAMPAIGN": "Campaigns", "ADSET": "Ad sets", "AD": "Ads"}
 
 ADDRESS: Final = "/console/jobs"

@@ -1,11 +1,12 @@
 """PostgreSQL: whether it answers, its version, its clock, its schema."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import asyncpg
 
 from adloom.core.clock import Clock
-from adloom.ops.checks.finding import Finding, fail, grade, ok
+from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.resource.changes import read_version
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import current_revision, describe_database, newest_revision
@@ -70,6 +71,20 @@ def judge_schema(current: str | None, newest: str) -> Finding:
             "Migrations", f"revision {current} is newer than this program's {newest}", "upgrade adloom"
         )
     return fail("Migrations", f"revision {current or 'none'}, newest is {newest}", "run `adloom migrate`")
+
+
+def judge_stopped_schema(current: str, known: Sequence[str]) -> Finding:
+    """Judge the schema of a database that does not run, by what the last start has noted."""
+    if current > known[-1]:
+        return judge_schema(current, known[-1])
+    pending = [revision for revision in known if revision > current]
+    if not pending:
+        return ok("Migrations", f"revision {current}")
+    return warn(
+        "Migrations",
+        f"revision {current}; not applied yet: {', '.join(pending)}",
+        "back up, then start `adloom up`, which applies them",
+    )
 
 
 async def read_catalog_version(connection: Connection) -> int | None:

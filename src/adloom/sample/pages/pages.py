@@ -109,7 +109,7 @@ def _magazine_pages() -> Iterable[SamplePage]:
         "hedgerow-front",
         lead=lead,
         picture=_image(lead.picture(1200, 675), is_first=True),
-        cards=[_card(article) for article in others],
+        cards=[_card(article, level=2) for article in others],
         most_read=most_read,
     )
     yield _magazine_page("/sample", "The Hedgerow", front, below=SLOT_HTML["hedgerow-bar"])
@@ -143,8 +143,8 @@ def _magazine_page(
     )
 
 
-def _card(article: Article) -> Markup:
-    return _fill("hedgerow-card", article=article, picture=_image(article.picture(600, 400)))
+def _card(article: Article, *, level: int = 3) -> Markup:
+    return _fill("hedgerow-card", article=article, level=level, picture=_image(article.picture(600, 400)))
 
 
 def _shop_pages() -> Iterable[SamplePage]:
