@@ -177,6 +177,38 @@ def test_no_multiplier_makes_a_campaign_spend_more_than_its_budget(
             assert spent <= 5 * UNIT
 
 
+def play_a_morning(seed: int) -> list[BidRow]:
+    """Let a campaign decide window by window with the real strategies, and some traffic."""
+    bench, chance = a_bidder(bid_strategy=BidStrategy.PACER), Random(seed)  # noqa: S311 - not a secret
+    rows: list[BidRow] = []
+    lease = 0
+    for report in range(1, 20):
+        lease = bench.answered(report=report, lease=lease, opportunities=500).lease
+        if requests := bench.published(MultiplierRequest):
+            asked_now = add_counts(requests[0], BidCounts(100 * report, report))
+            [found] = decide_beside(
+                [WindowRequest(asked_now.strategy, asked_now.memory, asked_now.window, asked_now.rules)],
+                Nets(),
+            )
+            bench.take(
+                an_answer(asked_now, found.decision.multiplier, memory=found.state, counts=asked_now.counts)
+            )
+            rows += bench.recorded(BidRow)
+        for _ in range(5):
+            if chance.random() < get_multiplier(bench.state):
+                bench.take(bench.offered())
+        bench.now += WINDOW
+    return rows
+
+
+def test_the_same_seed_gives_the_same_multipliers() -> None:
+    rows = play_a_morning(7)
+
+    assert rows == play_a_morning(7)
+    assert len(rows) == 19
+    assert len({row.multiplier for row in rows}) > 2
+
+
 def test_states_of_the_version_before_are_read() -> None:
     written = msgspec.msgpack.decode(msgspec.msgpack.encode(a_bidder().state))
     del written["bids"]
