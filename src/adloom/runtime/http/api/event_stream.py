@@ -36,8 +36,7 @@ class EventStream(StreamingResponse):
 def describe_events(data_schema: dict[str, Any], *names: str) -> dict[int | str, dict[str, Any]]:
     """Describe a stream for the `responses` of its route, as OpenAPI 3.2 will describe server-sent events."""
     described = {
-        "schema": {"type": "string"},
-        # `itemSchema` in OpenAPI 3.2, which few programs read yet.
+        # `itemSchema` in OpenAPI 3.2, which few programs read yet. A `schema` would be taken for that of an event.
         "x-itemSchema": {
             "type": "object",
             "required": ["event", "data"],
