@@ -138,6 +138,22 @@ async def test_budgets_targeting_and_dates_are_simulated(
     assert found["after"]["impressions"]["mean"] == pytest.approx(expected, rel=0.15)
 
 
+async def test_categories_change_how_many_pages_are_reached(admin: Client, runner: InProcessRunner) -> None:
+    site = await admin.make_site()
+    page = {"url": f"https://{site['domain']}/", "categories": [{"id": "483", "confidence": 1}]}
+    await admin.post(f"/admin/sites/{site['id']}/pages", json=page)
+    campaign = await admin.make_campaign(bidAmount=2)
+
+    plain = await ask(admin, campaign, bidAmount=3)
+    found = await ask(admin, campaign, categories=["483"])
+
+    assert plain["contextual"] is None
+    assert found["contextual"]["before"] == {"pages": 0, "reached": 0}
+    assert found["contextual"]["after"]["pages"] >= 1
+    assert "Contextual slots are not simulated" in found["sentence"]
+    assert runner.question is None
+
+
 async def test_too_little_traffic_is_said_and_not_guessed(
     admin: Client, pool: Pool, runner: InProcessRunner
 ) -> None:

@@ -5,14 +5,16 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 from fastapi import Request
 from msgspec import UNSET
 from pydantic import Field
 
 from adloom.bidding.window import BidStrategy
-from adloom.catalog.campaign.model import Campaign
+from adloom.catalog.campaign.model import CATEGORIES_MAX, Campaign
 from adloom.catalog.campaign.resource import campaigns
 from adloom.catalog.targeting_rule import ANY_OPERATOR, ANY_VALUE, RULES_A_CAMPAIGN_MAX
+from adloom.catalog.taxonomy.fields import ContentCategory
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.forecast.changes import CampaignChange, apply_changes
@@ -23,11 +25,14 @@ from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.what_if.bands import blur_rivals
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
-from adloom.forecast.what_if.wording import NOT_ENOUGH, describe
+from adloom.forecast.what_if.wording import NOT_ENOUGH, describe, describe_pages
+from adloom.market.report.reach import CampaignReach
+from adloom.market.report.reach_store import read_reach
 from adloom.resource.api import AdvertiserWrites
 from adloom.resource.shapes import Paisa, Price
 from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer, Body, Moment, Text255
+from adloom.runtime.postgres import Connection
 from adloom.schedule.pacing import PacingStrategy
 from adloom.targeting.rules import parse_rule
 
@@ -55,6 +60,12 @@ class WhatIfBody(Body):
     pacing_strategy: PacingStrategy = PacingStrategy.SMOOTH
     bid_strategy: BidStrategy = BidStrategy.FIXED
     target_cpa: Annotated[Price | None, Field(description="What a conversion should cost.")] = None
+    categories: Annotated[
+        tuple[ContentCategory, ...],
+        Field(
+            max_length=CATEGORIES_MAX, description="Of contextual slots: pages are counted, not simulated."
+        ),
+    ] = ()
     targeting: Annotated[
         tuple[RuleBody, ...],
         Field(max_length=RULES_A_CAMPAIGN_MAX, description="In place of the campaign's rules."),
@@ -87,6 +98,20 @@ class ForecastHour(Answer):
     after: EstimateAnswer
 
 
+class PagesReached(Answer):
+    """Pages that fit the campaign's categories, and on how many of them it may be shown."""
+
+    pages: int
+    reached: int
+
+
+class ContextualForecast(Answer):
+    """The pages of contextual slots, without and with the change; what they bring is not simulated."""
+
+    before: PagesReached
+    after: PagesReached
+
+
 class WhatIfAnswer(Answer):
     """What a change would bring on an average day of the next seven."""
 
@@ -99,6 +124,9 @@ class WhatIfAnswer(Answer):
         ForecastDay | None, Field(description="Within pairs of runs with the same visitors.")
     ]
     hours: Sequence[ForecastHour]
+    contextual: Annotated[
+        ContextualForecast | None, Field(description="Null if the campaign wants no contextual slots.")
+    ]
     days: int
     runs: int
     sampled_share: Annotated[float, Field(description="Of all requests, the share that was simulated.")]
@@ -127,11 +155,12 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
         rules = _parse_rules(body)
         _check_dates(campaign, body)
         runner.check_free()
+        contextual = await _count_pages(connection, campaign, body, now)
         rows = await read_surroundings(connection, campaign.id, now=now, placements_max=PLACEMENTS_MAX)
     market = build_live_market(rows)
     own = next((one for one in market.campaigns if one.id == campaign.id), None)
     if own is None or not has_traffic(market):
-        return _refuse(campaign, market.notes)
+        return _refuse(campaign, market.notes, contextual)
     if scope.account_id is not None:
         market = blur_rivals(market, campaign.advertiser_id)
     change = _build_change(body, rows, own.key, rules)
@@ -143,7 +172,7 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
             seconds=SIMULATED_SECONDS,
         )
     )
-    return _show(campaign, market, result, is_per_click=own.is_per_click)
+    return _show(campaign, market, result, contextual, is_per_click=own.is_per_click)
 
 
 def _build_change(body: WhatIfBody, rows: LiveRows, key: int, rules: Any) -> CampaignChange:  # noqa: ANN401 - rules, or unset
@@ -190,11 +219,41 @@ def _check_dates(campaign: Campaign, body: WhatIfBody) -> None:
         raise ValidationFailedError("endsAt must be after startsAt.", errors=[problem])
 
 
-def _refuse(campaign: Campaign, notes: Sequence[str]) -> WhatIfAnswer:
+async def _count_pages(
+    connection: Connection, campaign: Campaign, body: WhatIfBody, now: datetime
+) -> ContextualForecast | None:
+    """Count the pages that the campaign reaches, without and with the change."""
+    changes: dict[str, Any] = {}
+    if "categories" in body.model_fields_set:
+        changes["categories"] = tuple(dict.fromkeys(body.categories))
+    if "bid_amount" in body.model_fields_set:
+        changes["bid_amount_micros"] = body.bid_amount
+    changed = msgspec.structs.replace(campaign, **changes)
+    before = await read_reach(connection, campaign, now=now)
+    after = await read_reach(connection, changed, now=now)
+    if before is None and after is None:
+        return None
+    return ContextualForecast(before=_show_reach(before), after=_show_reach(after))
+
+
+def _show_reach(reach: CampaignReach | None) -> PagesReached:
+    return PagesReached(pages=0, reached=0) if reach is None else PagesReached.model_validate(reach)
+
+
+def _add_pages(sentence: str, contextual: ContextualForecast | None) -> str:
+    """Say what changes in contextual slots too."""
+    if contextual is None:
+        return sentence
+    before, after = contextual.before, contextual.after
+    return f"{sentence} {describe_pages(before.reached, after.reached, after.pages)}"
+
+
+def _refuse(campaign: Campaign, notes: Sequence[str], contextual: ContextualForecast | None) -> WhatIfAnswer:
     return WhatIfAnswer(
         campaign_id=campaign.id,
         is_enough=False,
-        sentence=NOT_ENOUGH,
+        sentence=_add_pages(NOT_ENOUGH, contextual),
+        contextual=contextual,
         before=None,
         after=None,
         difference=None,
@@ -207,13 +266,19 @@ def _refuse(campaign: Campaign, notes: Sequence[str]) -> WhatIfAnswer:
 
 
 def _show(
-    campaign: Campaign, market: SimulatedMarket, result: WhatIfResult, *, is_per_click: bool
+    campaign: Campaign,
+    market: SimulatedMarket,
+    result: WhatIfResult,
+    contextual: ContextualForecast | None,
+    *,
+    is_per_click: bool,
 ) -> WhatIfAnswer:
     compared = result.compared
     return WhatIfAnswer(
         campaign_id=campaign.id,
         is_enough=True,
-        sentence=describe(compared, is_per_click=is_per_click),
+        sentence=_add_pages(describe(compared, is_per_click=is_per_click), contextual),
+        contextual=contextual,
         before=_show_day(compared.before),
         after=_show_day(compared.after),
         difference=_show_day(compared.difference),

@@ -32,6 +32,14 @@ def describe(compared: CampaignComparison, *, is_per_click: bool) -> str:
     return f"{shown}{sure} {_describe_money(before, after, is_per_click=is_per_click)}"
 
 
+def describe_pages(before: int, after: int, pages: int) -> str:
+    """Say how many pages of contextual slots a campaign reaches; what they bring is not simulated."""
+    return (
+        f"Contextual slots are not simulated: there it would reach {after:,} of {pages:,} pages that fit its"
+        f" categories, in place of {before:,}."
+    )
+
+
 def _describe_money(before: DayEstimate, after: DayEstimate, *, is_per_click: bool) -> str:
     spend = f"It spends {after.spend.mean:,.2f} a day in place of {before.spend.mean:,.2f}"
     if after.price is None or before.price is None:
