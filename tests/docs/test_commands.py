@@ -165,7 +165,7 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert answer_to("event_tables --from", outputs).count("No figure has changed.") == 2
     assert '"key":"adk_' in answer_to("api-keys", outputs)
     assert answer_to("/health/ready", outputs).count('"status":"ok"') >= 3
-    assert 'adloom_build_info{process="delivery-1"' in answer_to("metrics_ports", outputs)
+    assert 'adloom_build_info{process="delivery-1"' in answer_to('["metrics_ports"]["delivery-1"]', outputs)
     assert "Migrations" in answer_to("adloom doctor\n", outputs)
     assert "The books agree." in answer_to("adloom doctor --money", outputs)
     assert "frequency" in answer_to("ledger status", outputs)

@@ -94,7 +94,7 @@ from adloom.sync.queue import StatsQueue, open_stats_queue
 
 POOL_SIZE_MAX = 10
 DRAIN_SECONDS_MAX = 5
-VALKEY_SECONDS_MAX = 1.4  # Requests wait no longer for it.
+VALKEY_SECONDS_MAX = 1.0  # Requests wait no longer for it.
 
 front_router = APIRouter()
 ROUTERS = (

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from adloom.core.errors import UnavailableError
 
-PATIENCE_SECONDS: Final = 1.4
+PATIENCE_SECONDS: Final = 1.2
 ASK_AGAIN_SECONDS: Final = 1.0
 READ_METHODS: Final = frozenset({"GET", "HEAD"})
 AWAY: Final = "PostgreSQL does not answer."
