@@ -5,11 +5,12 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from adloom.auction.creative_choice import ChoiceMethod
 from adloom.core.clock import ManualClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId, SystemIds
 from adloom.events.ingest.token import TokenSigner
-from adloom.market.results.window import NO_RESULTS
+from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.market.shortlist.table import ShortlistTable
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
@@ -146,6 +147,8 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
     leases: LocalLeases | None = None,
     recorder: AuctionRecorder | None = None,
     publish_served: Publish | None = None,
+    results: SiteResults = NO_RESULTS,
+    method: ChoiceMethod = ChoiceMethod.INFORMED,
 ) -> SlotRoutes:
     """Build the slot routes of a delivery process."""
     signer, states = TokenSigner("a secret of tests"), states or PlacementStates()
@@ -155,7 +158,8 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         signer,
         public_url="http://ads.test",
         chance=seeded(1, "slots"),
-        read_results=lambda _site_id: NO_RESULTS,
+        read_results=lambda _site_id: results,
+        method=method,
     )
     return SlotRoutes(
         lambda: index,

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from adloom.auction.bid import BidType
+from adloom.auction.creative_choice import ChoiceMethod
 from adloom.auction.site_modes import ApprovalMode
 from adloom.core.clock import ManualClock
 from adloom.core.delivery import Delivery
@@ -16,6 +17,7 @@ from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId, Sit
 from adloom.core.money import Micros
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.market.approval import ApprovalRules
+from adloom.market.results.window import NO_RESULTS
 from adloom.market.shortlist.model import ShortlistCandidate
 from adloom.market.shortlist.table import ListedPage, ShortlistTable
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry
@@ -87,6 +89,8 @@ class Site:
         self.slot: dict[str, Any] = {"key": 1, "id": PlacementId(an_id(1)), "slug": "top", **(slot or {})}
         self.clock = ManualClock(NOON)
         self.states = PlacementStates()
+        self.results = NO_RESULTS
+        self.method = ChoiceMethod.INFORMED
         self.categories: tuple[str, ...] = (TENNIS,)
         self.category: str | None = SPORTS  # Of the shortlist.
         self.category_floor = Micros(0)  # Likewise.
@@ -150,6 +154,8 @@ class Site:
             recorder=recorder,
             publish_served=publish_served,
             states=self.states,
+            results=self.results,
+            method=self.method,
         )
 
     def ask(self, url: str = "https://www.example.com/a?utm_source=x", slot: str = "top") -> FastAnswer:
