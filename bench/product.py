@@ -69,9 +69,11 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
             name, lambda: _send(address, {"Content-Type": "application/json"}, body), "impressionUrl"
         )
 
-    def ask_control(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def ask_control(
+        self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None
+    ) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        return _send(f"http://127.0.0.1:{self.control_port}{path}", headers, body)
+        return _send(f"http://127.0.0.1:{self.control_port}{path}", headers, body, method)
 
     def serve(self, path: str) -> dict[str, Any]:
         return _send(f"http://127.0.0.1:{self.port}{path}", {})
@@ -150,9 +152,11 @@ def _wait_for_ads(what: str, ask: Callable[[], dict[str, Any]], field: str) -> d
     raise LoadError(f"{what}: no ad came within {SERVED_SECONDS_MAX:.0f} s: {said}")
 
 
-def _send(url: str, headers: Mapping[str, str], body: dict[str, Any] | None = None) -> dict[str, Any]:
+def _send(
+    url: str, headers: Mapping[str, str], body: dict[str, Any] | None = None, method: str | None = None
+) -> dict[str, Any]:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data=data, headers=dict(headers))  # noqa: S310 - our own product
+    request = urllib.request.Request(url, data=data, headers=dict(headers), method=method)  # noqa: S310 - our own product
     try:
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS_MAX) as answer:  # noqa: S310 - as above
             return json.loads(answer.read() or b"{}")

@@ -4,8 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 from typing import Annotated, Final
 
 import msgspec
@@ -21,13 +19,12 @@ from bench.auction.delivery_process import NO_OP_PATH
 from bench.catalog import build_auction_requests
 from bench.figures import CpuGoal, TargetFigures, build_report, compute_figures, compute_share, render_report
 from bench.load import KIND, NO_OP, SERIAL, USER, BenchPlan, BenchSubject, Sample, Target, take_samples
-from bench.processes import LoadError, keep_off_last_cpu, pin_to_last_cpu, stop
+from bench.processes import keep_off_last_cpu, pin_to_last_cpu, stop, wait_until_answers
 from bench.servers import PASSWORD, filter_environment, open_folder, run_program
 
 CAMPAIGNS: Final = 100_000
 FEW_CAMPAIGNS: Final = 1_000
 KINDS: Final = 100  # Of visitors.
-START_SECONDS_MAX: Final = 120.0
 BY_TYPE: Final = "auction, 25 placements"
 BY_SLUG: Final = "auction, 1 placement"
 ANY_VISITOR: Final = "auction, any visitor"
@@ -80,7 +77,7 @@ def _take_samples(console: Console, redis_url: str, campaigns: int, *without: st
     process = subprocess.Popen([*command, *without], env=filter_environment(os.environ))  # noqa: S603 - ourselves
     keep_off_last_cpu(process.pid)
     try:
-        _wait_until_ready(process, port)
+        wait_until_answers(process, port, NO_OP_PATH)
         subjects = [BenchSubject(target=target, pids=[process.pid]) for target in _build_targets(port)]
         return take_samples(subjects, PLAN, console.print)
     finally:
@@ -116,14 +113,3 @@ def _build_targets(port: int) -> list[Target]:
             for name, body in bodies.items()
         ),
     ]
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    ends_at = time.monotonic() + START_SECONDS_MAX
-    while process.poll() is None and time.monotonic() < ends_at:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise LoadError("The delivery process did not start.")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Sequence
 from statistics import median
@@ -18,10 +17,9 @@ from bench.contextual.catalog import SLOTS, ContextualSize, name_page, name_slot
 from bench.contextual.delivery_process import NO_OP_PATH
 from bench.figures import BenchTable, GoalResult, show
 from bench.load import NO_OP, BenchPlan, BenchSubject, Sample, Target, take_samples
-from bench.processes import LoadError, ShowStatus, keep_off_last_cpu, stop
+from bench.processes import LoadError, ShowStatus, keep_off_last_cpu, stop, wait_until_answers
 from bench.servers import filter_environment
 
-START_SECONDS_MAX: Final = 120.0
 PAGES_ASKED_MAX: Final = 2_000  # Different pages of a round, all over the sites.
 ONE: Final = "one slot"
 BATCH: Final = f"batch of {SLOTS}"
@@ -101,7 +99,7 @@ def measure_size(size: ContextualSize, plan: BenchPlan, say: ShowStatus) -> Size
     process = subprocess.Popen(command, env=filter_environment(os.environ))  # noqa: S603 - ourselves
     keep_off_last_cpu(process.pid)
     try:
-        _wait_until_ready(process, port)
+        wait_until_answers(process, port, NO_OP_PATH)
         targets = _build_targets(port, size)
         _check(port, targets[1].paths[0])
         subjects = [BenchSubject(target=target, pids=[process.pid]) for target in targets]
@@ -151,14 +149,3 @@ def _check(port: int, path: str) -> None:
 
 def _judge(claim: str, found: float, most: float) -> GoalResult:
     return GoalResult(claim=claim, found=f"{found:.2f}", is_met=found <= most)
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    ends_at = time.monotonic() + START_SECONDS_MAX
-    while process.poll() is None and time.monotonic() < ends_at:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{NO_OP_PATH}"):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise LoadError("The delivery process did not start.")

@@ -105,8 +105,8 @@ class Network:
         if address not in self.states:
             self.states[address] = NEW[address.kind](address.key, self.now)
             for first in self._first_messages(address):
-                self._step(address, first)
-        self._step(address, message)
+                self.run_step(address, first)
+        self.run_step(address, message)
 
     def _first_messages(self, address: Address) -> list[msgspec.Struct]:
         bidding = [row.demand for row in self.demands.values() if row.demand is not None]
@@ -118,7 +118,7 @@ class Network:
             return [CategoryDemand(category, self.versions.get(category, 0), wanting)]
         return []
 
-    def _step(self, address: Address, message: msgspec.Struct) -> None:
+    def run_step(self, address: Address, message: msgspec.Struct) -> None:
         state, effects = self._steps[address.kind](self.states[address], message, self.now, self.chance)
         self.states[address] = state
         for effect in effects:
@@ -130,13 +130,13 @@ class Network:
                     if at is not None:
                         self.alarms[address] = at
                 case RecordRow(row=row):
-                    self._record(row)
+                    self.record(row)
                 case Publish(message=said):
                     self.notices.append(said)
                 case _:
                     raise AssertionError(effect)
 
-    def _record(self, row: msgspec.Struct) -> None:
+    def record(self, row: msgspec.Struct) -> None:
         self.rows.append(row)
         match row:
             case DemandRow():

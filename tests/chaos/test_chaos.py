@@ -6,22 +6,29 @@ sent; how far each was just then is the machine's, so the same seed is not quite
 
 import asyncio
 import os
+import time
 
 import httpx
 import pytest
 
 from simulation.laws import violations
+from simulation.loop import seeded
 from tests.chaos.attack import Attack
 from tests.chaos.books import books_of, dead_letters, frequency_violations, settled
 from tests.chaos.catalog import some_ads
 from tests.chaos.clients import Traffic
-from tests.support.product import Product
+from tests.chaos.contextual import ContextualSite
+from tests.support.product import Product, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 SEEDS = range(int(os.environ.get("ADLOOM_CHAOS_SEEDS", "1")))
 CLIENTS = 8
 KILLS = 12
+WORKER_KILLS = 3
+AUCTIONED_SECONDS_MAX = (
+    60.0  # A worker starts in some seconds, and leads once the lock of the dead one is over.
+)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,3 +55,18 @@ async def test_every_202_is_counted_exactly_once_whatever_is_killed(
     assert await dead_letters(product) == 0
     assert all(attack.kills[victim] for victim in ("delivery", "worker", "valkey", "postgres"))
     assert len(witness.accepted) > 100
+
+
+def test_shortlists_are_what_the_catalog_says_after_workers_were_killed_amid_auctions(
+    product: Product, admin: httpx.Client
+) -> None:
+    chance = seeded(1, "auctions")
+    site = ContextualSite(admin, "auctioned")
+    for _ in range(WORKER_KILLS):
+        site.change_bids(chance)
+        time.sleep(chance.random())  # Edits are auctioned together after a second: some before the kill.
+        product.kill("worker")
+
+    site.pause_some(left=3)
+
+    wait_until(lambda: not site.find_wrong(), seconds=AUCTIONED_SECONDS_MAX, what="all pages are auctioned")

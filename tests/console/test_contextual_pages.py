@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from adloom.auction.floor_sweep import SweepPhase, SweepState, TickResult, advance
 from adloom.console.pages.auctions import make_page_address
 from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
 from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
@@ -12,9 +13,12 @@ from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
 from adloom.core.actor import Role
 from adloom.core.ids import PlacementId, SiteId
+from adloom.core.money import Micros
 from adloom.events.log.event import RemovedCandidates
 from adloom.explain.campaign.check import PASSES
+from adloom.market.auctioneer.floors import FloorRow
 from adloom.market.report.reach import BEST_FIRST, NO_SLOTS, REACHED, SITE_SUSPENDED
+from adloom.market.store import MarketWriter
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.events.builders import a_bid, an_auction
@@ -149,6 +153,28 @@ async def list_candidates(pool: Pool, market: Market, *, is_pending: bool) -> No
     )
     slots = {market.slot["slug"]: [candidate]}
     await write_shortlist(pool, market.site["id"], "magazine.test/paws", slots, at=datetime.now(UTC))
+
+
+async def test_floors_that_move_are_shown_with_their_evidence(
+    ann: Visitor, market: Market, pool: Pool, console: ControlPlane
+) -> None:
+    """With what a sweep itself has come to, as its store writes it."""
+    sweep = SweepState(floor=Micros(500_000), floor_min=Micros(100_000))
+    tick = TickResult(bids=(Micros(3_000_000), Micros(5_000_000)), impressions=40, revenue=Micros(80_000))
+    while sweep.phase is not SweepPhase.USING:
+        sweep = advance(sweep, tick)
+    async with console.acting_as(Role.ADMIN) as admin:
+        await admin.patch(f"/admin/sites/{market.site['id']}", json={"floorMode": "sweep"})
+    row = FloorRow(site_id=SiteId(UUID(market.site["id"])), category=CATS, tick=1, state=sweep)
+    async with pool.acquire() as connection:
+        await MarketWriter().write(connection, [row])
+
+    shown = (await ann.get(f"/console/sites/{market.site['id']}?tab=market")).text
+
+    assert FAILED not in shown
+    assert "moving, by category" in shown
+    assert f"{sweep.floor / 1_000_000:,.2f}" in shown
+    assert all(f"{one.floor / 1_000_000:,.2f}" in shown for one in sweep.tried)
 
 
 async def test_a_page_links_to_the_auctions_on_record_of_each_slot(

@@ -11,6 +11,7 @@ from adloom.budgets.campaign.demand import WantedCreative
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalState
 from adloom.market.auctioneer.state import (
+    PAGES_MAX,
     AuctionSlot,
     LoadShortlists,
     PagesClassified,
@@ -257,6 +258,18 @@ def test_an_expired_page_loses_its_shortlist() -> None:
 
     assert market.shortlists[URL].slots == ()
     assert market.states[HOUSE].pages == {}
+
+
+def test_a_site_has_ten_thousand_pages_at_most_and_keeps_those_that_last_longest() -> None:
+    market = Market(is_suspended=True)
+    pages = [a_page(f"magazine.test/{number}", hours=1 + number / PAGES_MAX) for number in range(PAGES_MAX)]
+    market.step(HOUSE, PagesClassified(tuple(pages)))
+    market.step(HOUSE, PagesClassified((a_page("magazine.test/new", hours=48),)))
+
+    kept = market.states[HOUSE].pages
+    assert len(kept) == PAGES_MAX
+    assert "magazine.test/new" in kept
+    assert "magazine.test/0" not in kept
 
 
 def test_an_empty_auction_is_tried_again_three_times_and_then_with_the_others() -> None:

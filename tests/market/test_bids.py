@@ -79,6 +79,21 @@ def test_what_the_floor_removed_is_said_for_who_sets_it() -> None:
     assert [bid.campaign_id for bid in answer.bids] == [campaign_id(3)]
 
 
+def test_campaigns_that_take_no_part_are_counted_by_reason() -> None:
+    campaigns = [
+        a_demand(1, cpm=0.1),
+        a_demand(2, cpm=0.2),
+        a_demand(3, creatives=()),
+        a_demand(4, blocked_domains=("magazine.test",)),
+        a_demand(5),
+    ]
+
+    bids = collect_bids("483", campaigns, some_slot_terms())
+
+    assert bids.removed == {"below_floor": 2, "no_creatives": 1, "site_blocked": 1}
+    assert [one.campaign_id for one in bids.bids] == [campaign_id(5)]
+
+
 def test_only_demand_that_may_be_shown_says_where_a_floor_should_be() -> None:
     campaigns = [a_demand(number, cpm=0.1 * number) for number in (1, 2, 3, 4)]
     approved = {banner_id(number): ApprovalState.APPROVED for number in (1, 2, 3)}

@@ -309,6 +309,7 @@ def _build_page_slots(
         contextual=contextual.slots,
         states=running.refresher.states,
         frequency=DirectFrequency(auctions.frequency),
+        is_paced=running.leases.leases.registry.is_paced,
     )
 
 

@@ -3,7 +3,7 @@
 # pure
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -59,6 +59,7 @@ class CategoryBids(msgspec.Struct, frozen=True, kw_only=True):
     spent: tuple[SlotBid, ...] = ()  # May be shown, once their campaigns have budget again.
     # Of bids that only the floor keeps away: the two highest and the lowest, for who sets the floor.
     under_floor: tuple[Micros, ...] = ()
+    removed: Mapping[str, int] = {}  # All campaigns that take no part, by reason.
 
 
 def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotTerms) -> CategoryBids:
@@ -67,12 +68,15 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
     Else a high bid that nobody approved could push approved ones off the list.
     """
     under: list[Micros] = []
+    removed: dict[str, int] = {}
     shown: list[SlotBid] = []
     pending: list[SlotBid] = []
     spent: list[SlotBid] = []
     judge = slot.approvals.judge
     for one in campaigns:
         reason, creatives = check_demand(one, slot)
+        if reason is not None:
+            removed[reason] = removed.get(reason, 0) + 1
         if reason == BELOW_FLOOR and _could_be_shown(one, slot):
             under.append(one.max_cpm)
         for creative in creatives:
@@ -85,6 +89,7 @@ def collect_bids(category: str, campaigns: Iterable[CampaignDemand], slot: SlotT
         pending=_keep_top(pending),
         spent=_keep_top(spent),
         under_floor=tuple(dict.fromkeys((*sorted(under)[:1], *sorted(under)[-2:]))),
+        removed=removed,
     )
 
 

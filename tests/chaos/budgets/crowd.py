@@ -20,20 +20,24 @@ class Offer(NamedTuple):
 
 
 async def asked(url: str, slugs: Sequence[str]) -> list[Offer]:
-    """Ask once for each slug: nobody asks before everybody is connected, and nobody waits for anybody."""
+    """Ask once for each slug of direct delivery."""
+    answers = await ask_all(url, [f"/banners/serve/{slug}" for slug in slugs])
+    return [offer for answer in answers for offer in offers_of(answer)]
+
+
+async def ask_all(url: str, paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Ask once for each path: nobody asks before everybody is connected, and nobody waits for anybody."""
     place = urlsplit(url)
     async with asyncio.timeout(ANSWER_SECONDS_MAX):
         async with asyncio.TaskGroup() as group:
-            opening = [group.create_task(asyncio.open_connection(place.hostname, place.port)) for _ in slugs]
+            opening = [group.create_task(asyncio.open_connection(place.hostname, place.port)) for _ in paths]
         connections = [task.result() for task in opening]
-        for slug, (_, writer) in zip(slugs, connections, strict=True):
-            request = (
-                f"GET /banners/serve/{slug} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n"
-            )
+        for path, (_, writer) in zip(paths, connections, strict=True):
+            request = f"GET {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n"
             writer.write(request.encode())
         async with asyncio.TaskGroup() as group:
             answers = [group.create_task(_answer(reader, writer)) for reader, writer in connections]
-    return [offer for task in answers for offer in offers_of(task.result())]
+    return [task.result() for task in answers]
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
@@ -41,8 +45,8 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
     await writer.wait_closed()
     head, _, body = said.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200 "), said
-    return msgspec.json.decode(body)
+    assert head.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 204 ")), said
+    return msgspec.json.decode(body) if body else {}
 
 
 def offers_of(served: dict[str, Any]) -> list[Offer]:

@@ -15,7 +15,7 @@ from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import MoneyKind
 from adloom.runtime.postgres import POSTGRES_AWAY
-from tests.chaos.budgets.crowd import Offer, asked
+from tests.chaos.budgets.crowd import Offer, ask_all, asked
 from tests.support.days import zone_at_noon
 from tests.support.product import Product
 
@@ -24,6 +24,7 @@ CPM = 500
 PRICE_PAISA = 50
 PRICE_MICROS = 500_000
 LOOK_SECONDS = 0.1
+TENNIS = "539"
 
 ENTRIES = "SELECT kind, request_id, slot, amount_micros FROM money_entries WHERE campaign_id = $1 ORDER BY id"
 STATE = "SELECT state, format FROM brain_states WHERE kind = 'campaign' AND right(key, 36) = $1::text"
@@ -80,6 +81,39 @@ class Market:
         self.changed(f"/admin/campaigns/{campaign}/activate")
         return campaign
 
+    def a_page(self, name: str, **fields: object) -> tuple[str, str]:
+        """Make a page with a contextual slot and a campaign for it; give the path to ask, and the campaign."""
+        domain = f"{name}.test"
+        site = self.made(
+            "/admin/sites",
+            domain=domain,
+            cronSchedule=None,
+            approvalMode="automatic",
+            auctionMode="first_price",
+        )
+        self.made(
+            "/admin/placements",
+            slug=name,
+            label=name,
+            layoutType="sidebar_single",
+            delivery="contextual",
+            siteId=site,
+        )
+        given = {"url": f"https://{domain}/a", "categories": [{"id": TENNIS, "confidence": 0.9}]}
+        self.changed(f"/admin/sites/{site}/pages", given, method="POST")
+        banner = self.made(
+            "/admin/banners",
+            title=name,
+            primaryImageUrl="https://cdn.example.com/a.png",
+            ctaUrl="https://shop.example.com/",
+        )
+        costs = {"pacingStrategy": "Accelerated", "bidAmount": 2 * CPM, "timezone": zone_at_noon()}
+        campaign = self.made("/admin/campaigns", name=name, categories=[TENNIS], **costs, **fields)
+        creative = self.admin.post(f"/admin/campaigns/{campaign}/creatives", json={"bannerId": banner})
+        assert creative.status_code == HTTPStatus.CREATED, creative.text
+        self.changed(f"/admin/campaigns/{campaign}/activate")
+        return f"/v1/serve?slot={name}&url=https://{domain}/a", campaign
+
     def a_payer(self, **fields: object) -> str:
         """Make an advertiser, and give its id."""
         return self.made("/admin/advertisers", name="A", timezone=zone_at_noon(), **fields)
@@ -87,6 +121,11 @@ class Market:
     async def asked(self, slugs: Sequence[str]) -> list[Offer]:
         """Have a reader for each slug, all at once."""
         return await asked(self.product.delivery_url, slugs)
+
+    async def filled(self, paths: Sequence[str]) -> list[Offer]:
+        """Have a reader for each contextual slot, all at once."""
+        answers = await ask_all(self.product.delivery_url, paths)
+        return [Offer(one["requestId"], 0, one["impressionUrl"], one["clickUrl"]) for one in answers if one]
 
     async def offered(self, slugs: Sequence[str], *, count: int, seconds: float) -> list[Offer]:
         """Ask again and again until so many were offered, or more."""

@@ -7,6 +7,7 @@ import pytest
 
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import MoneyKind
+from tests.chaos.budgets.crowd import Offer
 from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, awaited, served
 from tests.support.days import these_days
 from tests.support.product import adloom, wait_until
@@ -38,6 +39,24 @@ async def test_an_advertisers_budget_over_ten_campaigns_buys_as_many(market: Mar
     campaigns = [market.an_ad(slug, advertiserId=payer) for slug in slugs]
 
     await exactly(times, market, slugs, campaigns)
+
+
+async def test_a_contextual_budget_of_one_at_a_thousand_buys_exactly_one_impression(market: Market) -> None:
+    path, campaign = market.a_page("contextual-one", budgetDailyPaisa=2 * PRICE_PAISA)
+    readers, offers = [path] * READERS, list[Offer]()
+    ends_at = time.monotonic() + OFFERED_SECONDS_MAX
+    while not offers:
+        assert time.monotonic() < ends_at
+        offers += await market.filled(readers)
+    offers += await market.filled(readers)
+    assert len(offers) == 1
+
+    market.seen(offers, times=3)
+    charges = await market.charged([campaign], count=1, seconds=CHARGED_SECONDS_MAX)
+    offers += await market.filled(readers)
+
+    assert len(offers) == 1
+    assert [(one.request_id, one.amount) for one in charges] == [(offers[0].request_id, 2 * PRICE_MICROS)]
 
 
 async def exactly(times: int, market: Market, slugs: list[str], campaigns: list[str]) -> None:

@@ -90,9 +90,13 @@ class Publisher:
     """A page with slots of every kind, and what delivery holds of it."""
 
     def __init__(
-        self, *rows: AssignmentRow, creatives: tuple[CreativeRow, ...] = (), places: Any = PLACES
+        self,
+        *rows: AssignmentRow,
+        creatives: tuple[CreativeRow, ...] = (),
+        places: Any = PLACES,
+        draw: float = 1.0,
     ) -> None:
-        self.server = server = AuctionServer(*rows, slots=places)
+        self.server = server = AuctionServer(*rows, slots=places, draw=lambda: draw)
         self.pages, self.recent = FakePages(), RecentTexts()
         server.index = _with_creatives(server.index, creatives)
         self.know("example.com/a")
@@ -139,6 +143,7 @@ class Publisher:
             contextual=contextual,
             states=server.states,
             frequency=frequency,
+            is_paced=server.leases.registry.is_paced,
         )
 
     def know(self, url: str) -> None:
@@ -283,6 +288,12 @@ def test_an_empty_slot_says_why() -> None:
 
     later = Publisher(a_banner(11, starts_at=NOON + timedelta(days=1)))
     assert reasons(later.ask("hero")) == {"hero": "campaign_inactive"}
+
+    limited = a_banner(11, is_limited=True, price=compute_price(BidType.CPM, Micros(5_000_000)))
+    assert reasons(Publisher(limited).ask("hero")) == {"hero": "budget"}
+    paced = Publisher(limited, draw=0.0)
+    paced.server.grant(10**9, throttle=0.5)
+    assert reasons(paced.ask("hero")) == {"hero": "pacing"}
 
 
 def test_a_slug_that_is_not_there_is_told_and_the_others_are_filled() -> None:

@@ -46,6 +46,7 @@ class FilledSlot(msgspec.Struct, frozen=True, gc=False):
     """An ad in a slot."""
 
     body: bytes
+    tail: bytes  # Of the body: token and addresses, without the last brace.
     winner: PreparedCandidate
     price: Micros
 
@@ -234,23 +235,20 @@ class SlotFiller:
             lease,
             visit.now.microsecond,
         )
-        body = b"".join(
+        tail = b"".join(
             (
-                one.head,
-                visit.request_text,
-                prepared.middle,
-                visit.served_at,
-                b'","trackingToken":"',
+                b'"trackingToken":"',
                 token,
                 self._impression,
                 token,
                 visit.user,
                 self._click,
                 token,
-                b'"}',
+                b'"',
             )
         )
-        return FilledSlot(body, one, price)
+        body = b"".join((one.head, visit.request_text, prepared.middle, visit.served_at, b'",', tail, b"}"))
+        return FilledSlot(body, tail, one, price)
 
 
 def _find_exclusion(

@@ -217,7 +217,7 @@ def _prepare(  # noqa: PLR0913, PLR0917 - what a candidate is made from
         str(creative.banner_id).encode(),
         str(candidate.campaign_id).encode(),
         creative.ad,
-        _encode_category(candidate.category),
+        encode_category(candidate.category),
     )
     ids = offer.pair[:16] + slot.id.bytes + offer.pair[16:]
     return PreparedCandidate(
@@ -284,7 +284,8 @@ def add_ancestors(category_ids: tuple[str, ...]) -> frozenset[str]:
 
 
 @lru_cache(1_024)
-def _encode_category(category: str | None) -> bytes:
+def encode_category(category: str | None) -> bytes:
+    """Encode a category for an answer, with its name."""
     if category is None:
         return b"null"
     node = content().find(category)

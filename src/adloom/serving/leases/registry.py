@@ -56,6 +56,11 @@ class LeaseRegistry:
         if multiplier != lease.multiplier:
             lease.multiplier = self._multipliers[key] = multiplier
 
+    def is_paced(self, key: int) -> bool:
+        """Whether the pace of a campaign leaves it out of some requests."""
+        lease = self.leases.get(key)
+        return lease is not None and lease.throttle > 0
+
     def take_multipliers(self) -> dict[int, float]:
         """Return the multipliers of bids that changed since the last call; without a lease bids are made in full."""
         multipliers, self._multipliers = self._multipliers, {}

@@ -25,7 +25,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
-from adloom.serving.auction.api import NOBODY, NOT_HELD, AuctionRoutes
+from adloom.serving.auction.api import NOBODY, NOT_HELD, AuctionRoutes, WonAd
 from adloom.serving.auction.bid_record import FREQUENCY_CAP, FREQUENCY_UNKNOWN
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, share_visitor
 from adloom.serving.contextual.api import (
@@ -46,6 +46,8 @@ from adloom.serving.contextual.decide import (
 from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host
 from adloom.serving.contextual.page_look import ASK_AGAIN
+from adloom.serving.contextual.prepare import encode_category
+from adloom.serving.contextual.visit import SlotVisit
 from adloom.serving.direct.api import NO_SUCH_PLACEMENT, ServeRoutes
 from adloom.serving.direct.encode import MillisecondStamp
 from adloom.serving.direct.frequency import DirectFrequency
@@ -57,7 +59,6 @@ from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import PAIRS_CACHED_MAX, encode_ids
 from adloom.serving.index.rows import Delivery
 from adloom.serving.request.overrides import Overrides, parse_overrides
-from adloom.targeting.bitmaps import BLOCK_CANDIDATES_MAX
 
 PAGE_PATH: Final = b"/v1/serve/page"
 SLOTS_MAX: Final = 20
@@ -95,18 +96,11 @@ class PageSlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
     context: dict[str, Any] = {}
 
 
-class OfferTail(msgspec.Struct, frozen=True, rename="camel"):
-    """The end of an offer of an auction or a contextual slot, which is the same in direct delivery."""
+class WonAnswer(msgspec.Struct, frozen=True, rename="camel"):
+    """Which auction an answer is of, and when."""
 
-    tracking_token: str
-    impression_url: str
-    click_url: str
+    auction_id: str
     served_at: str
-    banner_id: UUID | None = None
-    campaign_id: UUID | None = None
-    auction_id: str | None = None
-    request_id: str | None = None
-    category: msgspec.Raw = msgspec.Raw(NULL)
 
 
 class PageStamp(msgspec.Struct, frozen=True, gc=False):
@@ -127,7 +121,7 @@ class AskedSlots(msgspec.Struct, frozen=True, gc=False):
 
 
 _bodies: Final = BodyDecoder(PageSlotsRequest)
-_decode_tail: Final = msgspec.json.Decoder(OfferTail).decode
+_decode_won: Final = msgspec.json.Decoder(WonAnswer).decode
 _encode: Final = msgspec.json.encode
 _encode_ids: Final = lru_cache(PAIRS_CACHED_MAX)(encode_ids)
 
@@ -146,6 +140,7 @@ class PageSlotRoutes:
         contextual: SlotRoutes,
         states: PlacementStates,
         frequency: DirectFrequency,
+        is_paced: Callable[[int], bool],
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -155,6 +150,7 @@ class PageSlotRoutes:
         self._contextual = contextual
         self._states = states
         self._frequency = frequency
+        self._is_paced = is_paced
         self._stamp = MillisecondStamp()
 
     def routes(self) -> list[FastRoute]:
@@ -209,7 +205,7 @@ class PageSlotRoutes:
             visitor = SlotVisitor(asked.http, asked.overrides, asked.user_id)
             page = self._contextual.fill_page(visitor, by_page, url, seen, on_page)
             answers |= {
-                slug: _encode_slot(index, index.by_slug[slug], filled, stamp)
+                slug: _encode_slot(index.by_slug[slug], filled, page.asked.visit, stamp)
                 for slug, filled in page.slots.items()
             }
         body = b'{"page":%b,"slots":{%b},"requestId":"%b","servedAt":"%b"}' % (
@@ -246,7 +242,9 @@ class PageSlotRoutes:
             return PACING if PACING in reasons else CAMPAIGN_INACTIVE if reasons <= {None} else BUDGET
         if next(iter_eligible(placement, filled.context, state.available), None) is None:
             return TARGETING
-        return FREQUENCY if seen else BUDGET
+        if seen:
+            return FREQUENCY
+        return PACING if any(self._is_paced(key) for key in placement.terms) else BUDGET
 
     def _fill_auctioned(
         self,
@@ -265,7 +263,7 @@ class PageSlotRoutes:
         if isinstance(won, str):
             return _encode_empty(placement, AUCTION_REASONS[won], stamp)
         on_page.add(won.bidder.banner_key)
-        return _encode_one(won.placement, won.bidder.pair, won.bidder.placing, _decode_tail(won.body))
+        return _encode_won(won)
 
 
 def _choose_url(index: Index, asked: AskedSlots) -> NormalizedUrl | None:
@@ -303,38 +301,43 @@ def _encode_page(page: FilledPage, http: FastRequest) -> bytes:
 
 
 def _encode_slot(
-    index: Index, placement: IndexedPlacement, filled: FilledSlot | str | FastAnswer, stamp: PageStamp
+    placement: IndexedPlacement, filled: FilledSlot | str | FastAnswer, visit: SlotVisit, stamp: PageStamp
 ) -> bytes:
     if isinstance(filled, FastAnswer):
         return filled.body
     if isinstance(filled, str):
         return _encode_empty(placement, filled, stamp)
-    tail = _decode_tail(filled.body)
-    assert tail.campaign_id is not None
-    assert tail.banner_id is not None
-    own = index.by_campaign[tail.campaign_id]
-    number, place = divmod(own.creatives_by_banner[tail.banner_id].position, BLOCK_CANDIDATES_MAX)
-    one = own.blocks[number].candidates[place]
-    return _encode_one(placement, one.pair, one.placing, tail)
+    winner = filled.winner
+    offer, category = winner.offer, encode_category(winner.candidate.category)
+    own = PageStamp(visit.request_text, visit.served_at)
+    return _encode_one(placement, offer.pair, offer.placing, category, filled.tail, own)
 
 
-def _encode_one(placement: IndexedPlacement, pair: bytes, banner: bytes, tail: OfferTail) -> bytes:
+def _encode_won(won: WonAd) -> bytes:
+    """Encode the ad of an auction; its answer ends with what direct delivery says in the same words."""
+    said = _decode_won(won.body)
+    tail = won.body[won.body.rindex(b'"trackingToken":') : -1]
+    own = PageStamp(said.auction_id.encode(), said.served_at.encode())
+    return _encode_one(won.placement, won.bidder.pair, won.bidder.placing, NULL, tail, own)
+
+
+def _encode_one(  # noqa: PLR0913, PLR0917 - all that an ad is made of
+    placement: IndexedPlacement, pair: bytes, banner: bytes, category: bytes, tail: bytes, stamp: PageStamp
+) -> bytes:
     """Encode an ad that is alone in its slot, as direct delivery does."""
     return (
-        b'{"delivery":"%b","reason":null,%b%b%b,%b,"category":%b,"trackingToken":"%b","impressionUrl":%b,'
-        b'"clickUrl":%b}],"requestId":"%b","servedAt":"%b"}'
-    ) % (
-        placement.delivery.encode(),
-        placement.head[1:],
-        _encode_ids(pair),
-        banner,
-        ALONE,
-        bytes(tail.category),
-        tail.tracking_token.encode(),
-        _encode(tail.impression_url),
-        _encode(tail.click_url),
-        (tail.auction_id or tail.request_id or "").encode(),
-        tail.served_at.encode(),
+        b'{"delivery":"%b","reason":null,%b%b%b,%b,"category":%b,%b}],"requestId":"%b","servedAt":"%b"}'
+        % (
+            placement.delivery.encode(),
+            placement.head[1:],
+            _encode_ids(pair),
+            banner,
+            ALONE,
+            category,
+            tail,
+            stamp.request_id,
+            stamp.served_at,
+        )
     )
 
 

@@ -97,7 +97,7 @@ def _show_floor(visit: PageVisit, floor: Json) -> None:
                 *([("Never under", f"{floor['minFloorCpm']:,.2f}")] if moves else []),
             ]
         )
-        sweeps: Sequence[Json] = floor.get("sweeps", ())
+        sweeps: Sequence[Json] = floor["sweeps"]
         if moves:
             hint(
                 f"Each floor is tried for a while, and the one that earned most is kept. Every {TICK_MINUTES} minutes "
@@ -163,17 +163,13 @@ def _demand(row: Json) -> Markup:
     if not row["campaigns"]:
         return badge("Nobody", "warn")
     parts = [
-        *([f"{count(row['pending'])} waiting for approval"] if row.get("pending") else []),
+        *([f"{count(row['pending'])} waiting for approval"] if row["pending"] else []),
         *(
             f"{count(number)} {REMOVED.get(name, name.replace('_', ' '))}"
-            for name, number in row.get("removed", {}).items()
+            for name, number in row["removed"].items()
         ),
     ]
-    shown = (
-        f"{count(row['bidding'])} of {count(row['campaigns'])}"
-        if "bidding" in row
-        else count(row["campaigns"])
-    )
+    shown = f"{count(row['bidding'])} of {count(row['campaigns'])}"
     return Markup('<span class="num">{}</span> <span class="quiet small">{}</span>').format(
         shown, ", ".join(parts)
     )
