@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from adloom.core.errors import ValidationFailedError, wrong_field
+from adloom.core.errors import NotFoundError, ValidationFailedError, wrong_field
 from adloom.core.ids import AdvertiserId
 from adloom.resource.access import Scope
 
@@ -27,7 +27,11 @@ class SellerWriter(msgspec.Struct, frozen=True):
         if self.scope.account_id is None and not names:
             raise _wrong("is required: name the seller")
         if self.scope.account_id is not None and not names <= {self.scope.account_id}:
-            raise _wrong("must be your own account, or left out")
+            # As for everything of another account: it is not said whether there is one.
+            raise NotFoundError(
+                "There is no such seller: sellerId must be your own account, or left out.",
+                code="SELLER_NOT_FOUND",
+            )
         return Scope(self.scope.account_id or names.pop())
 
     def owner_for(self, named: UUID | None = None) -> AdvertiserId:
