@@ -65,6 +65,13 @@ async def test_a_running_installation_names_its_own_servers(control: ControlPlan
     assert document["paths"]["/tag.js"]["get"]["servers"][0]["url"] == state.delivery_url
 
 
+def test_a_stream_has_no_schema_but_that_of_its_events() -> None:
+    [described] = DOCUMENT["paths"]["/admin/spend/stream"]["get"]["responses"]["200"]["content"].values()
+
+    assert "schema" not in described
+    assert described["x-itemSchema"]["required"] == ["event", "data"]
+
+
 def test_no_parameter_of_a_query_may_be_null() -> None:
     schemas = [
         parameter["schema"]

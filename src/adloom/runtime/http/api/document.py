@@ -8,6 +8,8 @@ from typing import Any, Final, cast
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from adloom.runtime.http.api.event_stream import EVENT_STREAM
+
 Json = dict[str, Any]
 
 DESCRIPTION: Final = (
@@ -38,6 +40,8 @@ def tidy_document(document: Json, routes: Iterable[BaseRoute]) -> Json:
     renamed = {names[name]: _rewrite(schema, names) for name, schema in schemas.items()}
     operations = [one for item in paths.values() for one in item.values()]
     for operation in operations:
+        # The framework calls a stream a text, and programs take that for the schema of each event.
+        operation["responses"].get("200", {}).get("content", {}).get(EVENT_STREAM, {}).pop("schema", None)
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query":
                 parameter["schema"] = _without_null(parameter["schema"])
