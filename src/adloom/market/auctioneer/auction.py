@@ -135,7 +135,7 @@ class _Auction:
         )
 
     def _build(self, bid: SlotBid, score: float, *, is_pending: bool) -> ShortlistCandidate:
-        """Return a candidate; pages that fit as well share it, which saves a fifth of the worker's memory."""
+        """Return a candidate; pages that fit as well share it, to save memory."""
         key = bid.order, bid.category, score, is_pending
         known = self._built.get(key)
         if known is None:
