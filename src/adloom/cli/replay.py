@@ -105,12 +105,13 @@ async def run(  # noqa: PLR0913 - the options of the command
     database_url: str,
     redis_url: str,
     console: Console,
-    conversions: ConversionSettings,
+    conversions: ConversionSettings | None = None,
 ) -> None:
     """Replay a projection and print the result."""
     # Warnings go to the standard error stream, not into the bar.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     replay = _find_replay(projection)
+    rules = conversions or ConversionSettings()
     began_at = time.perf_counter()
     try:
         async with (
@@ -126,7 +127,7 @@ async def run(  # noqa: PLR0913 - the options of the command
                         valkey=valkey,
                         start=parse_start(start),
                         progress=progress,
-                        attribution=build_rules(conversions.days, conversions.currency),
+                        attribution=build_rules(rules.days, rules.currency),
                     )
                 )
     except RebuildRefusedError as error:
