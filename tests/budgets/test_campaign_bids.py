@@ -331,7 +331,7 @@ async def test_each_decision_has_what_the_other_strategies_would_have_bid() -> N
     [decided], _ = await decide_with(decide_beside)
 
     assert set(decided.shadows) == {"fixed", "pacer", "dqn"}
-    assert decided.shadows["fixed"].multiplier == 1.0
+    assert decided.shadows[BidStrategy.FIXED].multiplier == 1.0
     assert decided.counts == BidCounts(2000, 40)
 
 

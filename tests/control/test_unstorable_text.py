@@ -29,7 +29,7 @@ LOOKED_AT_LATER = {("/admin/targeting-rules", "value"), ("/admin/targeting-rules
 ELSEWHERE = (
     "/admin/import",
     *("/banners/serve", "/banners/events", "/api/v1/ads/serve", "/api/v1/ads/events"),  # On delivery.
-    *("/i/", "/c/", "/tag", "/serve/", "/v1/serve", "/v1/classify-page"),
+    *("/i/", "/c/", "/tag", "/serve/", "/v1/serve", "/v1/classify-page", "/events/conversion"),
 )
 OPERATIONS: list[tuple[str, str, Json]] = [
     (method.upper(), path, operation)

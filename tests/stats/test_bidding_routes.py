@@ -48,7 +48,7 @@ async def decide(pool: Pool, campaign: Json, *decisions: BidDecision) -> None:
                 strategy=request.strategy,
                 decision=decision,
                 memory=BidState(window=request.window.window),
-                shadows={"pacer": BidDecision(multiplier=0.25, reason="pacer")},
+                shadows={BidStrategy.PACER: BidDecision(multiplier=0.25, reason="pacer")},
                 counts=BidCounts(1000 * report, 10 * report, report),
                 counted_before=BidCounts(),
             )
