@@ -164,7 +164,16 @@ def test_the_head_of_a_post_is_parsed_once_for_bodies_of_one_length() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["Cookie: a=b", "Authorization: Bearer a", "X-Api-Key: a", "X-Device-Id: a", f"X-Long: {'a' * 2_000}"],
+    [
+        "Cookie: a=b",
+        "Authorization: Bearer a",
+        "X-Api-Key: a",
+        "X-Device-Id: a",
+        "X-Forwarded-For: 1.2.3.4",
+        "Forwarded: for=1.2.3.4",
+        "X-Real-IP: 1.2.3.4",
+        f"X-Long: {'a' * 2_000}",
+    ],
 )
 def test_what_tells_who_somebody_is_and_what_is_long_is_not_kept(line: str) -> None:
     known = KnownHeads()

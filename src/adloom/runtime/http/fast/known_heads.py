@@ -14,7 +14,7 @@ HEAD_BYTES_MAX: Final = 1_024
 
 # What every parser understands alike. The rest of a request line is left to the parser.
 _LINE: Final = re.compile(rb"(GET|POST) (/[!\"$->@-~]*)(?:\?([!\"$-~]*))? HTTP/1\.1")
-# Who somebody is, and what comes in pieces: neither is remembered.
+# Who somebody is, what differs in every request, and what comes in pieces: none of it is remembered.
 _NOT_KEPT: Final = frozenset(
     (
         b"cookie",
@@ -22,6 +22,13 @@ _NOT_KEPT: Final = frozenset(
         b"x-api-key",
         b"x-device-id",
         b"x-session-id",
+        b"x-forwarded-for",
+        b"x-real-ip",
+        b"forwarded",
+        b"cf-connecting-ip",
+        b"true-client-ip",
+        b"x-request-id",
+        b"traceparent",
         b"transfer-encoding",
         b"expect",
     )
