@@ -43,7 +43,7 @@ def banner_id(seller_and_product: tuple[Seller, Product]) -> str:
 
 
 def snippet(language: str, product: Product) -> str:
-    [text] = [text for kind, text in SNIPPETS.findall(PAGE.read_text(encoding="utf-8")) if kind == language]
+    text = next(text for kind, text in SNIPPETS.findall(PAGE.read_text(encoding="utf-8")) if kind == language)
     # A quarter of a second is enough for a server, but not for a machine that runs all tests.
     return (
         text.replace("http://127.0.0.1:8080", product.delivery_url)

@@ -93,10 +93,16 @@ async def test_the_migration_counts_existing_auctions_by_hour(database_url: str)
     market = a_market(random.Random(4))  # noqa: S311 - the same in every run
     await go_back_to(database_url, "0010")
     async with open_pool(database_url, size_max=2) as pool:
-        # Today's writer looks for a column that came later.
-        await pool.execute("ALTER TABLE erased_users ADD COLUMN user_digest bytea")
+        # Today's writer looks for columns that came later.
+        await pool.execute(
+            "ALTER TABLE erased_users ADD COLUMN user_digest bytea;"
+            "ALTER TABLE auction.auctions ADD COLUMN page_url varchar(2048)"
+        )
         await apply_auctions(pool, *market[::2])
-        await pool.execute("ALTER TABLE erased_users DROP COLUMN user_digest")
+        await pool.execute(
+            "ALTER TABLE erased_users DROP COLUMN user_digest;"
+            "ALTER TABLE auction.auctions DROP COLUMN page_url"
+        )
         await migrate.upgrade(database_url)
         await apply_auctions(pool, *market[1::2])
 

@@ -19,7 +19,7 @@ from adloom.runtime.loops import LookLoop
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 VERSION_KEY: Final = "adloom:brain:catalog_version"
-LOOK_SECONDS: Final = 2.0  # For what a notice did not reach.
+LOOK_SECONDS: Final = 0.5
 PART_MAX: Final = 1_000  # Told at once; the next part waits until the host has had its turn.
 FIRST: Final = Address("", "")
 AWAY: Final = (UnavailableError, *VALKEY_AWAY)
