@@ -3,7 +3,6 @@
 What is known of an address is cached in memory only, by what it was read from.
 """
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -26,7 +25,7 @@ from adloom.events.ingest.ivt.flags import (
     is_prefetch,
 )
 from adloom.events.log.event import Mark
-from adloom.runtime.http.client_address import find_client_address
+from adloom.runtime.http.client_address import find_client_address, parse_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
@@ -164,10 +163,9 @@ class TrafficDetector:
         if forwarded:
             text = find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
         try:
-            address = ipaddress.ip_address(text)
+            address = parse_address(text)
         except ValueError:
             return UNREADABLE_SENDER if forwarded else UNKNOWN_SENDER
-        address = getattr(address, "ipv4_mapped", None) or address
         # A proxy of ours, or a trusted server, that does not say for which client it asks.
         if address in self._proxies:
             return UNKNOWN_SENDER
