@@ -44,7 +44,7 @@ class Sink:
                 request.method,
                 request.path,
                 request.query,
-                request.headers,
+                sorted(request.headers),
                 request.first_values,
                 request.body,
                 request.version,
@@ -89,6 +89,12 @@ lines = st.sampled_from(
         b"Transfer-Encoding: chunked\r\n",
         b"Expect: 100-continue\r\n",
         b"Cookie: a=b\r\n",
+        b"X-Forwarded-For: 1.2.3.4\r\n",
+        b"X-Forwarded-For: 1.2.3.4, ::1\r\n",
+        b"x-forwarded-for: 5.6.7.8\r\n",
+        b"X-Forwarded-For: 1.2.3.4 \r\n",
+        b"X-Forwarded-For: a\x00b\r\n",
+        b"X-Forwarded-For: unknown\r\n",
         b"X-Folded: a\r\n b\r\n",
         b"X-Bare: a\n",
         b"X-Bare: a\nHost: b.example\n\nGET /b HTTP/1.1\r\n",
@@ -160,6 +166,22 @@ def test_the_head_of_a_post_is_parsed_once_for_bodies_of_one_length() -> None:
 
     assert [request[5] for request in sink.requests] == [b"abc", b"def", b"ghi", b"jkl", b""]
     assert [head is not None for head in sink.heads] == [False, True, False, False, False]
+
+
+def test_heads_behind_a_proxy_are_parsed_once_whatever_the_address_of_its_client() -> None:
+    sink, known = Sink(), KnownHeads()
+    parser = RequestParser(sink, ROUTES, DEFAULT_LIMITS, None, known)
+    head = b"GET / HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: %b\r\nAccept: */*\r\n\r\n"
+
+    for address in (b"1.1.1.1", b"2.2.2.2", b"3.3.3.3, 10.0.0.1"):
+        parser.feed(head % address, 0.0)
+        parser.feed(head % address, 0.0)
+
+    forwarded = [(request[4] or {})[b"x-forwarded-for"] for request in sink.requests]
+    assert forwarded[::2] == forwarded[1::2] == [b"1.1.1.1", b"2.2.2.2", b"3.3.3.3, 10.0.0.1"]
+    assert [head is not None for head in sink.heads] == [False, False, True, True, True, True]
+    assert all(b"2.2.2.2" not in lines for lines in known._heads)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert len(known) == 1
 
 
 @pytest.mark.parametrize(

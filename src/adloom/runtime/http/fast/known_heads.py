@@ -1,7 +1,8 @@
 """The heads of requests that were parsed before, by their raw bytes: browsers send the same lines again and again.
 
 Only those of whole `GET` and `POST` requests are remembered, and only what the parser accepted. Their bytes are
-kept in this process's memory, without the address that sent them, and never with cookies or credentials.
+kept in this process's memory, without the address that sent them, and never with cookies or credentials. The line
+in which a proxy names the address of its client is taken out first: else no two heads behind a proxy were alike.
 """
 
 import re
@@ -45,6 +46,18 @@ class Head(msgspec.Struct, gc=False):
     memo: Any = None  # What the application worked out from them; it may be replaced at any time.
 
 
+FORWARDED_FOR: Final = b"x-forwarded-for"
+_FORWARDED_LINE: Final = re.compile(
+    rb"\r\nX-Forwarded-For: ([0-9A-Fa-f.:]+(?:, ?[0-9A-Fa-f.:]+)*)(?=\r\n)", re.IGNORECASE
+)
+
+
+def split_forwarded(lines: bytes) -> tuple[bytes, bytes] | None:
+    """Split header lines into those without the first that names forwarded addresses, and these addresses."""
+    found = _FORWARDED_LINE.search(lines)
+    return None if found is None else (lines[: found.start()] + lines[found.end() :], found[1])
+
+
 RequestLine = tuple[bytes, bytes, bytes]  # Method, path and query.
 
 
@@ -54,6 +67,7 @@ class KnownHeads:
     def __init__(self) -> None:
         self._heads: dict[bytes, Head] = {}
         self._lines: dict[bytes, RequestLine] = {}
+        self.has_forwarded = False  # Whether a proxy has named the address of a client.
         self.find = self._heads.get
         self.find_line = self._lines.get
 

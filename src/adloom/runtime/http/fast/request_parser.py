@@ -21,7 +21,13 @@ from adloom.runtime.http.fast.errors import (
     rejection_of,
 )
 from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, Limits, index_headers
-from adloom.runtime.http.fast.known_heads import Head, KnownHeads, RequestLine
+from adloom.runtime.http.fast.known_heads import (
+    FORWARDED_FOR,
+    Head,
+    KnownHeads,
+    RequestLine,
+    split_forwarded,
+)
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -105,7 +111,7 @@ class RequestParser:
 
     def feed(self, piece: bytes | memoryview, now: float) -> None:
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
-        lines = None
+        lines = forwarded = None
         if self.phase is _IDLE and isinstance(piece, bytes) and (end := piece.find(_HEAD_END)) > 0:
             line_end = piece.find(b"\r\n")
             line = piece[:line_end]
@@ -113,34 +119,55 @@ class RequestParser:
             if known is not None and line_end <= self._limits.request_line_bytes_max:
                 lines = piece[line_end + 2 : end + 4]
                 head = self._find_head(lines)
+                if (
+                    head is None
+                    and self._heads.has_forwarded
+                    and (split := split_forwarded(lines)) is not None
+                ):
+                    lines, forwarded = split
+                    head = self._find_head(lines)
                 if head is not None and len(piece) == end + 4 + head.body_bytes:
                     route = self._find_route(known[0], known[1])
                     if route is None or head.body_bytes <= route.body_bytes_max:
-                        self._on_known_head(known, piece[end + 4 :], route, head, now)
+                        self._on_known_head(known, piece[end + 4 :], route, head, forwarded, now)
                         return
         self._parse(piece, now)
         if lines is not None and self.phase is _IDLE and not self._is_upgrade:
-            self._remember_head(lines)
+            self._remember_head(lines, has_forwarded=forwarded is not None)
 
-    def _on_known_head(
-        self, line: RequestLine, body: bytes, route: FastRoute | None, head: Head, now: float
+    def _on_known_head(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
+        self,
+        line: RequestLine,
+        body: bytes,
+        route: FastRoute | None,
+        head: Head,
+        forwarded: bytes | None,
+        now: float,
     ) -> None:
         """Pass on a request whose head was parsed before."""
         self.phase_since = now
         if head.connection is CLOSES:
             self.is_finished = True
+        headers, values = head.headers, head.first_values
+        if forwarded is not None:
+            headers = [*headers, (FORWARDED_FOR, forwarded)]
+            values = {**values, FORWARDED_FOR: forwarded}
         method, path, query = line
-        request = FastRequest(
-            method, path, query, head.headers, body, self._client, "1.1", head.first_values, None, head
-        )
+        request = FastRequest(method, path, query, headers, body, self._client, "1.1", values, None, head)
         self._on_request(request, route, head.connection)
 
-    def _remember_head(self, lines: bytes) -> None:
+    def _remember_head(self, lines: bytes, *, has_forwarded: bool) -> None:
         request = self._request
-        values = request.first_values or {}
+        headers, values = request.headers, request.first_values or {}
         body_bytes = int(values.get(b"content-length", b"0"))
-        if len(request.body) == body_bytes:
-            self._heads.remember(lines, Head(request.headers, values, self._connection, body_bytes))
+        if len(request.body) != body_bytes:
+            return
+        if FORWARDED_FOR in values:
+            self._heads.has_forwarded = True
+        if has_forwarded:
+            headers = [header for header in headers if header[0] != FORWARDED_FOR]
+            values = index_headers(headers)
+        self._heads.remember(lines, Head(headers, values, self._connection, body_bytes))
 
     def _parse(self, piece: bytes | memoryview, now: float) -> None:
         self._now = now
