@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.state_store import SHARDS, shard_of
+from adloom.runtime.actors.shards import SHARDS, shard_of
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,10 @@ class UnreadableActorStateError(Exception):
     """A state in a format that this version does not know."""
 
 
+class UnreadableMessageError(Exception):
+    """A message that this version does not know."""
+
+
 class ActorKind(Generic[StateT, MessageT]):
     """What all actors of a kind share: the step, the first state, and the encoding of states."""
 
@@ -93,6 +97,8 @@ class ActorKind(Generic[StateT, MessageT]):
         before_keeping: Callable[[StateT, datetime], StepResult[StateT]] | None = None,
         format_number: int = 1,
         is_transient: bool = False,
+        messages: Any = None,  # noqa: ANN401 - a union of types
+        replies: Any = None,  # noqa: ANN401 - a type, or a union of some
     ) -> None:
         self.name = name
         self.step = step
@@ -105,6 +111,13 @@ class ActorKind(Generic[StateT, MessageT]):
         self.is_transient = is_transient
         self._encoder = msgspec.msgpack.Encoder(uuid_format="bytes")
         self._decoder = msgspec.msgpack.Decoder(state)
+        # The types of its messages and replies: a kind without them runs only in the process of its senders.
+        self._message_decoder: msgspec.msgpack.Decoder[MessageT] | None = (
+            None if messages is None else msgspec.msgpack.Decoder(messages)
+        )
+        self._reply_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
+            Any if replies is None else replies
+        )
 
     def encode(self, state: StateT) -> bytes:
         return self._encoder.encode(state)
@@ -117,6 +130,22 @@ class ActorKind(Generic[StateT, MessageT]):
             return self._decoder.decode(encoded)
         except msgspec.DecodeError as error:
             raise UnreadableActorStateError(f"{self.name}: {error}") from error
+
+    def encode_message(self, message: msgspec.Struct) -> bytes:
+        """Encode a message to an actor of this kind, or its reply."""
+        return self._encoder.encode(message)
+
+    def decode_message(self, encoded: bytes) -> MessageT:
+        """Decode a message; UnreadableMessageError if this version does not know it."""
+        if self._message_decoder is None:
+            raise UnreadableMessageError(f"{self.name} gets no messages from other processes.")
+        try:
+            return self._message_decoder.decode(encoded)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise UnreadableMessageError(f"{self.name}: {error}") from error
+
+    def decode_reply(self, encoded: bytes) -> Any:  # noqa: ANN401 - each kind's own
+        return self._reply_decoder.decode(encoded)
 
 
 # A host runs kinds whose states and messages have many types.
@@ -143,7 +172,14 @@ class StateWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FencedOutError(Exception):
-    """Another host has written one of these states since: this host does not own them any more."""
+    """Another host has written one of these states since: this host does not own them any more.
+
+    `addresses` are the refused ones, where they are known.
+    """
+
+    def __init__(self, message: str, addresses: Sequence[Address] = ()) -> None:
+        super().__init__(message)
+        self.addresses = addresses
 
 
 class StateRejectedError(Exception):

@@ -119,6 +119,9 @@ class ActorHost:
         self._enqueue(Envelope(address, message, durable=durable))
         return durable
 
+    async def wait_until_sent(self) -> None:
+        """Return at once: a mailbox is of this process, and an actor that becomes active again is configured anew."""
+
     async def run(self, stop: asyncio.Event) -> None:
         """Process messages until told to stop; what was accepted by then is persisted, the rest is refused."""
         assert not self._is_open, "a host runs once at a time"

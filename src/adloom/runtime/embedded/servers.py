@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from adloom.runtime.embedded.nats import NATS_QUESTION, EmbeddedNats
 from adloom.runtime.embedded.postgres import EmbeddedPostgres
 from adloom.runtime.embedded.sockets import Listening
 from adloom.runtime.embedded.valkey import EmbeddedValkey
@@ -19,8 +20,8 @@ from adloom.runtime.supervisor.watch import Watched
 PORT_FIRST = 21_000
 PORT_COUNT = 10_000
 # Together with the product's own processes this stays under the 10 s that a stop may take.
-STOP_SECONDS_MAX = {"valkey": 0.8, "postgres": 1.8}
-QUESTIONS = {"postgres": POSTGRES_QUESTION, "valkey": VALKEY_QUESTION}
+STOP_SECONDS_MAX = {"valkey": 0.8, "postgres": 1.8, "nats": 1.5}
+QUESTIONS = {"postgres": POSTGRES_QUESTION, "valkey": VALKEY_QUESTION, "nats": NATS_QUESTION}
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,9 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     # Nowhere if it is not ours.
     postgres_place: Listening
     valkey_place: Listening
+    # Only where several workers share the actors.
+    nats: ChildSpec | None = None
+    nats_url: str | None = None
 
 
 def first_port(data_directory: Path) -> int:
@@ -47,9 +51,19 @@ def describe_servers(  # noqa: PLR0913 - what they differ in
     *,
     postgres: Listening,
     valkey: Listening,
+    nats_port: int | None = None,
     frozen_seconds: int = 0,
 ) -> Servers:
-    """Describe the servers without starting them; silent for so long they are frozen, unless it is 0."""
+    """Describe the servers without starting them; silent for so long they are frozen, unless it is 0.
+
+    NATS is one of them where it has a port and the environment names no other.
+    """
+    own_nats = (
+        None
+        if nats_port is None
+        else EmbeddedNats(data_directory / "nats", port=nats_port, password=secrets.nats_password)
+    )
+    nats_url = variables.get("ADLOOM_NATS_URL")
     own_postgres = EmbeddedPostgres(
         data_directory / "postgres", listening=postgres, password=secrets.postgres_password
     )
@@ -63,6 +77,10 @@ def describe_servers(  # noqa: PLR0913 - what they differ in
         valkey=None if redis_url else _describe_child(own_valkey, data_directory, frozen_seconds),
         postgres_place=Listening() if database_url else postgres,
         valkey_place=Listening() if redis_url else valkey,
+        nats=None
+        if nats_url or own_nats is None
+        else _describe_child(own_nats, data_directory, frozen_seconds),
+        nats_url=nats_url or (own_nats and own_nats.url),
     )
 
 
@@ -109,7 +127,7 @@ def _require_own(
 
 
 def _describe_child(
-    server: EmbeddedPostgres | EmbeddedValkey, data_directory: Path, frozen_seconds: int
+    server: EmbeddedPostgres | EmbeddedValkey | EmbeddedNats, data_directory: Path, frozen_seconds: int
 ) -> ChildSpec:
     program = server.program
     question = QUESTIONS[program.name]

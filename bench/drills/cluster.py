@@ -1,0 +1,196 @@
+"""PostgreSQL, Valkey, NATS and some workers with nothing but actors, for a drill."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.kinds import make_kinds
+from adloom.core.clock import SystemClock
+from adloom.core.ids import CampaignId, SystemIds
+from adloom.runtime import migrate
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.nats.connection import NatsConnection
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.shards import SHARDS, shard_of
+from adloom.runtime.embedded.nats import EmbeddedNats
+from adloom.runtime.embedded.postgres import EmbeddedPostgres
+from adloom.runtime.embedded.sockets import Listening
+from adloom.runtime.embedded.valkey import EmbeddedValkey
+from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.supervisor.program import Program, send, start
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader, ShardReading
+from adloom.runtime.valkey import Valkey, open_valkey
+from bench.servers import PASSWORD, filter_environment, open_folder
+
+WORKERS: Final = 3
+OWN_SECONDS_MAX: Final = 60.0
+STOP_SECONDS_MAX: Final = 10.0
+BUDGET_PAISA: Final = 100_000_000
+INSERT_CAMPAIGN: Final = """
+    INSERT INTO campaigns (public_id, name, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy)
+    VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated')
+"""
+
+
+class Server:
+    """A server that can be killed and started again."""
+
+    def __init__(self, server: EmbeddedPostgres | EmbeddedValkey | EmbeddedNats, log: Path) -> None:
+        self._server = server
+        self._log = log
+        self.process: Process | None = None
+
+    async def start(self) -> None:
+        await self._server.prepare()
+        with self._log.open("ab") as output:
+            self.process = await start(self._server.program, output=output)
+        await self._server.wait_until_ready()
+
+    async def end(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            send(self.process, number)
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await self.process.wait()
+
+
+class Cluster:
+    """What a drill works on."""
+
+    def __init__(  # noqa: PLR0913 - all that runs
+        self,
+        *,
+        pool: Pool,
+        valkey: Valkey,
+        sender: NatsSender,
+        nats: Server,
+        postgres: Server,
+        nats_url: str,
+        start_worker: Callable[[str], Awaitable[Process]],
+    ) -> None:
+        self.pool = pool
+        self.valkey = valkey
+        self.sender = sender
+        self.nats = nats
+        self.postgres = postgres
+        self.nats_url = nats_url
+        self._start_worker = start_worker
+        self.workers: dict[str, Process] = {}
+        self.campaigns: list[Address] = []
+
+    async def add_worker(self, name: str) -> None:
+        self.workers[name] = await self._start_worker(name)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        send(self.workers[name], number)
+
+    async def read_shards(self) -> dict[str, ShardReading]:
+        found = await HeartbeatReader(self.valkey).processes(now=SystemClock().now())
+        return {one.process: one.reading.shards for one in found if one.reading.shards is not None}
+
+    async def wait_until_known(self, name: str) -> None:
+        """Wait for the first heartbeat of a worker: a busy machine takes long to start an interpreter."""
+        async with asyncio.timeout(OWN_SECONDS_MAX):
+            while name not in await self.read_shards():  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.1)
+
+    async def wait_until_owned(self, workers: int) -> float:
+        """Wait until so many workers have all shards between them, and about the same number; return the seconds."""
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        async with asyncio.timeout(OWN_SECONDS_MAX):
+            while True:
+                held = [len(one.held) for one in (await self.read_shards()).values()]
+                if sum(held) == SHARDS and sum(1 for one in held if one) == workers:
+                    return loop.time() - began_at
+                await asyncio.sleep(0.1)
+
+
+@contextlib.asynccontextmanager
+async def run_cluster(*, workers: int = WORKERS, campaigns: int = 300) -> AsyncGenerator[Cluster]:
+    """Run servers and workers, with a campaign on every shard; all of it is removed at the end."""
+    async with contextlib.AsyncExitStack() as stack:
+        folder = stack.enter_context(open_folder())
+        postgres = EmbeddedPostgres(
+            folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
+        )
+        valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
+        nats = EmbeddedNats(folder / "nats", port=free_port(), password=PASSWORD)
+        servers = [Server(one, folder / f"{one.program.name}.log") for one in (postgres, valkey, nats)]
+        for server in servers:
+            await server.start()
+            stack.push_async_callback(server.end, signal.SIGTERM)
+        await migrate.upgrade(postgres.url)
+        environment = {
+            **filter_environment(os.environ),
+            "DATABASE_URL": postgres.url,
+            "REDIS_URL": valkey.url,
+            "ADLOOM_NATS_URL": nats.url,
+            "ADLOOM_WORKER_ROLES": "entity",
+            "WORKER_PORT": "0",
+        }
+
+        async def start_worker(name: str) -> Process:
+            program = Program(
+                name=name,
+                arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
+                environment={**environment, "ADLOOM_PROCESS": name},
+            )
+            with (folder / f"{name}.log").open("ab") as output:
+                process = await start(program, output=output)
+            stack.push_async_callback(_end, process)
+            return process
+
+        connection = NatsConnection(nats.url, name="drill")
+        sender = NatsSender(connection, {kind.name: kind for kind in make_kinds()}, SystemIds())
+        cluster = Cluster(
+            pool=await stack.enter_async_context(open_pool(postgres.url, size_max=4)),
+            valkey=await stack.enter_async_context(open_valkey(valkey.url)),
+            sender=sender,
+            nats=servers[2],
+            postgres=servers[0],
+            nats_url=nats.url,
+            start_worker=start_worker,
+        )
+        await _insert_campaigns(cluster, campaigns)
+        await connection.open(asyncio.Event())
+        stack.push_async_callback(connection.close)
+        stop = asyncio.Event()
+        sending = asyncio.get_running_loop().create_task(sender.run(stop))
+        stack.push_async_callback(asyncio.wait, [sending])
+        stack.callback(stop.set)
+        for number in range(1, workers + 1):
+            await cluster.add_worker(f"worker-{number}")
+        await cluster.wait_until_owned(workers)
+        yield cluster
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        send(process, signal.SIGCONT)
+        send(process, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await process.wait()
+        except TimeoutError:
+            send(process, signal.SIGKILL)
+            await process.wait()
+
+
+async def _insert_campaigns(cluster: Cluster, count: int) -> None:
+    """Insert campaigns, at least one of every shard."""
+    ids, unseen = SystemIds(), set(range(SHARDS))
+    while len(cluster.campaigns) < count or unseen:
+        campaign_id = CampaignId(ids.new())
+        address = campaign_address(campaign_id, None)
+        if len(cluster.campaigns) < count - len(unseen) or shard_of(address) in unseen:
+            unseen.discard(shard_of(address))
+            await cluster.pool.execute(INSERT_CAMPAIGN, campaign_id, BUDGET_PAISA)
+            cluster.campaigns.append(address)

@@ -1,0 +1,171 @@
+"""The load of a drill: charges of campaigns and questions to them, and what must be true at the end."""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from adloom.budgets.addresses import parse_campaign_key
+from adloom.budgets.kinds import make_campaign_kind
+from adloom.budgets.messages import AskBudget, ChargeKind, Confirm, Confirms
+from adloom.core.clock import SystemClock
+from adloom.core.errors import UnavailableError
+from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
+from adloom.core.money import Micros
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.shards import shard_of
+from bench.drills.cluster import Cluster
+from simulation.loop import seeded
+
+CONFIRMS: Final = 5  # In a message.
+MESSAGES: Final = 40  # At once.
+PRICE: Final = Micros(1_000)
+ANSWER_SECONDS_MAX: Final = 20.0
+PAUSE_SECONDS: Final = 0.05
+CHARGED: Final = """
+    SELECT request_id FROM money_entries WHERE request_id = ANY ($1::uuid[]) AND kind IN ('charge', 'unbilled')
+"""
+SUMS: Final = """
+    SELECT campaign_id, count(*) AS charges, sum(amount_micros)::bigint AS micros
+      FROM money_entries WHERE kind = 'charge' GROUP BY 1
+"""
+
+
+class Books(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sent and what is stored; a drill is lost where they differ."""
+
+    sent: int
+    charged: int
+    lost: int
+    twice: int
+    wrong_states: int
+    over_budget: int
+
+    @property
+    def is_right(self) -> bool:
+        return not (self.lost or self.twice or self.wrong_states or self.over_budget)
+
+
+class Load:
+    """Charges campaigns until it is told to stop; what is not known to be kept is sent again, as the worker does."""
+
+    def __init__(self, cluster: Cluster, *, seed: int = 1) -> None:
+        self._cluster = cluster
+        self._chance = seeded(seed, "drill")
+        self._sent: Counter[str] = Counter()
+        self._stop = asyncio.Event()
+        self.failures = 0
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            batch = [self._make(self._chance.choice(self._cluster.campaigns)) for _ in range(MESSAGES)]
+            while batch:
+                batch = await self._send(batch)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def _send(
+        self, batch: list[tuple[Address, tuple[Confirm, ...]]]
+    ) -> list[tuple[Address, tuple[Confirm, ...]]]:
+        """Send charges, and return those that must be sent again."""
+        waiting: list[tuple[tuple[Address, tuple[Confirm, ...]], asyncio.Future[None]]] = []
+        again: list[tuple[Address, tuple[Confirm, ...]]] = []
+        for address, confirms in batch:
+            try:
+                kept = self._cluster.sender.send_durably(address, Confirms(confirms))
+                waiting.append(((address, confirms), kept))
+            except UnavailableError:
+                again.append((address, confirms))
+        if waiting:
+            await asyncio.wait([kept for _, kept in waiting])
+        again += [one for one, kept in waiting if kept.exception() is not None]
+        self.failures += len(again)
+        return await self._drop_charged(again) if again else []
+
+    async def _drop_charged(
+        self, batch: list[tuple[Address, tuple[Confirm, ...]]]
+    ) -> list[tuple[Address, tuple[Confirm, ...]]]:
+        ids = [one.request_id for _, confirms in batch for one in confirms]
+        while True:
+            try:
+                rows = await self._cluster.pool.fetch(CHARGED, ids)
+                break
+            except Exception:  # noqa: BLE001 - a drill may have taken the database away
+                await asyncio.sleep(PAUSE_SECONDS)
+        known = {row["request_id"] for row in rows}
+        left = [
+            (address, tuple(one for one in confirms if one.request_id not in known))
+            for address, confirms in batch
+        ]
+        return [one for one in left if one[1]]
+
+    def _make(self, address: Address) -> tuple[Address, tuple[Confirm, ...]]:
+        self._sent[address.key] += CONFIRMS
+        return address, make_confirms(CONFIRMS)
+
+    async def check(self) -> Books:
+        """Compare what was sent with the money ledger and the states."""
+        pool, kind = self._cluster.pool, make_campaign_kind()
+        sums = {row["campaign_id"]: row for row in await pool.fetch(SUMS)}
+        states = await pool.fetch("SELECT key, state, format FROM brain_states WHERE kind = 'campaign'")
+        spent = {row["key"]: kind.decode(row["state"], format_number=row["format"]) for row in states}
+        lost = twice = wrong = over = 0
+        for key, sent in self._sent.items():
+            campaign_id, _ = parse_campaign_key(key)
+            row = sums.get(campaign_id)
+            charges = 0 if row is None else row["charges"]
+            lost += max(0, sent - charges)
+            twice += max(0, charges - sent)
+            state = spent.get(key)
+            total = None if state is None else state.spent_total
+            wrong += total != (0 if row is None else row["micros"])
+            budget = None if state is None else state.configured.daily_budget
+            over += budget is not None and total is not None and total > budget
+        return Books(
+            sent=self._sent.total(),
+            charged=sum(row["charges"] for row in sums.values()),
+            lost=lost,
+            twice=twice,
+            wrong_states=wrong,
+            over_budget=over,
+        )
+
+
+def make_confirms(count: int) -> tuple[Confirm, ...]:
+    """Make charges of offers that nobody has charged."""
+    now, ids = SystemClock().now(), SystemIds()
+    return tuple(
+        Confirm(
+            request_id=RequestId(ids.new()),
+            slot=0,
+            kind=ChargeKind.IMPRESSION,
+            lease=1,
+            second=int(now.timestamp()),
+            amount=PRICE,
+            banner_id=BannerId(ids.new()),
+            placement_id=PlacementId(ids.new()),
+            occurred_at=now,
+        )
+        for _ in range(count)
+    )
+
+
+async def ask_every_shard(cluster: Cluster) -> list[float]:
+    """Ask a campaign of every shard at once; return the seconds that each took."""
+    one_of: dict[int, Address] = {shard_of(address): address for address in cluster.campaigns}
+
+    async def ask(address: Address) -> float:
+        began_at = time.perf_counter()
+        try:
+            await cluster.sender.ask(address, AskBudget(), seconds_max=ANSWER_SECONDS_MAX)
+        except (TimeoutError, UnavailableError):
+            return float("inf")
+        return time.perf_counter() - began_at
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(address)) for address in one_of.values()]
+    return [task.result() for task in tasks]

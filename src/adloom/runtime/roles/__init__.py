@@ -1,0 +1,1 @@
+"""What a worker does, of all that workers do."""

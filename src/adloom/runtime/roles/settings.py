@@ -1,0 +1,46 @@
+"""Settings of a worker that shares its actors with others, and of what it does itself."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+
+from adloom.core.setting import Secret, SettingValueError, Variable, url_of, whole_number
+
+REPLICAS_MAX: Final = 5
+_parse_one_url: Final = url_of("nats", "tls")
+
+
+class WorkerRole(StrEnum):
+    """A part of a worker's work that may run on machines of its own."""
+
+    ENTITY = "entity"  # Actors of the shards that it gets.
+    SINGLETON = (
+        "singleton"  # What runs once: delivery's reports, changes of catalog and pages, charges, the market.
+    )
+    PROJECTIONS = "projections"
+    JOBS = "jobs"
+
+
+ALL_ROLES: Final = tuple(WorkerRole)
+
+
+def _parse_urls(text: str) -> Secret:
+    for part in text.split(","):
+        _parse_one_url(part.strip())
+    return Secret(text)
+
+
+def _parse_roles(text: str) -> tuple[WorkerRole, ...]:
+    try:
+        return tuple(WorkerRole(part.strip()) for part in text.split(","))
+    except ValueError as error:
+        raise SettingValueError(f"some of {', '.join(WorkerRole)}, with commas between") from error
+
+
+class NatsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where NATS is, if actors run on several machines, and what this worker does."""
+
+    url: Annotated[Secret | None, Variable("ADLOOM_NATS_URL", _parse_urls)] = None
+    replicas: Annotated[int, Variable("ADLOOM_NATS_REPLICAS", whole_number(1, REPLICAS_MAX))] = 1
+    roles: Annotated[tuple[WorkerRole, ...], Variable("ADLOOM_WORKER_ROLES", _parse_roles)] = ALL_ROLES
