@@ -1,27 +1,47 @@
 """The console in a real browser: log-in, frame, themes, tables, forms and log-out."""
 
+import base64
+import re
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.support.chromium import Visit, a_visit
-from tests.support.console import RunningConsole, a_console
+from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
+from tests.support.chromium import Visit, a_visit, a_visit_again
+from tests.support.console import RunningConsole, a_console, log_in
+from tests.support.oidc_provider import RunningProvider, an_oidc_provider
 from tests.support.services import Services
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def console(services: Services) -> Iterator[RunningConsole]:
-    with a_console(services) as running:
+def provider() -> Iterator[RunningProvider]:
+    with an_oidc_provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def console(services: Services, provider: RunningProvider) -> Iterator[RunningConsole]:
+    with a_console(
+        services,
+        ADLOOM_SECRET="a-secret-that-seals-things-for-the-tests",
+        ADLOOM_OIDC_ISSUER=provider.url,
+        ADLOOM_OIDC_CLIENT_ID="adloom",
+        ADLOOM_OIDC_CLIENT_SECRET="a secret of the client",
+        ADLOOM_OIDC_NAME="Our Company",
+        ADLOOM_OIDC_ROLE_CLAIM="groups",
+        ADLOOM_OIDC_ROLE_MAP="readers=viewer",
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def visit(chromium: Browser) -> Iterator[Visit]:
-    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
+def visit(profile: BrowserContext) -> Iterator[Visit]:
+    with a_visit_again(profile) as visit:
         yield visit
 
 
@@ -174,6 +194,106 @@ def test_an_account_is_created_and_errors_appear_at_their_field(
     expect(page.get_by_text("Nothing matches")).to_be_visible()
     page.get_by_role("button", name="Clear search and filters").click()
     expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_be_visible()
+
+
+def test_somebody_is_invited_to_act_for_an_advertiser_and_later_removed(
+    visit: Visit, console: RunningConsole, chromium: Browser
+) -> None:
+    page = visit.page
+    with console.api() as api:
+        for name in ("Birch & Co", "Oak Ltd"):
+            assert api.post("/admin/advertisers", json={"name": name}).status_code == 201
+    console.log_in(page, goal="/console/system?tab=accounts")
+    page.get_by_role("button", name="New account").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("E-mail address").fill("cleo@example.com")
+    expect(dialog.get_by_label("Acts for")).to_be_hidden()
+    dialog.get_by_label("Role").click()
+    page.get_by_role("option", name="Advertiser: its own campaigns").click()
+    dialog.get_by_role("button", name="New account").click()
+    expect(dialog.get_by_text("is required")).to_be_visible()
+    dialog.get_by_label("Acts for").fill("bir")
+    page.get_by_role("option", name="Birch & Co").click()
+    dialog.get_by_role("button", name="New account").click()
+
+    expect(page.get_by_text("An invitation for cleo@example.com")).to_be_visible()
+    link = page.locator(".al-secret .mono").inner_text()
+    page.get_by_role("button", name="I have it").click()
+    row = page.get_by_role("row").filter(has_text="cleo@example.com")
+    expect(row).to_contain_text("invited")
+    expect(row.get_by_role("link", name="Birch & Co")).to_have_attribute(
+        "href", re.compile("/console/advertisers/")
+    )
+
+    with a_visit(chromium) as other:
+        cleo = other.page
+        cleo.goto(link)
+        cleo.get_by_label("New password").fill("a password of Cleo")
+        cleo.get_by_label("The same again").fill("a password of Cleo")
+        cleo.get_by_role("button", name="Set password").click()
+        expect(cleo.get_by_text("Your password is set.")).to_be_visible()
+        cleo.get_by_label("E-mail address").fill("cleo@example.com")
+        cleo.get_by_label("Password").fill("a password of Cleo")
+        cleo.keyboard.press("Enter")
+        expect(cleo.get_by_role("heading", name="Overview")).to_be_visible()
+
+    row.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Acts for")).to_have_value("Birch & Co")
+    dialog.get_by_label("Acts for").fill("oak")
+    page.get_by_role("option", name="Oak Ltd").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("Oak Ltd")
+    row.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
+
+
+def test_somebody_sets_up_a_second_factor_and_logs_in_with_it(visit: Visit, console: RunningConsole) -> None:
+    page, password = visit.page, "a password of Dora"
+    with console.api() as api:
+        person = {"email": "dora@example.com", "password": password, "role": "viewer"}
+        assert api.post("/admin/accounts", json=person).status_code == 201
+    log_in(page, console.url, email="dora@example.com", password=password)
+    page.get_by_label("Your account").click()
+    page.get_by_text("Second factor").click()
+    page.get_by_role("button", name="Set it up").click()
+    page.get_by_label("Your password").fill(password)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("svg.al-qr")).to_be_visible()
+    secret = base64.b32decode(page.locator(".al-secret .mono").inner_text())
+    page.get_by_label("Code").fill(make_code(secret, int(time.time()) // STEP_SECONDS - 1))
+    page.get_by_role("button", name="Turn it on").click()
+    expect(page.get_by_text("Your second factor is on")).to_be_visible()
+    codes = page.locator("pre.al-codes").inner_text().split()
+    page.get_by_role("button", name="I have them").click()
+    expect(page.get_by_text("10 recovery codes are left.")).to_be_visible()
+
+    page.context.clear_cookies()
+    for code in (make_code(secret, int(time.time()) // STEP_SECONDS), codes[0]):
+        page.goto(f"{console.url}/console/account")
+        page.get_by_label("E-mail address").fill("dora@example.com")
+        page.get_by_label("Password").fill(password)
+        page.keyboard.press("Enter")
+        page.get_by_label("Code").fill(code)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Your account")).to_be_visible()
+        page.context.clear_cookies()
+
+
+def test_somebody_logs_in_by_single_sign_on(
+    visit: Visit, console: RunningConsole, provider: RunningProvider
+) -> None:
+    provider.knows("emil", email="emil@example.com", email_verified=True, groups=["readers"])
+    page = visit.page
+
+    page.goto(f"{console.url}/console/reports")
+    page.get_by_role("link", name="Log in with Our Company").click()
+    page.get_by_placeholder("sub").fill("emil")
+    page.get_by_role("button", name="Authorize").click()
+
+    expect(page.get_by_role("heading", name="Reports")).to_be_visible()
+    assert path_of(page) == "/console/reports"
 
 
 def test_a_log_out_ends_other_open_pages_too(page: Page, console: RunningConsole) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
+from adloom.runtime.postgres import Pool
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
 
@@ -70,12 +71,103 @@ async def test_errors_of_a_new_account_are_reported_by_field(fields: Json, field
 
 
 async def test_an_advertiser_logs_in_for_its_account(control: ControlPlane, admin: Client) -> None:
-    account_id = str(SystemIds().new())
-    await admin.made("/admin/accounts", person_body(role="advertiser", accountId=account_id))
+    shop = await admin.make_advertiser(name="Birch & Co")
+    person = await admin.made("/admin/accounts", person_body(role="advertiser", accountId=shop["id"]))
     async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
         made = await ann.make_campaign()
 
-    assert made["advertiserId"] == account_id
+    assert made["advertiserId"] == shop["id"]
+    assert person["accountName"] == "Birch & Co"
+    listed = (await admin.get("/admin/accounts", params={"search": "birch"})).json()
+    assert [one["accountName"] for one in listed["items"]] == ["Birch & Co"]
+
+
+async def test_a_deleted_advertiser_has_no_new_accounts(admin: Client) -> None:
+    shop = await admin.make_advertiser()
+    await admin.delete(f"/admin/advertisers/{shop['id']}")
+
+    answer = await admin.post("/admin/accounts", json=person_body(role="advertiser", accountId=shop["id"]))
+
+    assert problem(answer, 400, "VALIDATION_FAILED")["errors"][0]["message"] == "names a deleted advertiser"
+
+
+async def test_an_account_is_edited(admin: Client, pool: Pool) -> None:
+    shop, other = await admin.make_advertiser(), await admin.make_advertiser(name="Oak")
+    made = await admin.made("/admin/accounts", person_body())
+    path = f"/admin/accounts/{made['id']}"
+
+    renamed = (await admin.patch(path, json={"email": "anna@example.com"})).json()
+    token = await token_of(admin, "anna@example.com")
+    moved = (await admin.patch(path, json={"role": "advertiser", "accountId": shop["id"]})).json()
+    again = (await admin.patch(path, json={"accountId": other["id"]})).json()
+    refused = await admin.patch(path, json={"role": "publisher", "accountId": shop["id"]})
+    back = (await admin.patch(path, json={"role": "viewer"})).json()
+
+    assert (renamed["email"], renamed["role"]) == ("anna@example.com", "viewer")
+    assert (moved["role"], moved["accountId"]) == ("advertiser", shop["id"])
+    assert (again["role"], again["accountName"]) == ("advertiser", "Oak")
+    assert error_fields(problem(refused, 400, "VALIDATION_FAILED")) == {"accountId"}
+    assert (back["role"], back["accountId"], back["accountName"]) == ("viewer", None, None)
+    assert (
+        await admin.get("/admin/accounts/me", headers={"Authorization": f"Bearer {token}"})
+    ).status_code == 401
+    actions = await pool.fetch("SELECT action FROM audit_entries WHERE noun_id = $1 ORDER BY id", made["id"])
+    assert [row["action"] for row in actions] == ["create", "update", "log_in", *["role_changed"] * 3]
+
+
+async def test_an_address_that_another_has_is_refused(admin: Client) -> None:
+    made = await admin.made("/admin/accounts", person_body())
+    await admin.made("/admin/accounts", person_body(email="bob@example.com"))
+
+    answer = await admin.patch(f"/admin/accounts/{made['id']}", json={"email": "BOB@example.com"})
+    own = await admin.patch(f"/admin/accounts/{made['id']}", json={"email": "Ann@example.com"})
+
+    problem(answer, 409, "ACCOUNT_EMAIL_EXISTS")
+    assert own.json()["email"] == "Ann@example.com"
+
+
+async def test_a_removed_account_ends_and_frees_its_address(
+    control: ControlPlane, admin: Client, pool: Pool
+) -> None:
+    made = await admin.made("/admin/accounts", person_body(role="admin"))
+    await admin.made("/admin/accounts", person_body(role="admin", email="bob@example.com"))
+    async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
+        key = await ann.made("/admin/api-keys", {"name": "hers", "role": "viewer"})
+        banner = await ann.make_banner()
+
+        removed = await admin.delete(f"/admin/accounts/{made['id']}")
+
+        problem(await ann.get("/admin/accounts/me"), 401, "UNAUTHENTICATED")
+    assert removed.status_code == 204
+    async with control.client(**{"X-API-Key": key["key"]}) as machine:
+        problem(await machine.get("/admin/banners"), 401, "UNAUTHENTICATED")
+    assert (await admin.get(f"/admin/banners/{banner['id']}")).status_code == 200
+    again = await admin.made("/admin/accounts", person_body())
+    assert again["id"] != made["id"]
+    entry = await pool.fetchval(
+        "SELECT changes FROM audit_entries WHERE noun_id = $1 AND action = 'delete'", made["id"]
+    )
+    assert "ann@example.com" in str(entry)
+
+
+async def test_the_last_admin_is_neither_removed_nor_edited_away(admin: Client) -> None:
+    made = await admin.made("/admin/accounts", person_body(role="admin"))
+    path = f"/admin/accounts/{made['id']}"
+
+    problem(await admin.delete(path), 409, "ACCOUNT_LAST_ADMIN")
+    problem(await admin.patch(path, json={"role": "viewer"}), 409, "ACCOUNT_LAST_ADMIN")
+    assert (await admin.patch(path, json={"email": "boss@example.com"})).status_code == 200
+
+
+async def test_an_account_without_a_password_cannot_log_in(admin: Client) -> None:
+    body = person_body()
+    del body["password"]
+    made = await admin.made("/admin/accounts", body)
+
+    answer = await admin.post("/auth/login", json={"email": "ann@example.com", "password": PASSWORD})
+
+    assert made["hasPassword"] is False
+    problem(answer, 401, "UNAUTHENTICATED")
 
 
 async def test_a_password_that_an_admin_sets_ends_every_log_in(admin: Client) -> None:

@@ -33,7 +33,7 @@ async def test_a_revoked_key_is_refused_immediately(control: ControlPlane, admin
 
     async with control.client(**{"X-API-Key": key["key"]}) as machine:
         problem(await machine.get("/admin/banners"), 401, "UNAUTHENTICATED")
-    problem(await admin.delete(f"/admin/api-keys/{key['id']}"), 404, "API_KEY_NOT_FOUND")
+    problem(await admin.delete(f"/admin/api-keys/{key['id']}"), 409, "API_KEY_ALREADY_REVOKED")
 
 
 async def test_a_key_is_shown_once_and_stored_as_a_hash(admin: Client, pool: Pool) -> None:
@@ -51,7 +51,7 @@ async def test_a_jwt_does_not_pass_as_an_api_key(control: ControlPlane) -> None:
 
 async def test_a_key_of_an_account_sees_only_its_own_entities(control: ControlPlane, admin: Client) -> None:
     await admin.make_banner()
-    key = await make_key(admin, role="advertiser", accountId=str(SystemIds().new()))
+    key = await make_key(admin, role="advertiser", accountId=(await admin.make_advertiser())["id"])
 
     async with control.client(**{"X-API-Key": key["key"]}) as machine:
         mine = await machine.make_banner()

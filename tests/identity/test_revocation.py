@@ -11,6 +11,7 @@ from adloom.core.actor import Role
 from adloom.identity.store import USER_BY_TOKEN
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import TokenSettings
+from tests.support.builders import UNKNOWN_ID
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 
 PASSWORD = "a password of hers"
@@ -214,7 +215,8 @@ async def test_tokens_of_the_command_line_are_listed_and_can_be_revoked(
 
         problem(await cli.get("/admin/banners"), 401, "UNAUTHENTICATED")
     again = await admin.delete(f"/admin/access-tokens/{mine['id']}")
-    problem(again, 404, "ACCESS_TOKEN_NOT_FOUND")
+    problem(again, 409, "ACCESS_TOKEN_ALREADY_ENDED")
+    problem(await admin.delete(f"/admin/access-tokens/{UNKNOWN_ID}"), 404, "ACCESS_TOKEN_NOT_FOUND")
     async with control.acting_as(Role.VIEWER) as cli:
         problem(await cli.get("/admin/access-tokens"), 403, "FORBIDDEN")
 

@@ -9,9 +9,10 @@ from fastapi import APIRouter, Depends, Query, Request, status
 from pydantic import Field
 
 from adloom.core.actor import Actor, Role
-from adloom.core.errors import ForbiddenError, NotFoundError, wrong_field
+from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wrong_field
 from adloom.identity import store
-from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey, check_account
+from adloom.identity.acting_for import check_acts_for
+from adloom.identity.model import KEY_LIFETIME, KEY_SUBJECT, ApiKey
 from adloom.identity.security_record import API_KEY, author_of, record_event
 from adloom.identity.sessions import Credentials, UserSessions
 from adloom.resource.audit.difference import describe_creation
@@ -44,6 +45,10 @@ class LogInBody(Body):
     new_password: Annotated[
         Text | None,
         Field(max_length=1024, repr=False, description="Your own, where the password is a first one."),
+    ] = None
+    code: Annotated[
+        Text255 | None,
+        Field(repr=False, description="Of the second factor: the app's, or a recovery code."),
     ] = None
 
 
@@ -116,17 +121,19 @@ auth_router = APIRouter(
     tags=["log in"],
     route_class=PatientRoute,
     dependencies=[Depends(limit_attempts)],
-    responses=problems(400, 401, 413, 429, 503),
+    responses=problems(400, 401, 403, 413, 429, 503),
 )
 api_keys_router = guarded_router(
-    "/admin/api-keys", "API keys", 400, 401, 403, 404, 413, 503, check=require_admin_of("API keys")
+    "/admin/api-keys", "API keys", 400, 401, 403, 404, 409, 413, 503, check=require_admin_of("API keys")
 )
 
 
 @auth_router.post("/login")
 async def log_in(body: LogInBody, sessions: SessionsOfTheApp, origin: RequestOrigin, now: Now) -> TokenAnswer:
-    """Log in with an e-mail address and a password; a first password needs a `newPassword` beside it."""
-    shown = Credentials(email=body.email, password=body.password, new_password=body.new_password)
+    """Log in; a first password needs a `newPassword` beside it, and a second factor a `code`."""
+    shown = Credentials(
+        email=body.email, password=body.password, new_password=body.new_password, code=body.code
+    )
     return TokenAnswer.model_validate(await sessions.log_in(shown, now=now, origin=origin))
 
 
@@ -149,7 +156,6 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
     body: ApiKeyBody, actor: CurrentActor, author: SecurityAuthor, pool: Database, ids: Ids, now: Now
 ) -> Answer:
     """Make a key; it is shown in this answer and never again. It ends with the person who makes it."""
-    check_account(body.role, body.account_id)
     is_given = "expires_at" in body.model_fields_set
     expires_at = body.expires_at if is_given else now + KEY_LIFETIME
     if expires_at is not None and expires_at <= now:
@@ -168,6 +174,7 @@ async def create_api_key(  # noqa: PLR0913, PLR0917 - what the framework hands i
         revoked_at=None,
     )
     async with pool.acquire() as connection, connection.transaction():
+        await check_acts_for(connection, body.role, body.account_id)
         key = msgspec.structs.replace(key, owner_id=await _find_owner(connection, actor))
         await store.insert_api_key(connection, key, hash_secret(secret))
         changes = describe_creation(key)
@@ -187,9 +194,9 @@ async def revoke_api_key(key_id: UUID, author: SecurityAuthor, pool: Database, n
     """Revoke a key, at once and for good."""
     async with pool.acquire() as connection, connection.transaction():
         if not await store.revoke_api_key(connection, key_id, now):
-            raise NotFoundError(
-                "There is no such API key, or it is revoked already.", code="API_KEY_NOT_FOUND"
-            )
+            if await store.has_api_key(connection, key_id):
+                raise ConflictError("The API key is revoked already.", code="API_KEY_ALREADY_REVOKED")
+            raise NotFoundError("There is no such API key.", code="API_KEY_NOT_FOUND")
         await record_event(connection, author, "revoke", API_KEY, key_id, at=now)
 
 

@@ -8,9 +8,16 @@ import msgspec
 
 from adloom.core.errors import UnauthenticatedError
 from adloom.identity.model import User
-from adloom.identity.security_record import USER, record_event, stranger
+from adloom.identity.pending import read_pending, sign_pending
+from adloom.identity.second_factor.second_factors import (
+    FactorSetUp,
+    SecondFactorRequiredError,
+    SecondFactors,
+    SecondFactorSetUpRequiredError,
+)
+from adloom.identity.security_record import USER, author_of, record_event, stranger
 from adloom.identity.sessions import Credentials, UserSessions, record_log_in
-from adloom.identity.store import read_user
+from adloom.identity.store import find_user_of_token, read_user
 from adloom.runtime.auth import new_opaque_token
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.postgres import Pool
@@ -19,6 +26,7 @@ from adloom.runtime.secret_hash import hash_secret
 IDLE_MAX: Final = timedelta(hours=12)
 LIFETIME_MAX: Final = timedelta(days=7)
 WELCOME_LIFETIME: Final = timedelta(hours=24)
+PENDING: Final = "second factor"
 # A user who loads a page every second is not written down every second.
 SEEN_STEP: Final = timedelta(minutes=1)
 
@@ -56,6 +64,15 @@ TAKE_WELCOME = """
 """
 
 
+class HalfLoggedInError(Exception):
+    """The password is right, and the second factor is missing, or has to be set up."""
+
+    def __init__(self, pending: str, *, is_set_up: bool) -> None:
+        super().__init__("half logged in")
+        self.pending = pending
+        self.is_set_up = is_set_up
+
+
 class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
     """A user who has logged in with a browser."""
 
@@ -72,21 +89,58 @@ class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
 class ConsoleSessions:
     """The log-ins of users in browsers."""
 
-    def __init__(self, pool: Pool, sessions: UserSessions) -> None:
+    def __init__(
+        self, pool: Pool, sessions: UserSessions, second_factors: SecondFactors, *, jwt_secret: str
+    ) -> None:
         self._pool = pool
+        self._jwt_secret = jwt_secret
         self._sessions = sessions
+        self._second_factors = second_factors
 
     async def log_in(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> str:
-        """Begin a log-in and return its token."""
+        """Begin a log-in and return its token; raises HalfLoggedInError where a second factor is missing."""
         user = await self._sessions.verify_password(shown, now=now, origin=origin)
+        return await self._begin_checked(user, shown.code, now, origin)
+
+    async def go_on(self, pending: str, code: str, *, now: datetime, origin: ClientOrigin) -> str:
+        """Begin a log-in that lacks only the code of a second factor, and return its token."""
+        user = await self.find_pending(pending, now=now)
+        await self._second_factors.check_log_in(user, code, now=now, origin=origin)
         return await self._begin(user, now, origin)
+
+    async def set_up(
+        self, pending: str, code: str, *, now: datetime, origin: ClientOrigin
+    ) -> tuple[str, list[str]]:
+        """Turn on the second factor that a role needs; return the token of the log-in, and recovery codes."""
+        user = await self.find_pending(pending, now=now)
+        author = author_of(user.actor, origin)
+        codes = await self._second_factors.confirm(user.id, code, now=now, author=author)
+        return await self._begin(user, now, origin), codes
+
+    async def begin_set_up(self, pending: str, *, now: datetime) -> FactorSetUp:
+        """Return what an app needs for the second factor of somebody who is half logged in."""
+        user = await self.find_pending(pending, now=now)
+        return await self._second_factors.begin(user.id)
+
+    async def find_pending(self, pending: str, *, now: datetime) -> User:
+        """Return who is half logged in, unless their log-ins were ended meanwhile."""
+        said = read_pending(self._jwt_secret, PENDING, pending, now=now)
+        async with self._pool.acquire() as connection:
+            found = await find_user_of_token(connection, UUID(said["user"]), None)
+        if found is None or found[0].disabled_at is not None or str(found[0].token_epoch) != said["epoch"]:
+            raise UnauthenticatedError("This log-in has ended: log in again.")
+        return found[0]
 
     async def welcome(self, token: str, *, now: datetime, origin: ClientOrigin) -> str:
         """Begin a log-in by a link that works once, and return its token."""
         row = await self._pool.fetchrow(TAKE_WELCOME, hash_secret(token))
         if row is None or row["expires_at"] <= now or row["disabled_at"] is not None:
             raise UnauthenticatedError("This link was used before, or is too old. Log in with your password.")
-        return await self._begin(read_user(row), now, origin)
+        return await self._begin_checked(read_user(row), None, now, origin)
+
+    async def begin_single_sign_on(self, user: User, *, now: datetime, origin: ClientOrigin) -> str:
+        """Begin a log-in of somebody whom the provider vouches for, second factors included."""
+        return await self._begin(user, now, origin)
 
     async def find(self, token: str, *, now: datetime) -> ConsoleSession | None:
         """Return the log-in of a token, if it is still valid."""
@@ -110,6 +164,16 @@ class ConsoleSessions:
             if user_id is not None:
                 author = stranger(origin, str(user_id))
                 await record_event(connection, author, "log_out", USER, user_id, at=now)
+
+    async def _begin_checked(self, user: User, code: str | None, now: datetime, origin: ClientOrigin) -> str:
+        try:
+            await self._second_factors.check_log_in(user, code, now=now, origin=origin)
+        except (SecondFactorRequiredError, SecondFactorSetUpRequiredError) as error:
+            said = {"user": str(user.id), "epoch": str(user.token_epoch)}
+            pending = sign_pending(self._jwt_secret, PENDING, said, now=now)
+            is_set_up = isinstance(error, SecondFactorSetUpRequiredError)
+            raise HalfLoggedInError(pending, is_set_up=is_set_up) from error
+        return await self._begin(user, now, origin)
 
     async def _begin(self, user: User, now: datetime, origin: ClientOrigin) -> str:
         token = new_opaque_token()

@@ -1,6 +1,7 @@
 """Logging in, staying logged in, logging out."""
 
 from datetime import datetime, timedelta
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -49,6 +50,15 @@ class PasswordChangeRequiredError(ForbiddenError):
     code = "PASSWORD_CHANGE_REQUIRED"
 
 
+class PasswordLogInOffError(ForbiddenError):
+    """People log in by the provider of single sign-on only."""
+
+    code = "PASSWORD_LOG_IN_OFF"
+
+    def __init__(self) -> None:
+        super().__init__("Passwords are turned off here: log in to the console by single sign-on.")
+
+
 class TokenPair(msgspec.Struct, frozen=True, kw_only=True):
     """What a client gets when it logs in or refreshes."""
 
@@ -67,10 +77,19 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     email: str
     password: str
     new_password: str | None = None
+    code: str | None = None  # Of the second factor.
 
     def __repr__(self) -> str:
         """Show nothing."""
         return "Credentials(…)"
+
+
+class SecondFactorCheck(Protocol):
+    """Asks for a second factor where there is one, or must be."""
+
+    async def check_log_in(
+        self, user: User, code: str | None, *, now: datetime, origin: ClientOrigin
+    ) -> None: ...
 
 
 class UserSessions:
@@ -85,6 +104,8 @@ class UserSessions:
         ids: IdSource,
         record: RepeatedEvents,
         tokens: TokenSettings,
+        second_factors: SecondFactorCheck,
+        takes_passwords: bool = True,
     ) -> None:
         self._pool = pool
         self._jwt_secret = jwt_secret
@@ -92,11 +113,14 @@ class UserSessions:
         self._ids = ids
         self._record = record
         self._tokens = tokens
+        self._second_factors = second_factors
+        self._takes_passwords = takes_passwords
         self.brake = AttemptBrake()
 
     async def log_in(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> TokenPair:
         """Begin a log-in with refresh tokens."""
         user = await self.verify_password(shown, now=now, origin=origin)
+        await self._second_factors.check_log_in(user, shown.code, now=now, origin=origin)
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(DELETE_EXPIRED, now)
             await record_log_in(connection, user, now=now, origin=origin)
@@ -104,6 +128,8 @@ class UserSessions:
 
     async def verify_password(self, shown: Credentials, *, now: datetime, origin: ClientOrigin) -> User:
         """Return the user, or raise; an unknown address costs the same work as a wrong password."""
+        if not self._takes_passwords:
+            raise PasswordLogInOffError
         async with self._pool.acquire() as connection:
             found = await store.find_user(connection, shown.email, origin.network, now)
         is_known = found is not None and found.is_known

@@ -54,6 +54,7 @@ REVOKE_KEYS_OF = """
     UPDATE api_keys SET revoked_at = $2 WHERE owner_id = $1 AND revoked_at IS NULL RETURNING public_id
 """
 MARK_KEY_USED = "UPDATE api_keys SET last_used_at = $2 WHERE public_id = $1"
+HAS_API_KEY = "SELECT true FROM api_keys WHERE public_id = $1"
 OWNER_OF_KEY = "SELECT owner_id FROM api_keys WHERE public_id = $1"
 SEE_NETWORK = """
     INSERT INTO user_networks (user_id, network, seen_at)
@@ -64,12 +65,13 @@ FORGET_NETWORKS = "DELETE FROM user_networks WHERE seen_at <= $1"
 # How long a network stays known after a log-in from it.
 NETWORK_KEPT: Final = timedelta(days=90)
 SET_PASSWORD = "UPDATE users SET password_hash = $2, must_change_password = false WHERE public_id = $1"  # noqa: S105 - a statement
+DELETE_LINKS = "DELETE FROM account_links WHERE user_id = (SELECT id FROM users WHERE public_id = $1)"
 # Access tokens end with their epoch, the others by being deleted.
 END_LOG_INS = (
     "UPDATE users SET token_epoch = token_epoch + 1 WHERE public_id = $1",
     *(
         f"DELETE FROM {table} WHERE user_id = (SELECT id FROM users WHERE public_id = $1)"  # noqa: S608 - our own tables
-        for table in ("refresh_tokens", "console_sessions", "console_welcomes")
+        for table in ("refresh_tokens", "console_sessions", "console_welcomes", "account_links")
     ),
 )
 
@@ -78,7 +80,7 @@ class FoundUser(msgspec.Struct, frozen=True):
     """A person who wants to log in; `is_known` says that they did so from the same network before."""
 
     user: User
-    password_hash: str
+    password_hash: str | None
     is_known: bool
 
 
@@ -106,7 +108,7 @@ async def has_admin(connection: Connection) -> bool:
 
 
 async def insert_user(
-    connection: Connection, user: User, *, email: str, password_hash: str, now: datetime
+    connection: Connection, user: User, *, email: str, password_hash: str | None, now: datetime
 ) -> bool:
     """Add a user; False where the e-mail address is taken."""
     is_new = await connection.fetchval(
@@ -143,8 +145,13 @@ async def insert_api_key(connection: Connection, key: ApiKey, key_hash: bytes) -
 
 
 async def revoke_api_key(connection: Connection, key_id: UUID, now: datetime) -> bool:
-    """Revoke a key; False where there is none."""
+    """Revoke a key; False where there is none that is not revoked yet."""
     return bool(await connection.fetchval(REVOKE_API_KEY, key_id, now))
+
+
+async def has_api_key(connection: Connection, key_id: UUID) -> bool:
+    """Return whether there is such a key, revoked or not."""
+    return bool(await connection.fetchval(HAS_API_KEY, key_id))
 
 
 async def revoke_keys_of(connection: Connection, owner_id: UUID, now: datetime) -> list[UUID]:
@@ -177,6 +184,10 @@ def read_user(row: Record) -> User:
 
 async def set_password(connection: Connection, person_id: UUID, hashed: str) -> None:
     await connection.execute(SET_PASSWORD, person_id, hashed)
+
+
+async def delete_links(connection: Connection, person_id: UUID) -> None:
+    await connection.execute(DELETE_LINKS, person_id)
 
 
 async def end_log_ins(connection: Connection, person_id: UUID) -> None:

@@ -23,6 +23,24 @@
     globalThis.emitEvent?.("adloom_theme");
   };
 
+  // A picture that is pasted goes where one is dropped; text goes where the cursor is.
+  addEventListener("paste", (event) => {
+    const files = event.clipboardData?.files;
+    const input = document.querySelector(".al-upload input[type=file]");
+    if (!files?.length || !input) return;
+    event.preventDefault();
+    input.files = files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+
+  // Ctrl-K, or Cmd-K: go anywhere.
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      globalThis.emitEvent?.("adloom_palette");
+    }
+  });
+
   globalThis.adloom = {
     // The present value of a colour of the theme, for charts.
     ink: (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim(),
@@ -62,8 +80,14 @@
     lines: (...lines) => lines.filter((line) => line).map(adloom.text).join("<br>"),
     number: (value) => Number(value).toLocaleString("en-US", { maximumFractionDigits: 2 }),
     percent: (value) => `${(Number(value) * 100).toLocaleString("en-US", { maximumFractionDigits: 2 })}%`,
-    // Sums come in hundredths.
-    money: (value) => (Number(value) / 100).toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }),
+    // Sums come in hundredths; the header knows the currency.
+    money(value) {
+      const { symbol = "", places = "2" } = document.querySelector(".al-header")?.dataset ?? {};
+      const digits = { minimumFractionDigits: Number(places), maximumFractionDigits: Number(places) };
+      return symbol + (Number(value) / 100).toLocaleString("en-US", digits);
+    },
+    // The same on an axis, in few characters.
+    briefMoney: (value) => (document.querySelector(".al-header")?.dataset.symbol ?? "") + adloom.brief(value / 100),
     millis: (value) => `${Number(value).toLocaleString("en-US", { maximumFractionDigits: 3 })} ms`,
     // Shows a sum on an axis in few characters.
     brief: (value) => Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: Math.abs(value) < 1 ? 2 : 1 }).format(value),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import Query, status
 
-from adloom.core.errors import NotFoundError
+from adloom.core.errors import ConflictError, NotFoundError
 from adloom.identity.access_token import store
 from adloom.identity.access_token.store import IssuedToken
 from adloom.identity.api import SecurityAuthor, require_admin_of
@@ -35,6 +35,7 @@ router = guarded_router(
     401,
     403,
     404,
+    409,
     503,
     check=require_admin_of("access tokens"),
 )
@@ -52,7 +53,9 @@ async def revoke_access_token(token_id: UUID, author: SecurityAuthor, pool: Data
     """Revoke a token, at once and for good."""
     async with pool.acquire() as connection, connection.transaction():
         if not await store.revoke_issued(connection, token_id, now):
-            raise NotFoundError(
-                "There is no such token, or it has ended already.", code="ACCESS_TOKEN_NOT_FOUND"
-            )
+            if await store.find_issued(connection, token_id) is not None:
+                raise ConflictError(
+                    "The token is revoked or expired already.", code="ACCESS_TOKEN_ALREADY_ENDED"
+                )
+            raise NotFoundError("There is no such token.", code="ACCESS_TOKEN_NOT_FOUND")
         await record_event(connection, author, "revoke", ACCESS_TOKEN, token_id, at=now)

@@ -1,6 +1,5 @@
 """User accounts over HTTP: who may log in, and changing your own password."""
 
-from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
@@ -8,16 +7,24 @@ from fastapi import Depends, Query, Request, status
 from pydantic import AfterValidator, Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError, wrong_field
+from adloom.core.errors import ForbiddenError, wrong_field
 from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
+from adloom.identity.account.changes import (
+    email_taken,
+    end_access,
+    lock_person,
+    lock_person_who_may_go,
+    lock_with_admins,
+    move_person,
+)
 from adloom.identity.account.store import Person
+from adloom.identity.acting_for import check_acts_for
 from adloom.identity.api import SecurityAuthor, SessionsOfTheApp
-from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, User, check_account
-from adloom.identity.security_record import API_KEY, USER, record_event
-from adloom.resource.audit.difference import describe_change, describe_creation
-from adloom.resource.audit.entry import Author
+from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, User
+from adloom.identity.security_record import USER, record_event
+from adloom.resource.audit.difference import describe_change, describe_creation, describe_deletion
 from adloom.resource.forms import build_answer
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.dependencies import (
@@ -29,7 +36,6 @@ from adloom.runtime.http.api.dependencies import (
 )
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255, make_pattern_check
-from adloom.runtime.postgres import Connection
 
 Email = Annotated[
     Text255,
@@ -43,16 +49,41 @@ def _long_enough(password: str) -> str:
     return password
 
 
+def _long_enough_if_given(password: str | None) -> str | None:
+    return None if password is None else _long_enough(password)
+
+
 Password = Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False), AfterValidator(_long_enough)]
+
+
+ActsFor = Annotated[
+    UUID | None, Field(description="The advertiser or publisher that it acts for; only for these roles.")
+]
 
 
 class AccountBody(Body):
     """A new user; advertisers and publishers act for an account of the catalog."""
 
     email: Email
-    password: Password
+    password: Annotated[
+        Text | None,
+        Field(
+            max_length=PASSWORD_LENGTH_MAX,
+            repr=False,
+            description="Left out, the person chooses it by a link.",
+        ),
+        AfterValidator(_long_enough_if_given),
+    ] = None
     role: Role
-    account_id: UUID | None = None
+    account_id: ActsFor = None
+
+
+class AccountPatch(Body):
+    """What changes of an account; what is left out stays."""
+
+    email: Email | None = None
+    role: Role | None = None
+    account_id: ActsFor = None
 
 
 class PasswordBody(Body):
@@ -65,7 +96,7 @@ class RoleBody(Body):
     """Another role of a user."""
 
     role: Role
-    account_id: UUID | None = None
+    account_id: ActsFor = None
 
 
 class OwnPasswordBody(Body):
@@ -174,21 +205,14 @@ async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands i
     ids: Ids,
     now: Now,
 ) -> Answer:
-    """Make an account, so that a user can log in."""
-    check_account(body.role, body.account_id)
-    hashed = await passwords.hash(body.password)
+    """Make an account; without a password, a link lets its owner choose one."""
+    hashed = None if body.password is None else await passwords.hash(body.password)
     user = User(id=UserId(ids.new()), role=body.role, account_id=body.account_id, disabled_at=None)
-    person = Person(
-        id=user.id,
-        email=body.email,
-        role=user.role,
-        account_id=user.account_id,
-        created_at=now,
-        disabled_at=None,
-    )
     async with pool.acquire() as connection, connection.transaction():
+        await check_acts_for(connection, body.role, body.account_id)
         if not await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now):
-            raise ConflictError(f"{body.email} has an account already.", code="ACCOUNT_EMAIL_EXISTS")
+            raise email_taken(body.email)
+        person = await lock_person(connection, user.id)
         changes = describe_creation(person)
         await record_event(connection, author, "create", USER, user.id, at=now, changes=changes)
     return AccountAnswer.model_validate(person)
@@ -206,10 +230,34 @@ async def set_password(  # noqa: PLR0913, PLR0917 - what the framework hands in
     """Set the password of a user; all their log-ins end."""
     hashed = await passwords.hash(body.password)
     async with pool.acquire() as connection, connection.transaction():
-        person = await _lock_person(connection, person_id)
+        person = await lock_person(connection, person_id)
         await users.set_password(connection, person.id, hashed)
         await users.end_log_ins(connection, person.id)
         await record_event(connection, author, "password_set", USER, person.id, at=now)
+
+
+@router.patch("/{person_id}", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
+async def edit_account(
+    person_id: UUID, body: AccountPatch, author: SecurityAuthor, pool: Database, now: Now
+) -> Answer:
+    """Change an account; another role, or another account to act for, ends all its log-ins and keys."""
+    async with pool.acquire() as connection, connection.transaction():
+        person, is_last_admin = await lock_with_admins(connection, person_id)
+        role = body.role or person.role
+        is_named = "account_id" in body.model_fields_set or role is not person.role
+        account_id = body.account_id if is_named else person.account_id
+        changed = await move_person(
+            connection, person, (role, account_id), author, now, is_last_admin=is_last_admin
+        )
+        if body.email is not None and body.email != person.email:
+            if not await store.set_email(connection, person.id, body.email):
+                raise email_taken(body.email)
+            # Links that went to the old address are no longer this person's.
+            await users.delete_links(connection, person.id)
+            before, changed = changed, await lock_person(connection, person_id)
+            changes = describe_change(before, changed)
+            await record_event(connection, author, "update", USER, person.id, at=now, changes=changes)
+        return AccountAnswer.model_validate(changed)
 
 
 @router.put("/{person_id}/role", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
@@ -217,58 +265,40 @@ async def set_role(
     person_id: UUID, body: RoleBody, author: SecurityAuthor, pool: Database, now: Now
 ) -> Answer:
     """Give a user another role; all their log-ins end, and their keys."""
-    check_account(body.role, body.account_id)
     async with pool.acquire() as connection, connection.transaction():
-        person = await _lock_person_who_may_go(connection, person_id, is_gone=body.role is not Role.ADMIN)
-        await store.set_role(connection, person.id, body.role, body.account_id)
-        await _end_access(connection, person.id, author, now)
-        changed = await _lock_person(connection, person_id)
-        changes = describe_change(person, changed)
-        await record_event(connection, author, "role_changed", USER, person.id, at=now, changes=changes)
+        person, is_last_admin = await lock_with_admins(connection, person_id)
+        to = (body.role, body.account_id)
+        changed = await move_person(connection, person, to, author, now, is_last_admin=is_last_admin)
         return AccountAnswer.model_validate(changed)
+
+
+@router.delete("/{person_id}", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)
+async def remove_account(person_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> None:
+    """Remove an account for good; its log-ins and keys end, and its address can be used again."""
+    async with pool.acquire() as connection, connection.transaction():
+        person = await lock_person_who_may_go(connection, person_id)
+        await end_access(connection, person.id, author, now)
+        await store.delete_person(connection, person.id)
+        changes = describe_deletion(person)
+        await record_event(connection, author, "delete", USER, person.id, at=now, changes=changes)
 
 
 @router.patch("/{person_id}/disable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
 async def disable_account(person_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> Answer:
     """Disable an account; all its log-ins end, and its keys are revoked."""
     async with pool.acquire() as connection, connection.transaction():
-        person = await _lock_person_who_may_go(connection, person_id, is_gone=True)
+        person = await lock_person_who_may_go(connection, person_id)
         await store.set_disabled(connection, person.id, person.disabled_at or now)
-        await _end_access(connection, person.id, author, now)
+        await end_access(connection, person.id, author, now)
         await record_event(connection, author, "disable", USER, person.id, at=now)
-        return AccountAnswer.model_validate(await _lock_person(connection, person_id))
+        return AccountAnswer.model_validate(await lock_person(connection, person_id))
 
 
 @router.patch("/{person_id}/enable", dependencies=ADMIN_ONLY, response_model=AccountAnswer)
 async def enable_account(person_id: UUID, author: SecurityAuthor, pool: Database, now: Now) -> Answer:
     """Enable a disabled account."""
     async with pool.acquire() as connection, connection.transaction():
-        person = await _lock_person(connection, person_id)
+        person = await lock_person(connection, person_id)
         await store.set_disabled(connection, person.id, None)
         await record_event(connection, author, "enable", USER, person.id, at=now)
-        return AccountAnswer.model_validate(await _lock_person(connection, person_id))
-
-
-async def _lock_person(connection: Connection, person_id: UUID) -> Person:
-    person = await store.lock_person(connection, person_id)
-    if person is None:
-        raise NotFoundError("There is no such account.", code="ACCOUNT_NOT_FOUND")
-    return person
-
-
-async def _lock_person_who_may_go(connection: Connection, person_id: UUID, *, is_gone: bool) -> Person:
-    """Lock a user; raise where the last admin would be gone."""
-    admins = await store.lock_open_admins(connection)
-    person = await _lock_person(connection, person_id)
-    if is_gone and admins == {person.id}:
-        raise ConflictError(
-            "This is the last admin who can log in; make another one first.", code="ACCOUNT_LAST_ADMIN"
-        )
-    return person
-
-
-async def _end_access(connection: Connection, person_id: UUID, author: Author, now: datetime) -> None:
-    """End a user's log-ins, and revoke the keys that the user has made."""
-    await users.end_log_ins(connection, person_id)
-    for key_id in await users.revoke_keys_of(connection, person_id, now):
-        await record_event(connection, author, "revoke", API_KEY, key_id, at=now)
+        return AccountAnswer.model_validate(await lock_person(connection, person_id))

@@ -5,7 +5,7 @@ from typing import Final
 
 from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.system import access, processes
+from adloom.console.pages.system import access, accounts, processes
 from adloom.console.shell import ADMINS
 
 TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
@@ -14,7 +14,7 @@ TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
     "dead": ("Dead letters", processes.show_dead_letters),
     "keys": ("API keys", access.show_keys),
     "tokens": ("Tokens", access.show_tokens),
-    "accounts": ("Accounts", access.show_accounts),
+    "accounts": ("Accounts", accounts.show_accounts),
     "settings": ("Settings", processes.show_settings),
 }
 

@@ -40,7 +40,10 @@ async def show_processes(visit: PageVisit) -> None:
             percent(traffic["fill"], places=1),
             values=[one["filled"] / one["requests"] if one["requests"] else None for one in minutes],
         )
-        table.content = plain_table(_columns(visit, answer["catalogVersion"]), answer["items"])
+        columns = _columns(visit, answer["catalogVersion"])
+        if any(row["shards"] for row in answer["items"]):
+            columns.append(Column("Shards", _shards, is_number=True))
+        table.content = plain_table(columns, answer["items"])
         table.set_visibility(bool(answer["items"]))
         nothing.set_visibility(not answer["items"])
 
@@ -81,6 +84,21 @@ def _pending_events(row: Json) -> str | Markup:
         return strings.NONE
     hint = f"{count(row['pending'])} events, {count(row['spoolBytes'] or 0)} bytes on disk"
     return Markup('<span title="{}">{}</span>').format(hint, count(row["pending"]))
+
+
+def _shards(row: Json) -> str | Markup:
+    """Show what a worker has of the budget actors, and whether that needs attention."""
+    shards = row["shards"]
+    if shards is None:
+        return strings.NONE
+    if not shards["isConnected"]:
+        return badge("no NATS", "bad")
+    waiting = sum(shards["lag"].values())
+    hint = strings.SHARDS_HINT.format(
+        waiting=count(waiting), fenced=count(shards["fencedWrites"]), moves=count(shards["moves"])
+    )
+    shown = f"{len(shards['held'])}" + (f", {count(waiting)} wait" if waiting else "")
+    return Markup('<span title="{}">{}</span>').format(hint, shown)
 
 
 async def show_settings(visit: PageVisit) -> None:

@@ -1,0 +1,111 @@
+"""Your own account: the second factor of your log-in."""
+
+from typing import Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console.client import Json, ProblemError
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import badge, card, copy_button, div, empty_state, heading, hint, html
+from adloom.console.components.messages import notify_success, open_dialog
+from adloom.console.page import PageVisit, page
+
+FACTOR: Final = "/admin/accounts/me/second-factor"
+WHAT_IT_IS: Final = (
+    "A second factor protects your account when somebody learns your password: after it you enter a code that an"
+    " app on your phone shows, such as Aegis, 1Password or Google Authenticator."
+)
+CODES_NOTE: Final = (
+    "Keep these recovery codes in a safe place: each works once, in place of a code, when you have lost your phone."
+    " They are not shown again."
+)
+
+
+@page("/console/account", title="Your account")
+async def account(visit: PageVisit) -> None:
+    heading("Your account", note=f"{visit.email} · {visit.role.value}")
+    try:
+        state = await visit.api.get(FACTOR)
+    except ProblemError as error:
+        empty_state("lock", "There is nothing to set here", error.message)
+        return
+    with card("Second factor"):
+        _show_state(state)
+        with div("row-of"):
+            if state["isOn"]:
+                ui.button("New recovery codes", on_click=lambda: _replace_codes(visit)).props("outline")
+                if not state["isRequired"]:
+                    ui.button("Take it off", on_click=lambda: _remove(visit)).props("outline")
+            else:
+                ui.button("Set it up", on_click=lambda: _begin(visit)).props("unelevated")
+
+
+def _show_state(state: Json) -> None:
+    if not state["isOn"]:
+        ui.label(WHAT_IT_IS)
+        return
+    html(Markup("<p>{} {}</p>").format(badge("on", "good"), "Your log-in asks for a code of your app."))
+    left = state["recoveryCodesLeft"]
+    hint(f"{left} recovery codes are left." if left else "No recovery code is left: make new ones.")
+    if state["isRequired"]:
+        hint("Your role needs it, so you cannot take it off.")
+
+
+def _begin(visit: PageVisit) -> None:
+    async def save(form: Form) -> None:
+        _confirm(visit, await visit.api.post(FACTOR, form.values()))
+
+    with form_dialog("Set up a second factor", "Next", save) as form:
+        form.password("currentPassword", "Your password", autocomplete="current-password")
+
+
+def _confirm(visit: PageVisit, begun: Json) -> None:
+    async def save(form: Form) -> None:
+        made = await visit.api.put(FACTOR, form.values())
+        _show_codes("Your second factor is on", made["recoveryCodes"])
+
+    with form_dialog("Scan this with your app", "Turn it on", save) as form:
+        # Our own picture.
+        html(begun["svg"]).classes("al-qr-frame")
+        hint("Or type this secret into the app:")
+        with div("al-secret"):
+            ui.label(begun["secret"]).classes("mono grow")
+            copy_button(begun["secret"])
+        _add_code_field(form)
+
+
+def _replace_codes(visit: PageVisit) -> None:
+    async def save(form: Form) -> None:
+        made = await visit.api.post(f"{FACTOR}/recovery-codes", form.values())
+        _show_codes("New recovery codes", made["recoveryCodes"])
+
+    with form_dialog("New recovery codes?", "Make them", save) as form:
+        ui.label("Those that are left stop working.")
+        _add_code_field(form)
+
+
+def _remove(visit: PageVisit) -> None:
+    async def save(form: Form) -> None:
+        await visit.api.post(f"{FACTOR}/remove", form.values())
+        notify_success("Your second factor is off.")
+        ui.navigate.reload()
+
+    with form_dialog("Take the second factor off?", "Take it off", save) as form:
+        ui.label("Then your password alone lets you in.")
+        _add_code_field(form)
+
+
+def _add_code_field(form: Form) -> None:
+    field = form.text("code", "Code", is_required=True)
+    field.props('autocomplete="one-time-code" autofocus')
+
+
+def _show_codes(title: str, codes: list[str]) -> None:
+    with open_dialog(title) as dialog:
+        dialog.props("persistent")
+        ui.label(CODES_NOTE)
+        html(Markup('<pre class="al-codes">{}</pre>').format("\n".join(codes)))
+        with div("al-actions"):
+            copy_button("\n".join(codes))
+            ui.button("I have them", on_click=ui.navigate.reload).props("unelevated")

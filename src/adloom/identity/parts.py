@@ -1,0 +1,123 @@
+"""The parts of identity that a control plane is made of."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import httpx
+import msgspec
+
+from adloom.core.clock import Clock
+from adloom.core.ids import IdSource
+from adloom.identity.authenticate import HeaderAuthenticator
+from adloom.identity.brake import AttemptBrake
+from adloom.identity.console_sessions import ConsoleSessions
+from adloom.identity.link.choose_password import PasswordLinks
+from adloom.identity.second_factor.second_factors import SecondFactors
+from adloom.identity.security_record import RepeatedEvents
+from adloom.identity.sessions import UserSessions
+from adloom.identity.single_sign_on.provider import OidcProvider
+from adloom.identity.single_sign_on.sign_on import CALLBACK, SingleSignOn
+from adloom.resource.accounts import AccountRegistry
+from adloom.runtime.auth import Passwords
+from adloom.runtime.encryption import SecretCipher
+from adloom.runtime.postgres import Pool
+from adloom.runtime.settings import ControlSettings
+
+# E-mails to one address, for who has forgotten the password.
+MAILS_AT_ONCE_MAX: Final = 3
+MAILS_PER_MINUTE: Final = 1
+PROVIDER_SECONDS_MAX: Final = 5.0  # For each step of a question to the provider of single sign-on.
+
+
+class IdentityParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may log in and how, and how requests are authenticated."""
+
+    passwords: Passwords
+    sessions: UserSessions
+    second_factors: SecondFactors
+    console_sessions: ConsoleSessions
+    password_links: PasswordLinks
+    forgotten_brake: AttemptBrake
+    authenticator: HeaderAuthenticator
+    single_sign_on: SingleSignOn | None
+
+
+@asynccontextmanager
+async def open_identity(
+    pool: Pool, settings: ControlSettings, *, clock: Clock, ids: IdSource, passwords: Passwords | None
+) -> AsyncGenerator[IdentityParts]:
+    """Make the parts, and close at the end what talks to the provider."""
+    async with AsyncExitStack() as stack:
+        client = None
+        if settings.log_in.oidc.issuer is not None:
+            # Not for who has no provider: loading certificates takes longer than all else here.
+            client = await stack.enter_async_context(httpx.AsyncClient(timeout=PROVIDER_SECONDS_MAX))
+        parts = _make_identity(
+            pool, settings, clock=clock, ids=ids, passwords=passwords or Passwords(), client=client
+        )
+        await parts.second_factors.end_log_ins_without(clock.now())
+        yield parts
+
+
+def _make_identity(  # noqa: PLR0913 - what it is made of
+    pool: Pool,
+    settings: ControlSettings,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    passwords: Passwords,
+    client: httpx.AsyncClient | None,
+) -> IdentityParts:
+    record = RepeatedEvents(pool)
+    cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
+    second_factors = SecondFactors(pool, cipher, frozenset(settings.log_in.second_factor_roles))
+    sessions = UserSessions(
+        pool,
+        jwt_secret=settings.jwt_secret,
+        passwords=passwords,
+        ids=ids,
+        record=record,
+        tokens=settings.tokens,
+        second_factors=second_factors,
+        takes_passwords=settings.log_in.takes_passwords,
+    )
+    return IdentityParts(
+        passwords=passwords,
+        sessions=sessions,
+        second_factors=second_factors,
+        console_sessions=ConsoleSessions(pool, sessions, second_factors, jwt_secret=settings.jwt_secret),
+        password_links=PasswordLinks(pool, passwords, takes_passwords=settings.log_in.takes_passwords),
+        forgotten_brake=AttemptBrake(at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE),
+        authenticator=HeaderAuthenticator(
+            pool,
+            jwt_secret=settings.jwt_secret,
+            clock=clock,
+            accounts=AccountRegistry(pool, clock),
+            record=record,
+            tokens=settings.tokens,
+        ),
+        single_sign_on=_make_single_sign_on(pool, settings, ids=ids, client=client, record=record),
+    )
+
+
+def _make_single_sign_on(
+    pool: Pool,
+    settings: ControlSettings,
+    *,
+    ids: IdSource,
+    client: httpx.AsyncClient | None,
+    record: RepeatedEvents,
+) -> SingleSignOn | None:
+    oidc = settings.log_in.oidc
+    if client is None:
+        return None
+    return SingleSignOn(
+        pool,
+        OidcProvider(oidc, client),
+        oidc,
+        jwt_secret=settings.jwt_secret,
+        ids=ids,
+        redirect_uri=f"{settings.public_url}{CALLBACK}",
+        record=record,
+    )

@@ -1,0 +1,129 @@
+"""Second factors over HTTP: your own, and an admin's way to take a lost one off."""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import Depends, Request, status
+from pydantic import Field
+
+from adloom.core.errors import wrong_field
+from adloom.identity.account import store as people
+from adloom.identity.account.api import ADMIN_ONLY, OwnId, PasswordsOfTheApp
+from adloom.identity.account.changes import lock_person
+from adloom.identity.api import SecurityAuthor, SessionsOfTheApp
+from adloom.identity.model import PASSWORD_LENGTH_MAX
+from adloom.identity.second_factor.picture import draw_qr_code
+from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
+from adloom.resource.forms import build_answer
+from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
+from adloom.runtime.http.api.shapes import Answer, Body, Text, Text100
+
+
+class FactorSetUpBody(Body):
+    """Your password, so that nobody else sets it up at your desk."""
+
+    current_password: Annotated[Text, Field(max_length=PASSWORD_LENGTH_MAX, repr=False)]
+
+
+class FactorCodeBody(Body):
+    """A code of the app; a recovery code counts where a second factor is on."""
+
+    code: Annotated[Text100, Field(repr=False)]
+
+
+FactorStateAnswer: Final = build_answer(
+    "FactorStateAnswer", "Whether you have a second factor, and must have one.", FactorState
+)
+
+
+class FactorSetUpAnswer(Answer):
+    """What an authenticator app needs: the secret to type, or its address as text and as a picture."""
+
+    secret: Annotated[str, Field(repr=False)]
+    app_url: Annotated[str, Field(repr=False)]
+    svg: Annotated[str, Field(repr=False, description="A QR code of appUrl.")]
+
+
+class RecoveryCodesAnswer(Answer):
+    """Codes for when the app is lost: shown once, each works once."""
+
+    recovery_codes: Annotated[list[str], Field(repr=False)]
+
+
+def _factors(request: Request) -> SecondFactors:
+    return request.app.state.second_factors
+
+
+FactorsOfTheApp = Annotated[SecondFactors, Depends(_factors)]
+OWN: Final = "/me/second-factor"
+
+router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 429, 503)
+
+
+@router.get(OWN, response_model=FactorStateAnswer)
+async def read_second_factor(own_id: OwnId, actor: CurrentActor, factors: FactorsOfTheApp) -> Answer:
+    """Return whether you have a second factor, and how many recovery codes are left."""
+    return FactorStateAnswer.model_validate(await factors.read_state(own_id, actor.role))
+
+
+@router.post(OWN, status_code=status.HTTP_201_CREATED)
+async def begin_second_factor(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    own_id: OwnId,
+    body: FactorSetUpBody,
+    sessions: SessionsOfTheApp,
+    pool: Database,
+    passwords: PasswordsOfTheApp,
+    factors: FactorsOfTheApp,
+    now: Now,
+) -> FactorSetUpAnswer:
+    """Begin to set a second factor up; it counts once you have sent a code of it."""
+    tried = f"own password:{own_id}"
+    sessions.brake.take(tried, now=now)
+    async with pool.acquire() as connection:
+        current = await people.read_password_hash(connection, own_id)
+    if not await passwords.matches(body.current_password, current):
+        raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
+    sessions.brake.give_back(tried)
+    begun = await factors.begin(own_id)
+    return FactorSetUpAnswer(secret=begun.secret, app_url=begun.app_url, svg=draw_qr_code(begun.app_url))
+
+
+@router.put(OWN)
+async def confirm_second_factor(
+    own_id: OwnId, body: FactorCodeBody, author: SecurityAuthor, factors: FactorsOfTheApp, now: Now
+) -> RecoveryCodesAnswer:
+    """Turn your second factor on with a code of the app."""
+    codes = await factors.confirm(own_id, body.code, now=now, author=author)
+    return RecoveryCodesAnswer(recovery_codes=codes)
+
+
+@router.post(f"{OWN}/recovery-codes", status_code=status.HTTP_201_CREATED)
+async def replace_recovery_codes(
+    own_id: OwnId, body: FactorCodeBody, author: SecurityAuthor, factors: FactorsOfTheApp, now: Now
+) -> RecoveryCodesAnswer:
+    """Make new recovery codes, in place of those that are left."""
+    codes = await factors.replace_recovery_codes(own_id, body.code, now=now, author=author)
+    return RecoveryCodesAnswer(recovery_codes=codes)
+
+
+@router.post(f"{OWN}/remove", status_code=status.HTTP_204_NO_CONTENT)
+async def remove_own_second_factor(  # noqa: PLR0913, PLR0917 - what the framework hands in
+    own_id: OwnId,
+    actor: CurrentActor,
+    body: FactorCodeBody,
+    author: SecurityAuthor,
+    factors: FactorsOfTheApp,
+    now: Now,
+) -> None:
+    """Take your second factor off, unless your role needs one."""
+    await factors.remove_own(own_id, actor.role, body.code, now=now, author=author)
+
+
+@router.delete("/{person_id}/second-factor", dependencies=ADMIN_ONLY, status_code=status.HTTP_204_NO_CONTENT)
+async def remove_second_factor(
+    person_id: UUID, author: SecurityAuthor, pool: Database, factors: FactorsOfTheApp, now: Now
+) -> None:
+    """Take the second factor off somebody who has lost it."""
+    async with pool.acquire() as connection, connection.transaction():
+        person = await lock_person(connection, person_id)
+    await factors.remove(person.id, now=now, author=author)

@@ -1,0 +1,1 @@
+"""Single sign-on by OpenID Connect: authorisation code with PKCE, and accounts that follow from it."""

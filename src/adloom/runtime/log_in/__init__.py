@@ -1,0 +1,1 @@
+"""How people log in: the settings of it."""

@@ -1,0 +1,78 @@
+"""What log-ins are made of: tokens and how long they last, and what people show to get them."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import msgspec
+
+from adloom.core.actor import Role
+from adloom.core.setting import (
+    Secret,
+    SettingsError,
+    SettingValueError,
+    Variable,
+    parse_switch,
+    whole_number,
+)
+from adloom.runtime.log_in.oidc import RoleGrant, parse_grants, parse_issuer
+
+
+def _parse_roles(text: str) -> tuple[Role, ...]:
+    roles: list[Role] = []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        try:
+            roles.append(Role(word))
+        except ValueError:
+            raise SettingValueError(f"roles separated by commas, of {', '.join(Role)}", word) from None
+    return tuple(roles)
+
+
+class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What access tokens say of themselves, and how long log-ins last."""
+
+    issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
+    audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
+    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", whole_number(1, 1_440))] = 15
+    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", whole_number(1, 365))] = 7
+    # Of a log-in as a whole, however often it is refreshed.
+    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", whole_number(1, 3_650))] = 30
+
+
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The provider of single sign-on, and how its words become roles."""
+
+    issuer: Annotated[str | None, Variable("ADLOOM_OIDC_ISSUER", parse_issuer)] = None
+    client_id: Annotated[str | None, Variable("ADLOOM_OIDC_CLIENT_ID")] = None
+    client_secret: Annotated[Secret | None, Variable("ADLOOM_OIDC_CLIENT_SECRET", Secret)] = None
+    name: Annotated[str | None, Variable("ADLOOM_OIDC_NAME")] = None
+    scopes: Annotated[str, Variable("ADLOOM_OIDC_SCOPES")] = "openid email profile"
+    role_claim: Annotated[str | None, Variable("ADLOOM_OIDC_ROLE_CLAIM")] = None
+    role_map: Annotated[tuple[RoleGrant, ...], Variable("ADLOOM_OIDC_ROLE_MAP", parse_grants)] = ()
+
+    def __post_init__(self) -> None:
+        if (self.issuer is None) != (self.client_id is None):
+            raise SettingsError("ADLOOM_OIDC_ISSUER and ADLOOM_OIDC_CLIENT_ID are set together, or neither.")
+        if (self.role_claim is None) != (not self.role_map):
+            raise SettingsError(
+                "ADLOOM_OIDC_ROLE_CLAIM and ADLOOM_OIDC_ROLE_MAP are set together, or neither."
+            )
+
+    def find_name(self) -> str:
+        """Return what people call the provider: as set, or its host."""
+        return self.name or urlsplit(self.issuer or "").hostname or "the provider"
+
+
+class LogInSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What people show to log in."""
+
+    second_factor_roles: Annotated[
+        tuple[Role, ...], Variable("ADLOOM_REQUIRE_SECOND_FACTOR", _parse_roles)
+    ] = ()
+    takes_passwords: Annotated[bool, Variable("ADLOOM_PASSWORD_LOG_IN", parse_switch)] = True
+    oidc: OidcSettings = OidcSettings()
+
+    def __post_init__(self) -> None:
+        if not self.takes_passwords and self.oidc.issuer is None:
+            raise SettingsError(
+                "ADLOOM_PASSWORD_LOG_IN is off: set ADLOOM_OIDC_ISSUER, or nobody can log in."
+            )

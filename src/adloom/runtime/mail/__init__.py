@@ -1,0 +1,1 @@
+"""E-mail: its settings, its queue, and sending it by SMTP."""
