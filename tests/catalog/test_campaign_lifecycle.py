@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.catalog.campaign.model import CampaignStatus, CampaignTransitionError
-from adloom.core.errors import BadRequestError
+from adloom.core.errors import BadRequestError, ConflictError
 from tests.support.builders import NOON, a_campaign
 
 DRAFT, SCHEDULED, ACTIVE, PAUSED, ENDED, CANCELLED = CampaignStatus
@@ -80,13 +80,13 @@ def test_a_campaign_ends_after_it_starts(ends_at: datetime) -> None:
 def test_a_deleted_campaign_cannot_be_moved_or_deleted_again() -> None:
     campaign = a_campaign(deleted_at=NOON)
 
-    with pytest.raises(BadRequestError, match="Restore it first"):
+    with pytest.raises(ConflictError, match="Restore it first"):
         campaign.moved_to(ACTIVE, now=LATER)
-    with pytest.raises(BadRequestError, match="Restore it first"):
+    with pytest.raises(ConflictError, match="nothing to delete"):
         campaign.deleted(LATER)
 
 
 def test_only_a_deleted_campaign_can_be_restored() -> None:
     assert a_campaign(deleted_at=NOON).restored(LATER).deleted_at is None
-    with pytest.raises(BadRequestError, match="nothing to restore"):
+    with pytest.raises(ConflictError, match="nothing to restore"):
         a_campaign().restored(LATER)

@@ -46,6 +46,7 @@ CASES = [
     (PLACEMENT, "recommended_height", "0", "1"),
     (PLACEMENT, "floor_cpm_micros", "-1", "0"),
     (PLACEMENT, "auction_scoring", "'magic'", "'learned'"),
+    (PLACEMENT, "rotation", "'magic'", "'best'"),
     (BANNER, "priority", "-1", "0"),
     (BANNER, "bg_color", "'#ff'", "'#fff'"),
     (BANNER, "bg_color", "'red'", "'#ff8800'"),

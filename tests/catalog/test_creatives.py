@@ -135,7 +135,9 @@ async def test_what_cannot_be_added_is_refused(admin: Client) -> None:
     problem(
         await admin.post(path_of({"id": UNKNOWN}), json={"bannerId": banner["id"]}), 404, "CAMPAIGN_NOT_FOUND"
     )
-    assert (await admin.post(path_of(ended), json={"bannerId": banner["id"]})).status_code == 400
+    problem(
+        await admin.post(path_of(ended), json={"bannerId": banner["id"]}), 409, "CAMPAIGN_ALREADY_DELETED"
+    )
     problem(await admin.post(path_of(campaign), json={}), 400, "VALIDATION_FAILED")
 
 

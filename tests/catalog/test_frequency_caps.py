@@ -75,7 +75,7 @@ async def test_a_cap_needs_an_existing_banner(admin: Client) -> None:
 
     for banner_id, status, code in (
         (str(UNKNOWN_ID), 404, "BANNER_NOT_FOUND"),
-        (deleted["id"], 400, "BANNER_ALREADY_DELETED"),
+        (deleted["id"], 409, "BANNER_ALREADY_DELETED"),
     ):
         body = {"adId": banner_id, "maxImpressionsPerUser": 3}
         problem(await admin.post(PATH, json=body), status, code)

@@ -33,8 +33,10 @@ async def make_placements(admin: Client) -> None:
 
 
 async def make_campaigns(admin: Client) -> None:
-    await admin.make_campaign(name="plain", priority=3, description="Leaves FALL")
-    running = await admin.make_campaign(name="running", source="affiliate", priority=1, startsAt=LATER)
+    await admin.make_campaign(name="plain", priority=3, description="Leaves FALL", budgetDailyPaisa=200)
+    running = await admin.make_campaign(
+        name="running", source="affiliate", priority=1, startsAt=LATER, budgetDailyPaisa=100
+    )
     assert (await admin.patch(f"/admin/campaigns/{running['id']}/schedule")).status_code == 200
     gone = await admin.make_campaign(name="gone", priority=2, advertiserName="Oak & Co")
     assert (await admin.delete(f"/admin/campaigns/{gone['id']}")).status_code == 204
@@ -127,6 +129,7 @@ ORDERS: dict[str, list[tuple[str, list[str]]]] = {
         ("priority", ["running", "plain"]),
         ("startsAt", ["running", "plain"]),
         ("endsAt", ["plain", "running"]),
+        ("budgetDailyPaisa", ["running", "plain"]),
     ],
     "sites": [
         ("createdAt", ["b.example.com", "a.example.com"]),

@@ -19,8 +19,8 @@ GENERATED = f"""
     SELECT gen_random_uuid(), 'Banner ' || md5(n::text), md5((n + 1)::text), md5((n + 2)::text), 'https://x/',
            now() - n * interval '1 second'
       FROM generate_series(1, {ROWS}) AS n;
-    INSERT INTO campaigns (public_id, name, description, advertiser_name, created_at)
-    SELECT gen_random_uuid(), 'Campaign ' || md5(n::text), md5((n + 1)::text), md5((n + 2)::text),
+    INSERT INTO campaigns (public_id, name, description, advertiser_name, notes, created_at)
+    SELECT gen_random_uuid(), 'Campaign ' || md5(n::text), md5((n + 1)::text), md5((n + 2)::text), md5((n + 3)::text),
            now() - n * interval '1 second'
       FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO placements (public_id, slug, label, page_context, layout_type, created_at)
@@ -44,7 +44,7 @@ async def plan(pool: Pool, sql: str, *values: object) -> str:
 
 SEARCHED = {
     "banners": ("title", "headline", "description"),
-    "campaigns": ("name", "description", "advertiser_name"),
+    "campaigns": ("name", "description", "advertiser_name", "notes"),
     "placements": ("slug", "label", "page_context"),
 }
 
@@ -69,6 +69,31 @@ async def check_search(table: str, columns: tuple[str, ...], pool: Pool) -> None
 
     assert all(f"{table}_{column}_search" in plans[-1] for column in columns), plans[-1]
     assert "Seq Scan" not in plans[-1]
+
+
+async def test_campaigns_are_found_by_the_name_of_their_advertiser(admin: Client) -> None:
+    advertiser = await admin.make_advertiser(name="Birch & Co")
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"], labels=["spring"])
+    await admin.make_campaign(notes="Ask Birch")
+    await admin.make_campaign()
+
+    by_name = (await admin.get("/admin/campaigns", params={"search": "birch & co"})).json()
+    by_label = (await admin.get("/admin/campaigns", params={"label": "spring"})).json()
+    by_either = (await admin.get("/admin/campaigns", params={"search": "BIRCH"})).json()
+
+    assert [one["id"] for one in by_name["items"]] == [campaign["id"]]
+    assert [one["id"] for one in by_label["items"]] == [campaign["id"]]
+    assert by_either["totalCount"] == 2
+
+
+async def test_the_search_by_advertiser_uses_indexes_too(pool: Pool) -> None:
+    await fill(pool)
+    filters = campaigns.build_filters(campaigns.query.model_validate({"search": TERM.strip("%")}))
+
+    shown = await plan(pool, f"SELECT count(*) FROM campaigns AS it WHERE {filters.sql}", *filters.values)  # noqa: S608 - our own names
+
+    assert "campaigns_advertiser_id" in shown
+    assert "Seq Scan on campaigns" not in shown
 
 
 async def check_newest(table: ResourceTable[Any], pool: Pool) -> None:

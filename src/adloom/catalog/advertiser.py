@@ -84,6 +84,7 @@ advertisers = Resource(
     path="/admin/advertisers",
     tag="advertisers",
     table_name="advertisers",
+    title="name",
     owner=Owner(role=Role.ADVERTISER, alias="advertiserId", is_itself=True),
     docs={
         "answer": "An advertiser; its id is the account of its tokens.",

@@ -10,13 +10,14 @@ from pydantic import AfterValidator, Field
 from adloom.catalog.publisher import publishers
 from adloom.catalog.site.model import Site
 from adloom.catalog.site.resource import sites
-from adloom.core.delivery import Delivery
+from adloom.core.delivery import Delivery, Rotation
 from adloom.core.errors import ConflictError, wrong_field
 from adloom.core.ids import PlacementId, PublisherId, SiteId
 from adloom.core.money import Micros
 from adloom.resource.access import Scope
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.names import NAME_COLUMNS
 from adloom.resource.resource import Resource
 from adloom.resource.shapes import Price, TimeZone
 from adloom.resource.table import PUBLISHER
@@ -97,6 +98,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
         Flag, Field(description="Whether advertisers use it without being accepted first.")
     ] = False
     auction_scoring: AuctionScoring = AuctionScoring.HEURISTIC
+    rotation: Annotated[
+        Rotation,
+        Field(
+            description="Which of several banners of one display order is shown first: the one with the highest weight, one by chance and weight, or the one that is clicked more often."
+        ),
+    ] = Rotation.ORDERED
     timezone: TimeZone = "UTC"
     site_id: SiteId | None = None
     created_at: datetime
@@ -173,12 +180,14 @@ def _refuse_site(field: str, named: Site | object, placement: Placement, _scope:
     return None
 
 
+NAME_COLUMNS["deleted_placements"] = "slug"  # All that is kept of one that was removed.
 placements = Resource(
     struct=Placement,
     name="placement",
     path="/admin/placements",
     tag="placements",
     table_name="placements",
+    title="label",
     owner=PUBLISHER,
     references={"publisher_id": publishers, "site_id": sites},
     touches=(IndexedNoun.PLACEMENT, "id"),

@@ -6,6 +6,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import PublisherId
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.resource import Resource
+from adloom.resource.shapes import Percent
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import Owner
 from adloom.runtime.http.api.shapes import Name
@@ -18,6 +19,9 @@ class Publisher(SoftDeletable, frozen=True, kw_only=True):
 
     id: PublisherId
     name: Name
+    revenue_share_percent: Percent = (
+        100  # Of what is charged on its placements; it counts from the day it is set.
+    )
     created_at: datetime
 
 
@@ -39,6 +43,7 @@ publishers = Resource(
     path="/admin/publishers",
     tag="publishers",
     table_name="publishers",
+    title="name",
     owner=Owner(role=Role.PUBLISHER, alias="publisherId", is_itself=True),
     docs={
         "answer": "A publisher; its id is the account of its tokens.",

@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
@@ -10,19 +10,24 @@ from typing import Annotated, Final
 import msgspec
 from pydantic import Field
 
-from adloom.auction.bid import BidType
+from adloom.auction.bid import BidType, cost_of_one
 from adloom.bidding.weights_card import find_shipped_doubt
 from adloom.bidding.window import BidStrategy
 from adloom.catalog.source import Source
 from adloom.catalog.taxonomy.fields import ContentCategory, ProductCategory
 from adloom.core.errors import BadRequestError, wrong_field
 from adloom.core.ids import AdvertiserId, CampaignId, UserId
+from adloom.core.money import decimal_from_micros, micros_from_paisa
 from adloom.resource.shapes import Paisa, Price, TimeZone
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.runtime.http.api.shapes import Flag, Moment, Name, Natural, Text, Text255
 from adloom.schedule.pacing import PacingStrategy
 
 CATEGORIES_MAX: Final = 50
+LABELS_MAX: Final = 20
+LABEL_LENGTH_MAX: Final = 50
+PRICED_BY: Final = frozenset({"bid_type", "bid_amount_micros", "budget_daily_paisa", "budget_total_paisa"})
+Label = Annotated[Name, Field(max_length=LABEL_LENGTH_MAX)]
 DATE_INVALID: Final = "CAMPAIGN_DATE_INVALID"
 
 
@@ -74,6 +79,12 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     advertiser_id: AdvertiserId | None
     name: Name
     description: Text | None = None
+    notes: Annotated[Text | None, Field(description="For those who manage it; nobody else reads them.")] = (
+        None
+    )
+    labels: Annotated[
+        tuple[Label, ...], Field(max_length=LABELS_MAX, description="To find campaigns that belong together.")
+    ] = ()
     source: Source = Source.INTERNAL
     status: CampaignStatus = CampaignStatus.DRAFT
     starts_at: Moment | None = None
@@ -112,11 +123,34 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
     created_by: UserId | None = None
     created_at: datetime
 
-    def completed(self) -> "Campaign":
-        """Return the campaign in its normal form, or raise where its dates contradict each other."""
+    def completed(self, given: Collection[str]) -> "Campaign":
+        """Return the campaign in its normal form, or raise where its dates or its prices contradict each other.
+
+        Prices are compared where one of them was given: an older campaign can still get another name.
+        """
         check_strategy(self.bid_strategy, find_shipped_doubt)
+        if not PRICED_BY.isdisjoint(given):
+            self._check_budgets()
         categories = tuple(dict.fromkeys(self.categories))
-        return msgspec.structs.replace(self, categories=categories).with_dates_checked()
+        labels = tuple(dict.fromkeys(label.strip() for label in self.labels))
+        return msgspec.structs.replace(self, categories=categories, labels=labels).with_dates_checked()
+
+    def _check_budgets(self) -> None:
+        """Refuse a budget that does not pay for one click or one impression: it could never be spent."""
+        if not self.bid_amount_micros:
+            return
+        cost = cost_of_one(self.bid_type, self.bid_amount_micros)
+        what = "click" if self.bid_type is BidType.CPC else "impression"
+        for field, budget in (
+            ("budgetDailyPaisa", self.budget_daily_paisa),
+            ("budgetTotalPaisa", self.budget_total_paisa),
+        ):
+            if budget is not None and micros_from_paisa(budget) < cost:
+                raise wrong_field(
+                    field,
+                    f"does not pay for one {what}, which costs {decimal_from_micros(cost).normalize():f}: "
+                    "the campaign could never be shown. Raise it, or lower bidAmount",
+                )
 
     def with_dates_checked(self) -> "Campaign":
         """Return the campaign, or raise where its dates contradict each other."""
@@ -125,6 +159,16 @@ class Campaign(SoftDeletable, frozen=True, kw_only=True):
         if self.status is CampaignStatus.SCHEDULED and self.starts_at is None:
             raise BadRequestError("A scheduled campaign needs a startsAt.", code=DATE_INVALID)
         return self
+
+    def is_running(self, now: datetime) -> bool:
+        """Whether it may be shown at a moment, by its status and its dates."""
+        has_begun = self.starts_at is None or self.starts_at <= now
+        return (
+            self.deleted_at is None
+            and self.status is CampaignStatus.ACTIVE
+            and has_begun
+            and (self.ends_at is None or now < self.ends_at)
+        )
 
     def moved_to(self, status: CampaignStatus, *, now: datetime) -> "Campaign":
         """Return the campaign in another status; raises for a move that is not in the table."""

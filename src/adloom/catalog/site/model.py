@@ -13,7 +13,7 @@ from adloom.core.errors import wrong_field
 from adloom.core.ids import PublisherId, SiteId
 from adloom.core.money import Micros
 from adloom.resource.shapes import Domain, Price, TimeZone
-from adloom.runtime.http.api.shapes import Flag, Name, Text, WebAddress
+from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text, WebAddress
 from adloom.runtime.jobs.cron import Cron, CronError
 from adloom.targeting.site_hosts import (
     PATTERN_LENGTH_MAX,
@@ -67,7 +67,9 @@ DayShape = Annotated[
 class SitePacing(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How budgets are spread over the site's day."""
 
-    day_duration_seconds: Annotated[int, Field(strict=True, ge=60, le=DAY_SECONDS)] = DAY_SECONDS
+    day_duration_seconds: Annotated[int, Field(strict=True, ge=60, le=DAY_SECONDS), TAKES_WHOLE_FLOATS] = (
+        DAY_SECONDS
+    )
     weekday_shape: Annotated[
         DayShape | None, Field(description="How much traffic each hour has, in any unit.")
     ] = None
@@ -90,9 +92,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         CronSchedule | None,
         Field(description="When it is crawled: five fields, in its zone; null for never."),
     ] = CRON_DEFAULT
-    max_depth: Annotated[int, Field(strict=True, ge=0, le=5)] = 2
-    max_pages: Annotated[int, Field(strict=True, ge=1, le=10_000)] = 1_000
-    crawl_concurrency: Annotated[int, Field(strict=True, ge=1, le=8)] = 5
+    max_depth: Annotated[int, Field(strict=True, ge=0, le=5), TAKES_WHOLE_FLOATS] = 2
+    max_pages: Annotated[int, Field(strict=True, ge=1, le=10_000), TAKES_WHOLE_FLOATS] = 1_000
+    crawl_concurrency: Annotated[int, Field(strict=True, ge=1, le=8), TAKES_WHOLE_FLOATS] = 5
     host_pattern: Annotated[
         HostPattern | None,
         Field(

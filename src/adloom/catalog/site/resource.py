@@ -69,6 +69,7 @@ sites = Resource(
     path="/admin/sites",
     tag="sites",
     table_name="sites",
+    title="name",
     owner=PUBLISHER,
     references={"publisher_id": publishers},
     docs={

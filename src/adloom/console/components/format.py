@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from adloom.console import strings
+from adloom.core.currency import NO_CURRENCY, Currency
 
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
@@ -15,9 +16,39 @@ MILLION: Final = 1_000_000
 BILLION: Final = 1_000_000_000
 
 
-def money(paisa: int | None) -> str:
-    """Format hundredths: 123456 is 1,234.56."""
-    return strings.NONE if paisa is None else f"{paisa / 100:,.2f}"
+class _Shown:
+    """The currency of this process: NiceGUI is one application a process, so it has one."""
+
+    currency = NO_CURRENCY
+
+
+def show_money_in(currency: Currency) -> None:
+    """Set the currency of all amounts of the console."""
+    _Shown.currency = currency
+
+
+def shown_currency() -> Currency:
+    return _Shown.currency
+
+
+def shown_symbol() -> str | None:
+    """Return what stands before an amount in a field; None without a currency."""
+    return _Shown.currency.symbol or None
+
+
+def money(paisa: float | None) -> str:
+    """Format hundredths, with the currency: 123456 is €1,234.56."""
+    return strings.NONE if paisa is None else _Shown.currency.write_paisa(paisa)
+
+
+def average(amount: float | None) -> str:
+    """Format a price that was computed: its last decimals say nothing."""
+    return strings.NONE if amount is None else _Shown.currency.write_paisa(amount * 100)
+
+
+def price(amount: float | None) -> str:
+    """Format a price in units of the currency, with up to four decimals."""
+    return strings.NONE if amount is None else _Shown.currency.write_price(amount)
 
 
 def count(number: float | None) -> str:

@@ -1,25 +1,26 @@
 """Status badges, and short texts for table cells."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from adloom.console import strings
-from adloom.console.components.format import day
+from adloom.console.components.format import day, price
 from adloom.console.components.layout import badge
+from adloom.console.words.campaign_words import STATUSES, describe_standing
 
-CAMPAIGN_KINDS: Final = {"scheduled": "info", "active": "good", "paused": "warn", "cancelled": "bad"}
 SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "good", "expired": "warn"}
 
 Thing = Mapping[str, Any]
 
 
-def campaign_badge(campaign: Thing) -> Markup:
-    if campaign.get("deletedAt"):
-        return badge("Deleted", "bad")
-    status: str = campaign["status"]
-    return badge(strings.CAMPAIGN_STATUSES[status], CAMPAIGN_KINDS.get(status, ""))
+def campaign_badge(campaign: Thing, now: datetime | None = None) -> Markup:
+    """Show what a campaign does now; without a moment, only its status."""
+    if now is None:
+        return badge(*STATUSES[campaign["status"]])
+    return badge(*describe_standing(campaign, now=now))
 
 
 def banner_badge(banner: Thing) -> Markup:
@@ -50,7 +51,7 @@ def format_dates(campaign: Thing) -> str:
 
 def format_bid(campaign: Thing) -> str:
     amount = campaign["bidAmount"]
-    return "none" if amount is None else f"{amount:,.2f} {campaign['bidType'].upper()}"
+    return "none" if amount is None else f"{price(amount)} {campaign['bidType'].upper()}"
 
 
 def thumbnail(address: str | None, alt: str = "") -> Markup:

@@ -17,8 +17,9 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
-from adloom.console.client import Json
-from adloom.console.components.layout import div, empty_state, html
+from adloom.console.client import ApiClient, Json
+from adloom.console.components.forms.fields import name_of, picker
+from adloom.console.components.layout import div, empty_state, html, set_attributes
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
 
@@ -27,11 +28,21 @@ SEARCH_WAIT_MILLISECONDS: Final = 250
 
 Row = Json
 Read = Callable[[Mapping[str, str]], Awaitable[Json]]
+# Adds buttons for chosen rows; it is given how to choose none any more, and to read all again.
+Picks = Callable[[Sequence[Row], Callable[[], Awaitable[None]]], None]
 # Sends clicks on elements with `data-act` to the server, with their `data-value`.
 CLICK_HANDLER: Final = """(event) => {
   const target = event.target.closest("[data-act]");
   if (target && !target.disabled) { event.preventDefault(); emit(target.dataset.act, target.dataset.value ?? ""); }
 }"""
+
+
+# Sends changes of the boxes that choose rows.
+PICK_HANDLER: Final = """(event) => {
+  const box = event.target.closest("[data-pick]");
+  if (box) emit(box.dataset.pick, box.checked);
+}"""
+EVERY_ROW: Final = "*"
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -80,9 +91,15 @@ class DataTable:
         self._caption = caption
         self._state: dict[str, str] = {name: address[name] for name in ("page", "sort") if name in address}
         self._filters: dict[str, Any] = {}
+        self._rows: list[Row] = []
+        self._picked: dict[str, Row] = {}
+        self._picks: Picks | None = None
         self._bar = div("al-bar")
+        self._chosen = div("al-chosen")
+        self._chosen.set_visibility(False)
         with div("al-card flush"):
             self._body = html("").on("click", self._on_click, js_handler=CLICK_HANDLER)
+            self._body.on("change", self._on_pick, js_handler=PICK_HANDLER)
             self._nothing = ui.element("div")
 
     def search(self, label: str = "Search") -> None:
@@ -101,10 +118,26 @@ class DataTable:
             field.props("outlined dense options-dense").on_value_change(self._on_change)
         self._filters[name] = field
 
+    async def filter_by(self, name: str, label: str, *, api: ApiClient, path: str) -> None:
+        """Add a filter by an item of the API, which is searched by name."""
+        with self._bar:
+            field = await picker(
+                label, self._address.get(name), api=api, path=path, is_clearable=True, sort="name"
+            )
+            set_attributes(field, data_field=name).props("outlined dense options-dense")
+            field.on_value_change(self._on_change)
+        self._filters[name] = field
+
+    def pick(self, picks: Picks) -> None:
+        """Let rows be chosen; `picks` adds the buttons for those that are."""
+        self._picks = picks
+
     async def show(self) -> None:
         query = self._query()
         answer = await self._read({"page": "1", "pageSize": str(PAGE_SIZE), **query})
         rows: list[Row] = answer["items"]
+        self._rows = rows
+        self._picked |= {row["id"]: row for row in rows if self._picked and row["id"] in self._picked}
         self._nothing.clear()
         self._body.set_visibility(bool(rows))
         self._body.content = self._markup(answer) if rows else ""
@@ -138,6 +171,34 @@ class DataTable:
         ui.run_javascript(
             f"adloom.refocus({_to_js(f'[data-act={name}][data-key={self._key(name, value)}]')})"
         )
+
+    async def _on_pick(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+        row_id, is_picked = event.args
+        chosen = [row for row in self._rows if row_id in {EVERY_ROW, row["id"]}]
+        for row in chosen:
+            if is_picked:
+                self._picked[row["id"]] = row
+            else:
+                self._picked.pop(row["id"], None)
+        self._show_chosen()
+        if row_id == EVERY_ROW:
+            await self.show()
+
+    async def clear_picks(self) -> None:
+        """Choose no row any more, and read all again."""
+        self._picked.clear()
+        self._show_chosen()
+        await self.show()
+
+    def _show_chosen(self) -> None:
+        self._chosen.clear()
+        self._chosen.set_visibility(bool(self._picked))
+        if not self._picked or self._picks is None:
+            return
+        with self._chosen:
+            ui.label(f"{len(self._picked):,} chosen").classes("strong").props('role="status"')
+            self._picks(list(self._picked.values()), self.clear_picks)
+            ui.button("Choose none", on_click=self.clear_picks).props("flat")
 
     @staticmethod
     def _key(name: str, value: str) -> str:
@@ -175,6 +236,10 @@ class DataTable:
 
     def _markup(self, answer: Json) -> Markup:
         head = Markup("").join(self._head_cell(column) for column in self._columns)
+        if self._picks is not None:
+            is_all = all(row["id"] in self._picked for row in answer["items"])
+            box = _pick_box(EVERY_ROW, "Choose all on this page", is_picked=is_all)
+            head = Markup('<th scope="col" class="pick">{}</th>{}').format(box, head)
         rows = Markup("").join(self._row(row) for row in answer["items"])
         caption = Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
         return _frame(caption if self._caption else "", head, rows) + _pager(answer)
@@ -202,7 +267,11 @@ class DataTable:
         if href and "<a " not in cells[0]:
             # The link is for the keyboard; a click anywhere in the row does the same.
             cells[0] = Markup('<a href="{}">{}</a>').format(href, cells[0])
-        return _row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "")
+        picks = Markup("")
+        if self._picks is not None:
+            box = _pick_box(row["id"], f"Choose {name_of(row)}", is_picked=row["id"] in self._picked)
+            picks = Markup('<td class="pick">{}</td>').format(box)
+        return _row(self._columns, cells, Markup(' data-href="{}"').format(href) if href else "", picks)
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
@@ -223,12 +292,19 @@ def _plain_head(column: Column) -> Markup:
     return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
 
 
-def _row(columns: Sequence[Column], cells: Sequence[str], attributes: str = "") -> Markup:
+def _pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:
+    """Make the box that chooses a row; its label fills the cell, to be hit on a phone."""
+    return Markup('<label><input type="checkbox" data-pick="{}" aria-label="{}"{}></label>').format(
+        row_id, label, Markup(" checked") if is_picked else ""
+    )
+
+
+def _row(columns: Sequence[Column], cells: Sequence[str], attributes: str = "", before: str = "") -> Markup:
     shown = Markup("").join(
         Markup('<td class="{}">{}</td>').format(_classes(column), cell)
         for column, cell in zip(columns, cells, strict=True)
     )
-    return Markup("<tr{}>{}</tr>").format(attributes, shown)
+    return Markup("<tr{}>{}{}</tr>").format(attributes, before, shown)
 
 
 def _classes(column: Column) -> str:

@@ -23,7 +23,7 @@ POINT_SIZE_MAX: Final = 48
 
 QUIET: Final = {":color": "adloom.ink('quiet')"}
 RULE: Final = {"lineStyle": {":color": "adloom.ink('line')"}}
-BRIEF_MONEY: Final = "(value) => adloom.brief(value / 100)"
+BRIEF_MONEY: Final = "(value) => adloom.briefMoney(value)"
 
 Unit = Literal["number", "percent", "money", "millis"]
 Point = tuple[float, float, str]  # x, y, name.
@@ -41,6 +41,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     is_stacked: bool = False
     is_dashed: bool = False
     has_area: bool = False
+    is_last_unfinished: bool = (
+        False  # The last value is of an hour or a day that goes on: a point without a line.
+    )
 
 
 class ThemedChart:
@@ -64,10 +67,10 @@ class Chart(ThemedChart):
     def __init__(
         self, labels: Sequence[str], series: Sequence[Series], *, classes: str = "", description: str = ""
     ) -> None:
-        super().__init__(_chart_options(labels, series), classes=classes, description=description)
+        super().__init__(build_chart_options(labels, series), classes=classes, description=description)
 
     def update(self, labels: Sequence[str], series: Sequence[Series]) -> None:
-        self.redraw(_chart_options(labels, series))
+        self.redraw(build_chart_options(labels, series))
 
 
 class DayChart(ThemedChart):
@@ -124,7 +127,7 @@ def _line_style(colour: str, *, is_dashed: bool, has_area: bool) -> dict[str, An
     }
 
 
-def _chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
+def build_chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
     units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
     options = _options(
         top=36 if len(series) > 1 else 14,
@@ -149,10 +152,20 @@ def _chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict[str,
             )
             for axis in range(max(units, default=0) + 1)
         ],
-        series=[_series(one, index) for index, one in enumerate(series)],
+        series=[part for index, one in enumerate(series) for part in _series_parts(one, index)],
     )
     options["legend"]["show"] = len(series) > 1
     return options
+
+
+def _series_parts(series: Series, index: int) -> list[dict[str, Any]]:
+    """Return a series; the last value of a line apart if it goes on, because the line would fall to it."""
+    if not series.is_last_unfinished or series.kind != "line" or not series.values:
+        return [_series(series, index)]
+    *values, last = series.values
+    ended = msgspec.structs.replace(series, values=[*values, None])
+    goes_on = msgspec.structs.replace(series, values=[*[None] * len(values), last], has_area=False)
+    return [_series(ended, index), _series(goes_on, index) | {"symbol": "emptyCircle", "symbolSize": 8}]
 
 
 def _series(series: Series, index: int) -> dict[str, Any]:

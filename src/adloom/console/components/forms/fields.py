@@ -1,12 +1,12 @@
 """Fields that need more than a form: one that references an item of the API by its id, and one for a day."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
 
 from nicegui import ui
 
-from adloom.console.client import ApiClient, Json
+from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import set_attributes
 
@@ -14,6 +14,83 @@ OPTIONS_MAX: Final = 50
 SEARCH_WAIT_MILLISECONDS: Final = 200
 DAY_WAIT_MILLISECONDS: Final = 700  # Each typed digit of a year is another day.
 YEAR_MIN: Final = 2000
+
+
+def name_of(row: Json) -> str:
+    """Return what people call a row of the API."""
+    return row.get("name") or row.get("title") or row.get("label") or row["id"]
+
+
+class SearchedOptions:
+    """The choices of a select that is searched on the server while typing, by name."""
+
+    def __init__(
+        self,
+        api: ApiClient,
+        path: str,
+        shown: Callable[[Json], str],
+        query: Mapping[str, object],
+        key: str = "id",
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._shown = shown
+        self._key = key
+        self._query = query
+        self.options: dict[str, str] = {}
+
+    async def find(self, text: str) -> dict[str, str]:
+        rows = await self._api.get_items(self._path, search=text or None, pageSize=OPTIONS_MAX, **self._query)
+        return {row[self._key]: self._shown(row) for row in rows}
+
+    async def load(self, value: str | None) -> None:
+        """Read the first choices, and the one that is chosen already."""
+        self.options |= await self.find("")
+        if not value or value in self.options:
+            return
+        if self._key != "id":
+            self.options |= {value: (await self.find(value)).get(value, value)}
+            return
+        try:
+            self.options[value] = self._shown(await self._api.get(f"{self._path}/{value}"))
+        except ProblemError:
+            self.options[value] = "not there any more"
+
+    def follow(self, field: ui.select) -> None:
+        """Search while somebody types, unless all choices are there."""
+        if len(self.options) < OPTIONS_MAX:
+            return
+
+        async def search(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
+            text = event.args if isinstance(event.args, str) else ""
+            chosen = {field.value: self.options[field.value]} if field.value in self.options else {}
+            found = chosen | await self.find(text)
+            self.options.clear()
+            self.options.update(found)
+            field.set_options(self.options)
+
+        field.props(f"input-debounce={SEARCH_WAIT_MILLISECONDS}").on("input-value", search)
+
+
+async def picker(  # noqa: PLR0913 - a field, and where its choices come from
+    label: str,
+    value: str | None,
+    *,
+    api: ApiClient,
+    path: str,
+    shown: Callable[[Json], str] = name_of,
+    is_clearable: bool = False,
+    key: str = "id",
+    **query: object,
+) -> ui.select:
+    """Add a select of items of the API outside of a form, searched by name; `key` is the field that is chosen."""
+    found = SearchedOptions(api, path, shown, query, key)
+    await found.load(value)
+    field = ui.select(
+        found.options, label=label, value=value or None, with_input=True, clearable=is_clearable
+    )
+    found.follow(field)
+    return field
 
 
 async def reference_field(  # noqa: PLR0913 - a field, and where its choices come from
@@ -30,32 +107,19 @@ async def reference_field(  # noqa: PLR0913 - a field, and where its choices com
     **query: object,
 ) -> ui.select:
     """Add a field for the id of an item, searched on the server while typing; `current` is an id and its label."""
-    options: dict[str, str] = dict([current]) if current else {}
-
-    async def find(text: str) -> dict[str, str]:
-        answer = await api.get(path, search=text or None, pageSize=OPTIONS_MAX, **query)
-        return {row["id"]: shown(row) for row in answer["items"]}
-
-    options |= await find("")
+    found = SearchedOptions(api, path, shown, query)
+    found.options |= dict([current]) if current else {}
+    await found.load(form.initial(name))
     field = form.choice(
         name,
         label,
-        options,
+        found.options,
         is_required=is_required,
         is_clearable=not is_required,
         is_searchable=True,
         hint=hint,
     )
-    if len(options) >= OPTIONS_MAX:
-
-        async def search(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
-            text = event.args if isinstance(event.args, str) else ""
-            chosen = {field.value: options[field.value]} if field.value in options else {}
-            options.clear()
-            options.update(chosen | await find(text))
-            field.set_options(options)
-
-        field.props(f"input-debounce={SEARCH_WAIT_MILLISECONDS}").on("input-value", search)
+    found.follow(field)
     return field
 
 

@@ -17,6 +17,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.format import moment as parse_moment
+from adloom.console.components.format import shown_symbol
 from adloom.console.components.forms import checks
 from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
@@ -43,6 +44,7 @@ class Form:
                 self._initial |= {f"{name}.{part}": one for part, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  whatever it has
         self._fields: dict[str, Any] = {}
         self._encoders: dict[str, Encode] = {}
+        self._decoders: dict[str, Encode] = {}  # Of fields that show something else than what is sent.
         self._refused: dict[str, str] = {}
 
     def text(  # noqa: PLR0913 - what fields differ in
@@ -73,10 +75,14 @@ class Form:
         field.props('inputmode="url" autocapitalize="off" spellcheck="false"')
         return field
 
-    def password(self, name: str, label: str, *, autocomplete: str = "new-password") -> ui.input:
+    def password(
+        self, name: str, label: str, *, autocomplete: str = "new-password", is_required: bool = True
+    ) -> ui.input:
+        """Add a field for a password; an empty one is sent as null."""
         field = ui.input(label, password=True, password_toggle_button=True)
         set_attributes(field, autocomplete=autocomplete)
-        self._add(name, field, is_required=True)
+        self._add(name, field, is_required=is_required)
+        self._encoders[name] = lambda value: value or None
         return field
 
     def integer(self, name: str, label: str, *, hint: str = "", is_positive: bool = False) -> ui.number:
@@ -87,16 +93,15 @@ class Form:
 
     def price(self, name: str, label: str, *, hint: str = "") -> ui.number:
         """Add a field for a price, which is sent as a decimal number."""
-        field = ui.number(label, value=self._initial.get(name), min=0, step=0.01)
+        field = ui.number(label, value=self._initial.get(name), min=0, step=0.01, prefix=shown_symbol())
         self._add(name, field, hint=hint, check=checks.price)
         return field
 
     def money(self, name: str, label: str, *, hint: str = "") -> ui.number:
         """Shown as 1234.56, sent in hundredths."""
         paisa = self._initial.get(name)
-        field = ui.number(
-            label, value=None if paisa is None else paisa / 100, min=0, format="%.2f", step=0.01
-        )
+        shown = None if paisa is None else paisa / 100
+        field = ui.number(label, value=shown, min=0, format="%.2f", step=0.01, prefix=shown_symbol())
         self._add(name, field, hint=hint, check=checks.money)
         self._encoders[name] = lambda value: None if value is None else round(value * 100)
         return field
@@ -213,12 +218,20 @@ class Form:
     def initial(self, name: str) -> Any:  # noqa: ANN401 - whatever a field has
         return self._initial.get(name)
 
-    def encode(self, name: str, encode: Encode) -> None:
+    def encode(self, name: str, encode: Encode, decode: Encode | None = None) -> None:
         self._encoders[name] = encode
+        if decode is not None:
+            self._decoders[name] = decode
 
     def values(self) -> dict[str, Any]:
         """Return the values in the names and units of the API."""
         return _nest(self._flat_values())
+
+    def fill(self, values: Mapping[str, Any]) -> None:
+        """Set fields as if they were typed; a field with an encoder has a decoder too, if its values are no text."""
+        for name, value in values.items():
+            if name in self._fields:
+                self._fields[name].value = self._decoders.get(name, lambda one: one)(value)
 
     def create_body(self) -> Json:
         """Return the values without empty ones, which get the API's defaults; a default that was cleared is null."""

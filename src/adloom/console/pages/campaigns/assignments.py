@@ -10,6 +10,7 @@ from nicegui import ui
 from adloom.catalog.assignment.resource import ACCOUNT_ORDER_MIN
 from adloom.console import strings
 from adloom.console.client import Json
+from adloom.console.components.format import count, price
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, card, div, empty_state, html, notice
@@ -100,29 +101,22 @@ class _Assignments:
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
 
     async def _add_placement(self) -> None:
-        """Ask for a placement; an advertiser cannot list placements, so it enters an id."""
+        """Ask for a placement, found by its name, with what a buyer wants to know of it."""
 
         async def save(form: Form) -> None:
             await self._visit.api.post(self._address, form.create_body())
             await self._reload()
 
-        with form_dialog("Add a placement", "Create", save) as form:
-            if self._visit.role is Role.ADVERTISER:
-                form.text(
-                    "placementId",
-                    "Id of the placement",
-                    is_required=True,
-                    hint="You get the id from the publisher or from us.",
-                )
-                return
+        with form_dialog("Add a placement", "Add", save) as form:
             await reference_field(
                 form,
                 "placementId",
                 "Placement",
                 api=self._visit.api,
-                path="/admin/placements",
-                shown=lambda row: f"{row['label']} ({row['slug']})",
+                path="/admin/offered-placements",
+                shown=describe_offer,
                 is_required=True,
+                hint="Search by name, slug or site. Publishers may have to accept the campaign first.",
                 sort="label",
             )
 
@@ -134,7 +128,7 @@ class _Assignments:
             await self._reload()
 
         order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
-        with form_dialog("Add a banner", "Create", save, {"displayOrder": order, "weight": 100}) as form:
+        with form_dialog("Add a banner", "Add", save, {"displayOrder": order, "weight": 100}) as form:
             await reference_field(
                 form,
                 "bannerId",
@@ -200,10 +194,27 @@ class _Assignments:
         await self.show.refresh()
 
 
+def describe_offer(row: Json) -> str:
+    """Write a placement as a buyer sees it: name, site, size, price, and how often it is seen."""
+    size = ""
+    if row["recommendedWidth"] and row["recommendedHeight"]:
+        size = f"{row['recommendedWidth']}×{row['recommendedHeight']}"
+    a_day = row["impressionsPerDay"]
+    parts = (
+        f"{row['label']} ({row['slug']})",
+        row["siteDomain"] or "",
+        size or row["recommendedAspectRatio"] or strings.LAYOUTS[row["layoutType"]],
+        f"from {price(row['floorCpm'])} CPM" if row["floorCpm"] else "",
+        f"about {count(a_day)} impressions a day" if a_day >= 1 else "not seen yet",
+        "" if row["isOpen"] else "on request",
+    )
+    return " · ".join(part for part in parts if part)
+
+
 def _add_place_fields(form: Form) -> None:
     with div("grid-of tiles"):
         form.integer("displayOrder", "Order", hint="Lower comes first.")
-        form.integer("weight", "Weight", hint="Higher comes first.")
+        form.integer("weight", "Weight", hint="Higher comes first, or more often where banners take turns.")
 
 
 def _placement_head(row: Json) -> Markup:

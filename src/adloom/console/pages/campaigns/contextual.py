@@ -6,7 +6,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json, fetch_all
-from adloom.console.components.format import count
+from adloom.console.components.format import count, price
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
@@ -161,7 +161,7 @@ def describe_waits(site: Json) -> Markup:
 
 def _say(name: str, pages: int, site: Json) -> str:
     words = WAITS.get(name, (name.replace("_", " "), ""))[0]
-    missing = f" by {site['bidMissing']:,.2f}" if name == "below_floor" and site["bidMissing"] else ""
+    missing = f" by {price(site['bidMissing'])}" if name == "below_floor" and site["bidMissing"] else ""
     return f"{count(pages)} {words}{missing}"
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console.client import Json
 from adloom.console.components.categories import describe_category
-from adloom.console.components.format import count
+from adloom.console.components.format import count, price
 from adloom.console.components.forms.category_field import category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import html
@@ -74,7 +74,7 @@ def describe_band(rate: Json) -> str:
     low, high = rate["lowCpm"], rate["highCpm"]
     if low is None:
         return ""
-    return f"{low:,.2f} or more" if high is None else f"{low:,.2f} to {high:,.2f}"
+    return f"{price(low)} or more" if high is None else f"{price(low)} to {price(high)}"
 
 
 def list_rates(chosen: Sequence[str], rates: Mapping[str, Json]) -> Markup:

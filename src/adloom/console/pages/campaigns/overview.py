@@ -11,17 +11,17 @@ from adloom.console.components.banner_preview import BannerPreview, with_neighbo
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import count, percent
 from adloom.console.components.forms.fields import fetch_name
-from adloom.console.components.layout import card, div, facts, hint, link_button, notice
-from adloom.console.components.schedule_calendar import banner_is_on, calendar, campaign_is_on, list_days
+from adloom.console.components.layout import card, div, facts, hint, html, link_button, meter, notice
 from adloom.console.components.status import format_bid, format_dates
 from adloom.console.components.targeting_sentence import describe_rules
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
+from adloom.console.pages.comparison import show_comparison
 from adloom.console.resource_pages import Reload
+from adloom.console.words.campaign_words import describe_standing
 
 RESULT_DAYS: Final = 14
 RULES_MAX: Final = 100
-BANNERS_SHOWN_MAX = 6
 
 
 async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
@@ -29,10 +29,13 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     shown = [row for row in assigned["items"] if row["bannerId"]]
     creatives = await visit.api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
     _say_what_is_missing(campaign, has_banner=bool(shown or creatives["totalCount"]))
+    _say_when(visit, campaign)
     await show_budget(visit, "campaign", campaign["id"])
+    await _show_caps(visit, campaign)
     with div("grid-of side"):
         with div("stack"):
             await show_results(visit, campaignId=campaign["id"])
+            await show_comparison(visit, f"campaigns/{campaign['id']}")
             await _facts(visit, campaign)
         if shown:
             await _look(visit, shown[0])
@@ -54,6 +57,48 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
             link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 
+def _say_when(visit: PageVisit, campaign: Json) -> None:
+    """Say that an active campaign waits for its start, or that it is over."""
+    standing = describe_standing(campaign, now=visit.now)
+    if campaign["status"] != "active" or campaign["deletedAt"]:
+        return
+    link = f"/console/campaigns/{campaign['id']}?tab=schedule"
+    if standing.text.startswith("Starts"):
+        with notice(f"{standing.text}. Until then nothing is shown, and nothing is spent."):
+            link_button("Change the dates", link)
+    elif standing.text == "Over":
+        with notice("Its last day is over: nothing is shown any more.", kind="warn"):
+            link_button("Change the dates", link)
+
+
+async def _show_caps(visit: PageVisit, campaign: Json) -> None:
+    """Show how much of the caps is used."""
+    caps = [
+        (label, campaign[field], counted)
+        for label, field, counted in (
+            ("Impressions", "impressionCap", "impressions"),
+            ("Clicks", "clickCap", "clicks"),
+        )
+        if campaign[field] is not None
+    ]
+    if not caps:
+        return
+    [figures] = await visit.api.get_items("/admin/stats/campaigns", campaignId=campaign["id"])
+    with card("Caps", note="Of its whole life; valid ones count"), div("stack tight"):
+        for label, cap, counted in caps:
+            had = figures[counted]
+            share = had / cap if cap else 1.0
+            html(
+                Markup(
+                    '<div class="row-of apart"><span>{}</span><span class="num">{} of {}</span></div>{}'
+                ).format(label, count(had), count(cap), meter(share, "bad" if share >= 1 else "good"))
+            ).classes("full")
+            if share >= 1:
+                hint(
+                    "It has had all that the cap allows, so it is not shown any more. Raise the cap in Settings."
+                )
+
+
 async def show_results(visit: PageVisit, **narrowed: str) -> None:
     """Show impressions and clicks of the last days of a campaign, a banner or a placement."""
     last = visit.now.date()
@@ -72,6 +117,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
                     name="Impressions",
                     values=[by_day.get(str(day), {}).get("impressions", 0) for day in days],
                     has_area=True,
+                    is_last_unfinished=last == visit.now.date(),
                 ),
                 Series(
                     name="Clicks",
@@ -102,7 +148,9 @@ async def _facts(visit: PageVisit, campaign: Json) -> None:
                 ("Advertiser", whose),
                 ("Source", strings.SOURCES[campaign["source"]]),
                 ("Priority", str(campaign["priority"])),
+                *([("Labels", ", ".join(campaign["labels"]))] if campaign["labels"] else []),
                 *([("Description", campaign["description"])] if campaign["description"] else []),
+                *([("Notes", campaign["notes"])] if campaign["notes"] else []),
             ]
         )
 
@@ -125,32 +173,3 @@ def apply_overrides(banner: Json, row: Json) -> Json:
         "ctaUrl": row["overrideCtaUrl"],
     }
     return {**banner, **{name: value for name, value in said.items() if value is not None}}
-
-
-async def show_schedule(visit: PageVisit, campaign: Json, _: Reload) -> None:
-    """Show the calendar of the campaign, and of its banners that have a schedule."""
-    rules = await visit.api.get("/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX)
-    is_on = campaign_is_on(campaign, rules["items"])
-    with card(strings.NEXT_WEEKS):
-        hint(
-            "When its dates and its conditions about hours and days let it run. Its banners can have their own schedules."
-        )
-        zone = campaign["timezone"]
-        calendar(list_days(is_on, zone=zone, now=visit.now), now=visit.now, zone=zone)
-    assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
-    ids = list(dict.fromkeys(row["bannerId"] for row in assigned["items"] if row["bannerId"]))
-    for banner_id in ids[:BANNERS_SHOWN_MAX]:
-        banner = await visit.api.get(f"/admin/banners/{banner_id}")
-        if not has_schedule(banner):
-            continue
-        zone = banner["scheduleTimezone"]
-        own = banner_is_on(banner)
-        both = list_days(lambda at, own=own: own(at) and is_on(at), zone=zone, now=visit.now)
-        with card(banner["title"], note="Schedules of its banners"):
-            calendar(both, now=visit.now, zone=zone)
-
-
-def has_schedule(banner: Json) -> bool:
-    return banner["scheduleStatus"] != "evergreen" or any(
-        banner[name] for name in ("recurrenceRule", "recurrenceWindowStart")
-    )

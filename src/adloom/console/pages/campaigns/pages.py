@@ -1,178 +1,34 @@
-"""The pages of campaigns: the list, the form, the tabs, and the buttons that change a campaign's status."""
+"""The pages of campaigns: the form, the tabs and what the list is made of."""
 
-import functools
-from collections.abc import Callable
 from typing import Final
 
-from markupsafe import Markup
 from nicegui import ui
 
-from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, fetch_names
-from adloom.console.components.format import moment, money
+from adloom.console.client import Json
 from adloom.console.components.forms.fields import owner_field
-from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import card, div, link_button, meter
-from adloom.console.components.messages import confirm, notify_success
-from adloom.console.components.status import campaign_badge, format_bid, format_dates
-from adloom.console.components.table import Column
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import card, div, link_button
+from adloom.console.components.status import campaign_badge
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.assignments import show_assignments
 from adloom.console.pages.campaigns.bidding import show_bidding
+from adloom.console.pages.campaigns.campaign_list import (
+    COLUMNS,
+    add_bulk_buttons,
+    complete_rows,
+    read_label_filter,
+)
 from adloom.console.pages.campaigns.contextual import show_contextual
 from adloom.console.pages.campaigns.contextual_fields import add_contextual_fields
-from adloom.console.pages.campaigns.overview import show_overview, show_schedule
+from adloom.console.pages.campaigns.moves import add_move_buttons
+from adloom.console.pages.campaigns.overview import show_overview
+from adloom.console.pages.campaigns.schedule import add_date_fields, show_schedule
 from adloom.console.pages.campaigns.targeting import show_targeting
 from adloom.console.pages.campaigns.what_if import show_what_if
 from adloom.console.resource_pages import Reload, ResourcePages, Tab
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
-
-LABELS: Final = {
-    "activate": "Activate",
-    "resume": "Resume",
-    "schedule": "Schedule",
-    "unschedule": "Back to draft",
-    "pause": "Pause",
-    "end": "End",
-    "cancel": "Cancel it",
-}
-# Where the label is not the question.
-QUESTIONS: Final = {
-    "unschedule": "Make “{name}” a draft again?",
-    "end": "End “{name}” for good?",
-    "cancel": "Cancel “{name}” for good?",
-}
-CONSEQUENCES: Final = {
-    "activate": (
-        "Its banners can be shown within two seconds, between its dates and within its budgets. "
-        "From then on impressions or clicks cost its bid."
-    ),
-    "resume": (
-        "Its banners can be shown again within two seconds. It continues with the rest of today's budget; "
-        "money held for offers that were not seen has come back."
-    ),
-    "schedule": (
-        "It becomes active at its start. Until then nothing is shown and nothing is spent, and it can "
-        "become a draft again."
-    ),
-    "unschedule": "It does not start automatically any more. Its dates stay, and nothing is lost.",
-    "pause": (
-        "No new offers within two seconds, everywhere. Offers that are already on readers' pages still count and are "
-        "charged when they are seen or clicked; money held for the others comes back after a few minutes. "
-        "The rest of the budget stays, and you can resume at any time."
-    ),
-    "end": (
-        "No new offers within two seconds. Offers that are already out still count and are charged; money held for "
-        "unseen offers comes back within minutes. An ended campaign never runs again, but stays in reports. "
-        "To stop for a while, pause it instead."
-    ),
-    "cancel": (
-        "It never runs again. Offers that are already out still count and are charged, money held for unseen "
-        "offers comes back, and reports keep it."
-    ),
-}
-# The status that a move leads to; the first possible move becomes the main button.
-TARGETS: Final = {
-    "activate": CampaignStatus.ACTIVE,
-    "pause": CampaignStatus.PAUSED,
-    "schedule": CampaignStatus.SCHEDULED,
-    "unschedule": CampaignStatus.DRAFT,
-    "end": CampaignStatus.ENDED,
-    "cancel": CampaignStatus.CANCELLED,
-}
-FINAL: Final = frozenset({"end", "cancel"})
-DATES_HINT: Final = "In the campaign's time zone. Empty: no limit."
-
-
-def list_moves(status: str) -> list[str]:
-    allowed = ALLOWED_MOVES[CampaignStatus(status)]
-    return [move for move, target in TARGETS.items() if target in allowed]
-
-
-def add_move_buttons(
-    api: ApiClient, campaign: Json, reload: Reload, *, on_delete: Callable[[], None]
-) -> None:
-    """Show the first move as a button, the others in a menu with the deletion."""
-    first, *others = [*list_moves(campaign["status"]), "delete"]
-    if first == "delete":
-        ui.button("Delete", on_click=on_delete).props("outline")
-        return
-    ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, reload)).props(
-        "unelevated"
-    )
-    with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
-        for move in others:
-            if move == "delete":
-                ui.separator()
-                ui.menu_item("Delete", on_click=on_delete)
-            else:
-                ui.menu_item(
-                    _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, reload)
-                )
-
-
-def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
-    if move == "schedule" and not campaign["startsAt"]:
-        _ask_start(api, campaign, reload)
-        return
-    word = _word(move, campaign)
-
-    async def go() -> None:
-        await _move(api, campaign, move, None, reload)
-
-    confirm(
-        _question(word, campaign),
-        CONSEQUENCES[word],
-        action=LABELS[word],
-        on_confirm=go,
-        is_dangerous=move in FINAL,
-    )
-
-
-def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
-    async def save(form: Form) -> None:
-        await _move(api, campaign, "schedule", form.values(), reload)
-
-    with form_dialog(_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
-        ui.label(CONSEQUENCES["schedule"])
-        ui.label("It has no start date. When should it start?")
-        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
-
-
-async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:
-    moved = await api.patch(f"/admin/campaigns/{campaign['id']}/{move}", body)
-    status = strings.CAMPAIGN_STATUSES[moved["status"]].lower()
-    notify_success(f"“{campaign['name']}” is {status}.")
-    await reload()
-
-
-def _question(word: str, campaign: Json) -> str:
-    return QUESTIONS.get(word, LABELS[word] + " “{name}”?").format(name=campaign["name"])
-
-
-def _word(move: str, campaign: Json) -> str:
-    return "resume" if move == "activate" and campaign["status"] == CampaignStatus.PAUSED else move
-
-
-def _label(move: str, campaign: Json) -> str:
-    return LABELS[_word(move, campaign)]
-
-
-async def _complete_rows(visit: PageVisit, rows: list[Json]) -> None:
-    """Add the name of the advertiser, and the share of the campaign's time that is over."""
-    names = await fetch_names(visit.api, "advertiser", (row["advertiserId"] for row in rows))
-    for row in rows:
-        row["ownerName"] = names.get(row["advertiserId"], strings.THE_HOUSE)
-        starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
-        row["elapsed"] = (visit.now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
-
-
-def _dates(row: Json) -> str | Markup:
-    if row["elapsed"] is None:
-        return format_dates(row)
-    return Markup('<div class="al-flight">{}{}</div>').format(format_dates(row), meter(row["elapsed"]))
 
 
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
@@ -182,9 +38,11 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             if is_new and visit.role is not Role.ADVERTISER:
                 await owner_field(form, visit.api, "advertiser")
             form.text("description", "Description", is_long=True).props("autogrow")
+            form.texts("labels", "Labels", hint="To find campaigns that belong together. Enter adds one.")
+            form.text("notes", "Notes", is_long=True, hint="For those who manage it.").props("autogrow")
             form.choice("source", "Source", strings.SOURCES, is_required=True)
         with card("When it runs"), div("stack tight"):
-            form.period("timezone", ("startsAt", "Starts"), ("endsAt", "Ends"), hint=DATES_HINT)
+            add_date_fields(form)
         with card("What it may cost"), div("stack tight"):
             form.choice("bidType", "Pays for", strings.BID_TYPES, is_required=True)
             form.price("bidAmount", "Bid", hint="Empty: it costs nothing, and takes part in no auction.")
@@ -229,16 +87,13 @@ CAMPAIGNS: Final = ResourcePages(
     note="A campaign has dates, a budget and a bid, and shows its banners on placements.",
     empty_note="A campaign brings a banner to a placement. The guide makes your first one in a few steps.",
     roles=ADVERTISER_SIDE,
-    columns=[
-        Column("Name", "name", sort="name"),
-        Column("Status", campaign_badge, sort="status"),
-        Column("Advertiser", "ownerName", is_wide_only=True, owner="advertiserId"),
-        Column("Dates", _dates, sort="startsAt", is_wide_only=True),
-        Column("Bid", format_bid, is_number=True),
-        Column("Daily budget", lambda row: money(row["budgetDailyPaisa"]), is_number=True, is_wide_only=True),
-    ],
-    complete=_complete_rows,
-    search="Search by name or description",
+    columns=COLUMNS,
+    last_column=None,
+    complete=complete_rows,
+    search="Search by name, advertiser or notes",
+    owner="advertiser",
+    more_filters=read_label_filter,
+    picks=add_bulk_buttons,
     filters={"status": ("Status", strings.CAMPAIGN_STATUSES), "source": ("Source", strings.SOURCES)},
     fields=_add_fields,
     defaults={
@@ -250,7 +105,7 @@ CAMPAIGNS: Final = ResourcePages(
         "bidStrategy": "fixed",
     },
     defaults_from_query={"advertiserId": "advertiser"},
-    badge=campaign_badge,
+    badge_at=campaign_badge,
     links=_add_links,
     list_actions=_add_list_actions,
     actions=_add_actions,

@@ -10,6 +10,7 @@ from nicegui.events import ValueChangeEventArguments
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.format import shown_currency
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
 from adloom.console.components.table import Column, plain_table
@@ -128,7 +129,15 @@ def build_rows(found: Json) -> list[Json]:
         if name == "conversions" and not any(day and day["mean"] for day in days):
             continue
         before, after, difference = (format_estimate(day, places=places) for day in days)
-        rows.append({"measure": label, "before": before, "after": after, "difference": difference})
+        unit = shown_currency().code if places else ""
+        rows.append(
+            {
+                "measure": f"{label}, {unit}" if unit else label,
+                "before": before,
+                "after": after,
+                "difference": difference,
+            }
+        )
     return rows
 
 

@@ -1,0 +1,1 @@
+"""Assets: pictures, videos and HTML5 creatives that people upload."""

@@ -1,0 +1,73 @@
+"""Pictures of pixels: checked by decoding them, and smaller versions of them.
+
+The library that decodes is loaded by the first upload, and only by the control plane.
+"""
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from adloom.catalog.asset.model import GIF, JPEG, PNG, WEBP, AssetRefusedError, AssetType, check_size
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+FORMATS: Final = {JPEG: "JPEG", PNG: "PNG", WEBP: "WEBP", GIF: "GIF"}
+FRAMES_MAX: Final = 500
+# The widths of the tag's breakpoints: a screen with fewer pixels gets the smaller version.
+WIDTHS: Final = {"mobile": 640, "tablet": 1_280}
+WORTH_IT: Final = 1.25  # A version is made of a picture that is so many times as wide.
+QUALITY: Final = 82
+
+
+class SmallerVersion:
+    """A smaller version of a picture, as WebP."""
+
+    def __init__(self, screen: str, data: bytes) -> None:
+        self.screen = screen
+        self.data = data
+
+
+def read_picture(data: bytes, kind: AssetType) -> tuple[tuple[int, int], list[SmallerVersion]]:
+    """Decode a picture; return its size as people see it, and smaller versions. Raises AssetRefusedError.
+
+    The size is checked before anything is decoded.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415 - see above
+
+    Image.MAX_IMAGE_PIXELS = None  # We check ourselves, and refuse.
+    try:
+        with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture:
+            warnings.simplefilter("ignore")
+            check_size(*picture.size)
+            frames = getattr(picture, "n_frames", 1)
+            if frames > FRAMES_MAX:
+                raise AssetRefusedError(f"The picture has {frames} frames; it may have {FRAMES_MAX}.")
+            picture.load()
+            upright = ImageOps.exif_transpose(picture)
+            versions = [] if frames > 1 else _make_versions(upright, len(data))
+            return upright.size, versions
+    except (
+        UnidentifiedImageError,
+        OSError,
+        SyntaxError,
+        ValueError,
+        EOFError,
+        IndexError,
+        KeyError,
+    ) as error:
+        raise AssetRefusedError(f"The picture cannot be read: {error}. Save it again.") from error
+
+
+def _make_versions(picture: "Image.Image", size: int) -> list[SmallerVersion]:
+    versions: list[SmallerVersion] = []
+    for screen, width in WIDTHS.items():
+        if picture.width < width * WORTH_IT:
+            continue
+        height = max(1, round(picture.height * width / picture.width))
+        small = picture.convert("RGBA" if picture.has_transparency_data else "RGB").resize((width, height))
+        written = io.BytesIO()
+        small.save(written, "WEBP", quality=QUALITY, method=4)
+        if written.tell() < size:
+            versions.append(SmallerVersion(screen, written.getvalue()))
+    return versions

@@ -1,0 +1,99 @@
+"""Takes an upload in: looks at it, stores its files, and notes whose it is."""
+
+import asyncio
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adloom.catalog.asset import store
+from adloom.catalog.asset.model import Asset, AssetNotFoundError
+from adloom.catalog.asset.prepare import prepare_asset
+from adloom.core.actor import Role
+from adloom.core.errors import UnavailableError, wrong_field
+from adloom.core.ids import IdSource
+from adloom.resource.access import Scope
+from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
+from adloom.resource.changes import Catalog, CatalogWrite
+from adloom.resource.quotas import QuotaReachedError
+from adloom.runtime.files.settings import AssetSettings
+from adloom.runtime.files.store import FilesAwayError, FileStore
+
+NOUN: Final = "asset"
+DECODED_AT_ONCE: Final = 2  # A picture takes up to 100 MB and a processor while it is decoded.
+STORE_AWAY: Final = "The store of files does not take them just now. Try again in a moment."
+
+OWNED_NOUNS[Role.ADVERTISER].append(NOUN)
+
+
+class AssetUploads:
+    """The uploads of a process: a few are looked at, at a time."""
+
+    def __init__(self, files: FileStore, settings: AssetSettings, ids: IdSource) -> None:
+        self._files = files
+        self.settings = settings
+        self._ids = ids
+        self._turn = asyncio.Semaphore(DECODED_AT_ONCE)
+
+    async def take_in(
+        self, catalog: Catalog, owner_id: UUID | None, name: str, data: bytes, now: datetime
+    ) -> tuple[Asset, bool]:
+        """Store a file; return it, and whether the account did not have it yet."""
+        async with self._turn:
+            prepared = await asyncio.to_thread(prepare_asset, data, self.settings)
+        async with catalog.write() as write:
+            # Until the end: a file that is removed as unused just now must not vanish after we have written it.
+            await store.lock_bytes(write.connection, prepared.sha256)
+            owner_key = None if owner_id is None else await _find_owner(write, owner_id)
+            asset_id = await store.find_same(write.connection, owner_key, prepared.sha256, now=now)
+            is_new = asset_id is None
+            try:
+                for file in prepared.files:
+                    await self._files.write(file.key, file.data, file.mime)
+            except FilesAwayError as error:
+                raise UnavailableError(STORE_AWAY) from error
+            if asset_id is None:
+                asset_id = self._ids.new()
+                await store.insert(write.connection, asset_id, owner_key, name, prepared, now=now)
+                if owner_id is not None:
+                    await self._check_quota(write, owner_key)
+                changes = {
+                    "name": {"from": None, "to": name},
+                    "sha256": {"from": None, "to": prepared.sha256},
+                }
+                write.entries.append(
+                    NewAuditEntry(AuditSubject(NOUN, str(asset_id), owner_id), "create", changes)
+                )
+            asset = await store.find(write.connection, Scope(None), asset_id)
+        assert asset is not None, "it was written in this transaction"
+        return asset, is_new
+
+    async def _check_quota(self, write: CatalogWrite, owner_key: int | None) -> None:
+        used = await store.sum_bytes(write.connection, owner_key)
+        most = self.settings.account_bytes_max
+        if used > most:
+            raise QuotaReachedError(
+                f"The files of this account may have {most:,} bytes and would have {used:,}. Delete some, or ask the operator."
+            )
+
+    async def remove(self, catalog: Catalog, scope: Scope, asset_id: UUID) -> None:
+        """Remove an asset and its files; AssetInUseError where something shows it."""
+        async with catalog.write() as write:
+            asset = await store.find(write.connection, scope, asset_id)
+            if asset is None:
+                raise AssetNotFoundError("There is no asset with this id.")
+            await store.lock_bytes(write.connection, asset.sha256)
+            await store.check_unshown(write.connection, asset)
+            keys = await store.delete(write.connection, asset)
+            about = AuditSubject(NOUN, str(asset.id), asset.advertiser_id)
+            write.entries.append(NewAuditEntry(about, "delete", {"name": {"from": asset.name, "to": None}}))
+            try:
+                await self._files.delete(keys)
+            except FilesAwayError as error:
+                raise UnavailableError(STORE_AWAY) from error
+
+
+async def _find_owner(write: CatalogWrite, owner_id: UUID) -> int:
+    key = await store.find_owner(write.connection, owner_id)
+    if key is None:
+        raise wrong_field("advertiserId", "names no advertiser")
+    return key

@@ -1,0 +1,1 @@
+"""Work on campaigns as a whole: copies of one, and changes of many."""

@@ -1,0 +1,66 @@
+"""A place to drop, paste or choose a file for a banner; what the file says of itself goes into the form."""
+
+from typing import Any, Final
+
+from nicegui import events, ui
+
+from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.components.forms.form import Form
+from adloom.console.components.layout import hint, set_attributes
+from adloom.console.components.messages import notify_error, notify_success
+
+ACCEPTED: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml,video/mp4,.zip"
+BYTES_MAX: Final = 64 * 2**20  # The API knows the bounds of each kind.
+UNNAMED: Final = "Unnamed"
+
+
+def add_upload(form: Form, api: ApiClient) -> None:
+    """Add the place to a form of a banner."""
+
+    async def take(event: events.UploadEventArguments) -> None:
+        data = await event.file.read()
+        owner = form.values().get("advertiserId") or form.initial("advertiserId")
+        try:
+            asset = await api.upload(
+                "/admin/assets", data, name=event.file.name or UNNAMED, advertiserId=owner
+            )
+        except ProblemError as error:
+            notify_error(error.message)
+            return
+        finally:
+            upload.reset()
+        form.fill(describe_file(asset, form.values()))
+        notify_success(f"“{asset['name']}” is uploaded.")
+
+    def refuse() -> None:
+        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB.")
+
+    upload = ui.upload(
+        label="Drop a file here, or choose one",
+        auto_upload=True,
+        max_file_size=BYTES_MAX,
+        on_upload=take,
+        on_rejected=refuse,
+    )
+    set_attributes(upload, accept=ACCEPTED).props("flat bordered").classes("full al-upload")
+    hint("JPEG, PNG, WebP, GIF, SVG, MP4, or a zip with an HTML5 creative. A picture can also be pasted.")
+
+
+def describe_file(asset: Json, values: Json) -> dict[str, Any]:
+    """Return the fields of a banner that a file fills; what has another picture on phones loses it."""
+    variants: dict[str, str] = dict(values.get("mediaVariants") or {})
+    size = {"width": asset["width"], "height": asset["height"]} if asset["width"] else {}
+    match asset["kind"]:
+        case "video":
+            return {"videoUrl": asset["url"]}
+        case "html":
+            return {**size, "mediaVariants": {**variants, "html": asset["url"]}}
+        case _:
+            others = {name: address for name, address in variants.items() if name not in {"mobile", "tablet"}}
+            smaller = {name: address for name, address in asset["variants"].items() if name != "mobile"}
+            return {
+                **size,
+                "primaryImageUrl": asset["url"],
+                "mobileImageUrl": asset["variants"].get("mobile", ""),
+                "mediaVariants": {**others, **smaller},
+            }

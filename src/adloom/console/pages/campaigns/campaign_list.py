@@ -1,0 +1,194 @@
+"""The list of campaigns: its columns with figures, its filters, and what is done to several at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from markupsafe import Markup
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json, fetch_names
+from adloom.console.components.format import count, moment, money, percent
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import html, meter
+from adloom.console.components.messages import confirm, notify_success, open_dialog
+from adloom.console.components.status import campaign_badge, format_bid, format_dates
+from adloom.console.components.table import Column
+from adloom.console.page import PageVisit
+from adloom.console.pages.budgets import pace_badge
+from adloom.console.resource_pages import Reload
+from adloom.console.words.campaign_words import describe_spent
+from adloom.console.words.field_labels import name_fields
+
+BULK: Final = "/admin/campaigns/bulk"
+DONE: Final = {"pause": "paused", "resume": "resumed", "change": "changed"}
+CONSEQUENCES: Final = {
+    "pause": (
+        "No new offers within two seconds. Offers that are already on readers' pages still count and are charged; "
+        "money held for the others comes back after a few minutes. You can resume them at any time."
+    ),
+    "resume": (
+        "Their banners can be shown again within two seconds, between their dates and within their budgets. "
+        "Only paused campaigns are resumed; drafts stay drafts."
+    ),
+}
+
+
+async def complete_rows(visit: PageVisit, rows: list[Json]) -> None:
+    """Add figures, the name of the advertiser, what it does now, and the share of its time that is over."""
+    now = visit.now
+    names = await fetch_names(visit.api, "advertiser", (row["advertiserId"] for row in rows))
+    figures = await _fetch_figures(visit, rows)
+    for row in rows:
+        row["figures"] = figures[row["id"]]
+        row["ownerName"] = names.get(row["advertiserId"], strings.THE_HOUSE)
+        row["badge"] = campaign_badge(row, now)
+        starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
+        row["elapsed"] = (now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
+        row["spentWords"] = " ".join(describe_spent(row["figures"], zone=row["timezone"], now=now))
+
+
+async def _fetch_figures(visit: PageVisit, rows: Sequence[Json]) -> dict[str, Json]:
+    if not rows:
+        return {}
+    found = await visit.api.get_items("/admin/stats/campaigns", campaignId=[row["id"] for row in rows])
+    return {one["campaignId"]: one for one in found}
+
+
+async def read_label_filter(visit: PageVisit) -> Mapping[str, tuple[str, Mapping[str, str]]]:
+    """Return the filter by label, if there are labels."""
+    labels = await visit.api.get_items("/admin/campaigns/labels")
+    return {"label": ("Label", {one["label"]: one["label"] for one in labels})} if labels else {}
+
+
+def _name(row: Json) -> Markup:
+    """Show whose it is and its labels below the name: a column for each would leave no room for figures."""
+    labels = Markup("").join(Markup("<span>{}</span>").format(label) for label in row["labels"])
+    return Markup(
+        '<div class="al-named"><a href="/console/campaigns/{}">{}</a><div class="quiet small">{}</div>{}</div>'
+    ).format(
+        row["id"],
+        row["name"],
+        row["ownerName"],
+        Markup('<div class="al-labels">{}</div>').format(labels) if labels else "",
+    )
+
+
+def _status(row: Json) -> Markup:
+    if not row["startsAt"] and not row["endsAt"]:
+        return row["badge"]
+    dates = Markup('<span class="quiet small">{}</span>').format(format_dates(row))
+    elapsed = "" if row["elapsed"] is None else meter(row["elapsed"])
+    return Markup('{}<div class="al-flight al-wide-only">{}{}</div>').format(row["badge"], dates, elapsed)
+
+
+def _spent(row: Json) -> Markup:
+    """Show what it has spent, and today's part of it against the budget."""
+    figures = row["figures"]
+    daily, today = figures["dailyBudgetPaisa"], figures["spentTodayPaisa"]
+    limit = "" if daily is None else f" of {money(daily)}"
+    below = Markup('<div class="quiet small nowrap al-wide-only">{}</div>').format(
+        f"{money(today)}{limit} today"
+    )
+    return Markup('<span title="{}">{}</span>{}').format(
+        row["spentWords"], money(figures["spentTotalPaisa"]), below if daily is not None or today else ""
+    )
+
+
+def _pace(row: Json) -> Markup | str:
+    pace = row["figures"]["pace"]
+    return "" if pace is None else pace_badge(pace, text=percent(pace, places=0))
+
+
+COLUMNS: Final = (
+    Column("Name", _name, sort="name"),
+    Column("Status", _status, sort="startsAt"),
+    Column("Bid", format_bid, is_number=True, is_wide_only=True),
+    Column(
+        "Impressions", lambda row: count(row["figures"]["impressions"]), is_number=True, is_wide_only=True
+    ),
+    Column("CTR", lambda row: percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
+    Column("Spent", _spent, is_number=True),
+    Column("Pace", _pace, is_wide_only=True),
+)
+
+
+def add_bulk_buttons(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
+    """Add what can be done to the chosen campaigns."""
+    ui.button("Pause", on_click=lambda: _ask_move(visit, rows, "pause", done)).props("outline")
+    ui.button("Resume", on_click=lambda: _ask_move(visit, rows, "resume", done)).props("outline")
+    ui.button("Change bid", on_click=lambda: _ask_bid(visit, rows, done)).props("outline")
+    ui.button("Change dates", on_click=lambda: _ask_dates(visit, rows, done)).props("outline")
+
+
+def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: Reload) -> None:
+    async def go() -> None:
+        await _change(visit, rows, {"action": action}, done)
+
+    title = f"{action.capitalize()} {_number(rows)}?"
+    confirm(title, CONSEQUENCES[action], action=action.capitalize(), on_confirm=go)
+
+
+def _ask_bid(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
+    async def save(form: Form) -> None:
+        await _change(visit, rows, {"action": "change", "change": form.values()}, done)
+
+    with form_dialog(f"Change the bid of {_number(rows)}", "Change", save) as form:
+        kinds = {row["bidType"] for row in rows}
+        if len(kinds) > 1:
+            ui.label("Some pay for impressions and some for clicks: the same number means something else.")
+        hint = strings.BID_TYPES[next(iter(kinds))] if len(kinds) == 1 else ""
+        form.price("bidAmount", "Bid", hint=hint or "Each as it pays: for impressions or for clicks.")
+
+
+def _ask_dates(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:
+    """Ask for new dates; a date that is left empty stays as each campaign has it."""
+    zones = {row["timezone"] for row in rows}
+    zone = next(iter(zones)) if len(zones) == 1 else "UTC"
+
+    async def save(form: Form) -> None:
+        given = {name: value for name, value in form.values().items() if value is not None}
+        if not given:
+            notify_success(strings.NOTHING_CHANGED)
+            return
+        await _change(visit, rows, {"action": "change", "change": given}, done)
+
+    with form_dialog(f"Change the dates of {_number(rows)}", "Change", save) as form:
+        hint = f"{zone}. Empty: as each has it."
+        form.moment("startsAt", "Starts", zone=lambda: zone, hint=hint)
+        form.moment("endsAt", "Ends", zone=lambda: zone, hint=hint)
+
+
+async def _change(visit: PageVisit, rows: Sequence[Json], body: dict[str, Any], done: Reload) -> None:
+    items = await visit.api.post(BULK, {"ids": [row["id"] for row in rows], **body})
+    results: list[Json] = items["items"]
+    refused = [one for one in results if not one["isDone"]]
+    changed = len(results) - len(refused)
+    client = ui.context.client
+    await done()
+    with client:  # The list is painted anew, without the buttons that asked.
+        if refused:
+            _show_refused(rows, refused, f"{_count(changed)} {DONE[body['action']]}, {len(refused)} not")
+        else:
+            notify_success(f"{_count(changed)} {DONE[body['action']]}.")
+
+
+def _show_refused(rows: Sequence[Json], refused: Sequence[Json], title: str) -> None:
+    names = {row["id"]: row["name"] for row in rows}
+    with open_dialog(title) as dialog:
+        items = Markup("").join(
+            Markup('<dt><a href="/console/campaigns/{}">{}</a></dt><dd>{}</dd>').format(
+                one["id"], names[one["id"]], name_fields(one["error"]["message"])
+            )
+            for one in refused
+        )
+        html(items, tag="dl").classes("al-facts")
+        ui.button("Close", on_click=dialog.close).props("flat")
+
+
+def _number(rows: Sequence[Json]) -> str:
+    return f"“{rows[0]['name']}”" if len(rows) == 1 else f"{len(rows)} campaigns"
+
+
+def _count(number: int) -> str:
+    return f"{number} campaign{'' if number == 1 else 's'}"

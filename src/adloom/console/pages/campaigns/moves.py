@@ -1,0 +1,159 @@
+"""The moves of a campaign between its statuses: buttons, questions, and what follows from each; and its copy."""
+
+import functools
+from collections.abc import Callable
+from typing import Final
+
+from nicegui import ui
+
+from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
+from adloom.console import strings
+from adloom.console.client import ApiClient, Json
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.resource_pages import Reload
+
+LABELS: Final = {
+    "activate": "Activate",
+    "resume": "Resume",
+    "schedule": "Schedule",
+    "unschedule": "Back to draft",
+    "pause": "Pause",
+    "end": "End",
+    "cancel": "Cancel it",
+}
+# Where the label is not the question.
+QUESTIONS: Final = {
+    "unschedule": "Make “{name}” a draft again?",
+    "end": "End “{name}” for good?",
+    "cancel": "Cancel “{name}” for good?",
+}
+CONSEQUENCES: Final = {
+    "activate": (
+        "Its banners can be shown within two seconds, between its dates and within its budgets. "
+        "From then on impressions or clicks cost its bid."
+    ),
+    "resume": (
+        "Its banners can be shown again within two seconds. It continues with the rest of today's budget; "
+        "money held for offers that were not seen has come back."
+    ),
+    "schedule": (
+        "It becomes active at its start. Until then nothing is shown and nothing is spent, and it can "
+        "become a draft again."
+    ),
+    "unschedule": "It does not start automatically any more. Its dates stay, and nothing is lost.",
+    "pause": (
+        "No new offers within two seconds, everywhere. Offers that are already on readers' pages still count and are "
+        "charged when they are seen or clicked; money held for the others comes back after a few minutes. "
+        "The rest of the budget stays, and you can resume at any time."
+    ),
+    "end": (
+        "No new offers within two seconds. Offers that are already out still count and are charged; money held for "
+        "unseen offers comes back within minutes. An ended campaign never runs again, but stays in reports. "
+        "To stop for a while, pause it instead."
+    ),
+    "cancel": (
+        "It never runs again. Offers that are already out still count and are charged, money held for unseen "
+        "offers comes back, and reports keep it."
+    ),
+}
+# The status that a move leads to; the first possible move becomes the main button.
+TARGETS: Final = {
+    "activate": CampaignStatus.ACTIVE,
+    "pause": CampaignStatus.PAUSED,
+    "schedule": CampaignStatus.SCHEDULED,
+    "unschedule": CampaignStatus.DRAFT,
+    "end": CampaignStatus.ENDED,
+    "cancel": CampaignStatus.CANCELLED,
+}
+FINAL: Final = frozenset({"end", "cancel"})
+
+
+def list_moves(status: str) -> list[str]:
+    allowed = ALLOWED_MOVES[CampaignStatus(status)]
+    return [move for move, target in TARGETS.items() if target in allowed]
+
+
+def add_move_buttons(
+    api: ApiClient, campaign: Json, reload: Reload, *, on_delete: Callable[[], None]
+) -> None:
+    """Show the first move as a button, the others in a menu with the copy and the deletion."""
+    moves = list_moves(campaign["status"])
+    if moves:
+        first = moves[0]
+        ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, reload)).props(
+            "unelevated"
+        )
+    with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
+        for move in moves[1:]:
+            ui.menu_item(
+                _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, reload)
+            )
+        ui.menu_item("Duplicate", on_click=lambda: ask_copy(api, campaign))
+        ui.separator()
+        ui.menu_item("Delete", on_click=on_delete)
+
+
+def ask_copy(api: ApiClient, campaign: Json) -> None:
+    """Ask how the copy is called, make it, and open it."""
+
+    async def save(form: Form) -> None:
+        copy = await api.post(f"/admin/campaigns/{campaign['id']}/duplicate", form.create_body())
+        ui.navigate.to(f"/console/campaigns/{copy['id']}")
+
+    given = {"name": f"{campaign['name']} (copy)"}
+    with form_dialog(f"Duplicate “{campaign['name']}”?", "Duplicate", save, given) as form:
+        ui.label(
+            "The copy is a draft with the same settings, placements, banners and targeting. It shows and spends nothing "
+            "until you activate it. Publishers that had to accept the campaign have to accept the copy too."
+        )
+        form.name("name", "Name")
+        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
+        form.moment("endsAt", "Ends", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
+
+
+def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
+    if move == "schedule" and not campaign["startsAt"]:
+        _ask_start(api, campaign, reload)
+        return
+    word = _word(move, campaign)
+
+    async def go() -> None:
+        await _move(api, campaign, move, None, reload)
+
+    confirm(
+        _question(word, campaign),
+        CONSEQUENCES[word],
+        action=LABELS[word],
+        on_confirm=go,
+        is_dangerous=move in FINAL,
+    )
+
+
+def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
+    async def save(form: Form) -> None:
+        await _move(api, campaign, "schedule", form.values(), reload)
+
+    with form_dialog(_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
+        ui.label(CONSEQUENCES["schedule"])
+        ui.label("It has no start date. When should it start?")
+        form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])
+
+
+async def _move(api: ApiClient, campaign: Json, move: str, body: Json | None, reload: Reload) -> None:
+    moved = await api.patch(f"/admin/campaigns/{campaign['id']}/{move}", body)
+    status = strings.CAMPAIGN_STATUSES[moved["status"]].lower()
+    notify_success(f"“{campaign['name']}” is {status}.")
+    await reload()
+
+
+def _question(word: str, campaign: Json) -> str:
+    return QUESTIONS.get(word, LABELS[word] + " “{name}”?").format(name=campaign["name"])
+
+
+def _word(move: str, campaign: Json) -> str:
+    return "resume" if move == "activate" and campaign["status"] == CampaignStatus.PAUSED else move
+
+
+def _label(move: str, campaign: Json) -> str:
+    return LABELS[_word(move, campaign)]

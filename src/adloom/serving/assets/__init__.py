@@ -1,0 +1,1 @@
+"""Uploaded files for visitors."""

@@ -1,0 +1,70 @@
+"""What a campaign does now, and when its money is gone, in words."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adloom.console.words.campaign_words import describe_moment, describe_spent, describe_standing
+
+NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
+
+
+def a_campaign(status: str = "active", **fields: Any) -> dict[str, Any]:
+    return {
+        "status": status,
+        "startsAt": None,
+        "endsAt": None,
+        "timezone": "UTC",
+        "deletedAt": None,
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("campaign", "text", "kind"),
+    [
+        (a_campaign(), "Active", "good"),
+        (a_campaign(startsAt="2026-11-18T00:00:00Z"), "Starts tomorrow", "info"),
+        (a_campaign(startsAt="2026-11-17T16:40:00Z"), "Starts today at 16:40", "info"),
+        (a_campaign("scheduled", startsAt="2026-11-20T00:00:00Z"), "Starts in 3 days", "info"),
+        (a_campaign(startsAt="2026-12-25T00:00:00Z"), "Starts on 25 December", "info"),
+        (a_campaign(startsAt="2027-01-02T00:00:00Z"), "Starts on 2 January 2027", "info"),
+        (a_campaign(startsAt="2026-11-01T00:00:00Z"), "Active", "good"),
+        (a_campaign(endsAt="2026-11-17T23:00:00Z"), "Ends today at 23:00", "good"),
+        (a_campaign(endsAt="2026-11-17T11:00:00Z"), "Over", ""),
+        (a_campaign("paused", startsAt="2026-11-18T00:00:00Z"), "Paused", "warn"),
+        (a_campaign("draft", startsAt="2026-11-18T00:00:00Z"), "Draft", ""),
+        (a_campaign("scheduled"), "Scheduled", "info"),
+        (a_campaign(deletedAt="2026-11-01T00:00:00Z"), "Deleted", "bad"),
+    ],
+)
+def test_the_status_in_words_knows_the_dates(campaign: dict[str, Any], text: str, kind: str) -> None:
+    assert describe_standing(campaign, now=NOW) == (text, kind)
+
+
+def test_tomorrow_is_tomorrow_in_the_campaigns_zone() -> None:
+    late = datetime(2026, 11, 17, 22, 30, tzinfo=UTC)  # Half past eleven in Berlin.
+
+    assert describe_moment(late + timedelta(hours=1), "Europe/Berlin", late) == "tomorrow"
+    assert describe_moment(late + timedelta(hours=1), "UTC", late) == "today at 23:30"
+
+
+@pytest.mark.parametrize(
+    ("daily", "total", "sentences"),
+    [
+        (None, None, []),
+        ("2026-11-17T15:40:00Z", None, ["The day's budget is spent by about 16:40 today."]),
+        (NOW, None, ["The day's budget is spent."]),
+        (None, "2026-11-24T09:00:00Z", ["The total budget is spent by about 24 November."]),
+        (None, "2026-11-17T15:40:00Z", ["The total budget is spent by about 16:40 today."]),
+        (None, "2027-02-01T09:00:00Z", ["The total budget is spent by about 1 February 2027."]),
+        (None, NOW, ["The total budget is spent."]),
+    ],
+)
+def test_when_the_budgets_are_spent_is_said_in_the_zone_of_their_day(
+    daily: object, total: object, sentences: list[str]
+) -> None:
+    figures = {"dailySpentAt": daily, "totalSpentAt": total}
+
+    assert describe_spent(figures, zone="Europe/Berlin", now=NOW) == sentences
