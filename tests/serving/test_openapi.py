@@ -18,7 +18,6 @@ from tests.support.answers import at_once
 from tests.support.catalogs import NOON
 from tests.support.rows import a_placement_row, an_assignment_row
 
-DOCUMENT = openapi_document()
 ROUTES = {
     "/banners/serve/{slug}": "get",
     "/banners/serve": "post",
@@ -45,13 +44,15 @@ ROUTES = {
 
 def resolve(schema: dict[str, Any]) -> dict[str, Any]:
     return (
-        DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        openapi_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        if "$ref" in schema
+        else schema
     )
 
 
 def test_every_route_is_described_and_needs_no_token() -> None:
     for path, method in ROUTES.items():
-        operation = DOCUMENT["paths"][path][method]
+        operation = openapi_document()["paths"][path][method]
 
         assert operation["security"] == []
         assert operation["responses"]
@@ -60,7 +61,7 @@ def test_every_route_is_described_and_needs_no_token() -> None:
 def test_every_public_route_has_a_neutral_name() -> None:
     public = {
         path.partition("{")[0]
-        for path, item in DOCUMENT["paths"].items()
+        for path, item in openapi_document()["paths"].items()
         for operation in item.values()
         if operation["tags"] == ["delivery"] and operation.get("security") == []
     }
@@ -82,13 +83,13 @@ def test_every_public_route_has_a_neutral_name() -> None:
     ],
 )
 def test_required_fields_of_a_body_are_named(path: str, required: set[str]) -> None:
-    body = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = openapi_document()["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
 
     assert set(resolve(body)["required"]) == required
 
 
 def test_an_event_of_a_batch_names_its_type() -> None:
-    kinds = DOCUMENT["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"]["anyOf"]
+    kinds = openapi_document()["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"]["anyOf"]
 
     assert [resolve(kind)["properties"]["type"]["enum"] for kind in kinds] == [["impression"], ["click"]]
     assert all("type" in resolve(kind)["required"] for kind in kinds)
@@ -109,15 +110,15 @@ def test_a_served_answer_has_exactly_the_described_fields() -> None:
 
     answer = msgspec.json.decode(at_once(routes.serve(FastRequest(b"GET", path))).body)
 
-    schemas = DOCUMENT["components"]["schemas"]
+    schemas = openapi_document()["components"]["schemas"]
     assert answer.keys() == schemas["ServedAnswer"]["properties"].keys()
     assert answer["placement"].keys() == schemas["AnsweredPlacement"]["properties"].keys()
     assert answer["banners"][0].keys() == schemas["ServedBanner"]["properties"].keys()
 
 
 def test_the_context_may_be_given_in_the_query_and_in_the_body() -> None:
-    parameters = DOCUMENT["paths"]["/banners/serve/{slug}"]["get"]["parameters"]
-    context = DOCUMENT["components"]["schemas"]["ServePageRequest"]["properties"]["context"]
+    parameters = openapi_document()["paths"]["/banners/serve/{slug}"]["get"]["parameters"]
+    context = openapi_document()["components"]["schemas"]["ServePageRequest"]["properties"]["context"]
 
     named = {one["name"] for one in parameters if one["in"] == "query"}
     assert named == resolve(context)["properties"].keys()

@@ -12,7 +12,7 @@ from adloom.budgets.kinds import make_campaign_kind
 from adloom.core.actor import Role
 from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
-from adloom.runtime.actors.state_store import shard_of
+from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.builders import CampaignBench, a_campaign
@@ -26,6 +26,9 @@ NEVER_OFFERED = {
     "heldPaisa": 0,
     "leasedPaisa": 0,
     "projectedPaisa": 0,
+    "timezone": "UTC",
+    "dailySpentAt": None,
+    "totalSpentAt": None,
 }
 INSERT_STATE = """
     INSERT INTO brain_states (kind, key, shard, version, format, state, changed_at)
@@ -107,6 +110,9 @@ async def test_a_campaigns_budget_is_the_stored_state_of_its_actor(admin: Client
         "remainingTodayPaisa": 85,
         "pace": 0.2,  # Of the 60 that pacing allows by noon.
         "projectedPaisa": 24,
+        "timezone": "UTC",
+        "dailySpentAt": None,
+        "totalSpentAt": "2027-06-11T08:00:00Z",
     }
 
 

@@ -6,6 +6,7 @@ import io
 import httpx
 import pytest
 
+from adloom.core.currency import Currency
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane, problem
@@ -35,12 +36,13 @@ async def test_a_csv_sheet_has_the_names_and_figures_of_the_json(admin: Client, 
     answer = await sheet(admin, groupBy="day,hour,banner,placement,campaign,country,device")
 
     place = f"2026-11-14,2026-11-14T12:00:00Z,{banner['id']},{placement['id']},"
+    names = f"{banner['title']},{placement['label']},"
     assert answer.content.decode() == (
-        "date,hour,bannerId,placementId,campaignId,country,device,"
+        "date,hour,bannerId,placementId,campaignId,country,device,bannerTitle,placementLabel,campaignName,"
         "impressions,clicks,ctr,spendPaisa,invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,"
-        "overBudgetClicks,conversions,conversionValue\r\n"
-        f"{place},DE,mobile,4,1,0.25,,0,1,0,0,,0,0\r\n"
-        f"{place},,,1,0,0.0,,0,0,0,0,,0,0\r\n"
+        "overBudgetClicks,conversions,conversionValue,spend,currency\r\n"
+        f"{place},DE,mobile,{names},4,1,0.25,,0,1,0,0,,0,0,,\r\n"
+        f"{place},,,{names},1,0,0.0,,0,0,0,0,,0,0,,\r\n"
     )
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == (
@@ -59,6 +61,7 @@ async def test_a_csv_sheet_equals_the_json(admin: Client, writer: EventWriter, g
 
     assert rows == [
         {name: "" if value is None else str(value) for name, value in item.items()}
+        | {"spend": "" if item["spendPaisa"] is None else "0.00", "currency": ""}
         for item in answer.json()["items"]
     ]
 
@@ -67,9 +70,22 @@ async def test_a_csv_sheet_without_events_has_its_header(admin: Client) -> None:
     header = (
         "date,impressions,clicks,ctr,spendPaisa,"
         "invalidImpressions,invalidClicks,unboundImpressions,unboundClicks,overBudgetClicks,"
-        "conversions,conversionValue"
+        "conversions,conversionValue,spend,currency"
     )
     assert (await sheet(admin)).text.splitlines() == [header]
+
+
+async def test_names_in_a_sheet_are_no_formulas_and_money_has_its_currency(
+    admin: Client, writer: EventWriter, control: ControlPlane
+) -> None:
+    control.app.state.currency = Currency("EUR")
+    banner = await admin.make_banner(title='=HYPERLINK("https://example.com")')
+    await writer.write(seen(banner, await admin.make_placement()))
+
+    [row] = csv.DictReader(io.StringIO((await sheet(admin, groupBy="banner")).text, newline=""))
+
+    assert row["bannerTitle"] == '\'=HYPERLINK("https://example.com")'
+    assert (row["spendPaisa"], row["spend"], row["currency"]) == ("0", "0.00", "EUR")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ NEUTRAL_NAMES: Final = {
     "/v1/serve/page": "/page",
     "/v1/classify-page": "/text",
     "/serve/": "/box/",
+    "/p/": "/p/",
     "/tag.js": "/loom.js",
     "/tag-": "/loom-",
     "/tag-debug.js": "/loom-debug.js",
@@ -34,6 +35,7 @@ NEUTRAL_NAMES: Final = {
 }
 SCRIPT: Final = "/tag.js"
 FRAMES: Final = "/serve/"
+FILES: Final = "/p/"
 # The first parts of other paths on delivery.
 OTHER_PARTS: Final = frozenset({"health", "sample"})
 

@@ -13,6 +13,7 @@ from adloom.core.clock import Clock
 from adloom.market.follower import MarketFollower
 from adloom.market.kinds import make_kinds
 from adloom.market.results.follower import ResultsFollower
+from adloom.market.results.placement_results import PlacementResultsFollower
 from adloom.market.shortlist.notice import name_channel
 from adloom.market.store import MarketTables, MarketWriter
 from adloom.market.term import MarketTerm
@@ -73,5 +74,6 @@ def make_market(
         await term.begin(pool)
         await host.run(over)
 
-    leader = LeaderLoop(lock, [run_host, follower.run, results.run])
+    on_placements = PlacementResultsFollower(pool, valkey, clock)
+    leader = LeaderLoop(lock, [run_host, follower.run, results.run, on_placements.run])
     return MarketActors(host=host, follower=follower, results=results, leader=leader)

@@ -10,7 +10,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.runtime import postgres, valkey
 from adloom.runtime.http.background_check import BackgroundCheck, oldest, run_checks, wait_until_known
-from adloom.runtime.http.plain import PlainAnswer
+from adloom.runtime.http.plain import PlainAnswer, PlainRoute
 from adloom.serving.background.index_refresh import IndexRefresher
 
 DISK_EVERY_SECONDS = 2.0  # Each look writes a block.
@@ -84,6 +84,9 @@ class DeliveryHealth:
     def run(self) -> AbstractAsyncContextManager[None]:
         """Ask the servers in the background while a block runs."""
         return run_checks(self.postgres, self.valkey, self.disk)
+
+    def routes(self) -> dict[str, PlainRoute]:
+        return {"/health": self.check_ready, "/health/ready": self.check_ready}
 
     async def check_ready(self) -> PlainAnswer:
         """Answer 200 while ads can be served and events accepted, at once, by what the checks have found.

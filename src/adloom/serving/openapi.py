@@ -31,6 +31,7 @@ SLUG: Final[Json] = {
 }
 TOKEN: Final[Json] = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
 NAME: Final[Json] = TOKEN | {"name": "name"}
+FILE: Final[Json] = TOKEN | {"name": "file"}
 # Without a type: generators of clients know no answers that are images.
 GIF: Final = "A transparent GIF of 43 bytes."
 
@@ -314,6 +315,9 @@ def _build_paths(context: Json) -> dict[str, Json]:
         "/api/v1/ads/events/click": _post(f"Report one click of an ad; one of the same offer again {again}",
             "AdEvent", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         **_build_contextual_paths(query),
+        "/p/{file}": _get("An uploaded file, or a part of it; what is at an address never changes.",
+            {"200": _answer("The file."), "206": _answer("A part of it."), "304": _answer("You have it.")},
+            404, 503, parameters=[FILE]),
         "/tag.js": _get("Fills the placements of a publisher's page; its newest version.", script),
         "/tag-{name}.js": _get("One version of the tag, which caches may keep for good.", script, parameters=[NAME]),
         "/tag-debug.js": _get("Shows on a page what each of its slots got, and why; the tag loads it for `?adloom-debug`.", script),

@@ -1,18 +1,23 @@
 """Statistics over HTTP."""
 
 import asyncio
+import functools
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, cast
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
 from adloom.core.actor import Actor
+from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, wrong_field
+from adloom.resource.names import read_names
+from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
     Database,
@@ -29,10 +34,10 @@ from adloom.runtime.http.api.sheets import (
     answer_file,
     wants_csv,
 )
-from adloom.stats.model import Grouping, StatsQuestion, csv_of, json_of
+from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, csv_of, json_of
 from adloom.stats.store import statistics
 
-ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 25 MB.
+ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
 # Counts by hour, country and device are many: at most a year of them, and a month to compare.
 LIVE_DAYS_MAX: Final = 400
 UNKNOWN: Final = "unknown"
@@ -81,7 +86,7 @@ Country = Annotated[str, BeforeValidator(_country)]
 
 
 class StatsQuery(Body):
-    """Which counts to return; both days are included, and days and hours are UTC."""
+    """Which counts to return; both days are included, and hours are UTC."""
 
     first: Annotated[Day, Field(alias="from")]
     last: Annotated[Day, Field(alias="to")]
@@ -91,6 +96,12 @@ class StatsQuery(Body):
     country: Annotated[Country | None, Field(description="Two letters, or `unknown`.")] = None
     device: Device | None = None
     group_by: Annotated[Groupings, Field(description="Several are separated by commas.")] = (Grouping.DAY,)
+    time_zone: Annotated[
+        TimeZone,
+        Field(
+            description="Whose days are meant, such as `Europe/Berlin`; an hour counts for the day it begins in."
+        ),
+    ] = UTC_ZONE.key
     format: Annotated[SheetFormat | None, Field(description="Without it, as `Accept` says.")] = None
 
 
@@ -130,12 +141,27 @@ class StatsItem(StatsTotals):
     """The counts of one key; it has only the fields of the groupings. Null means no campaign, or unknown."""
 
     day: Annotated[date | None, Field(alias="date")] = None
+    week: Annotated[date | None, Field(description="Its Monday.")] = None
+    month: Annotated[date | None, Field(description="Its first day.")] = None
     hour: Annotated[datetime | None, Field(description="When the hour begins.")] = None
     banner_id: UUID | None = None
     placement_id: UUID | None = None
     campaign_id: UUID | None = None
+    advertiser_id: UUID | None = None
+    publisher_id: UUID | None = None
+    site_id: UUID | None = None
+    delivery: Annotated[
+        str | None,
+        Field(description="`direct`, `auction` or `contextual`; null where the placement is gone."),
+    ] = None
     country: str | None = None
     device: str | None = None
+    banner_title: str | None = None
+    placement_label: Annotated[str | None, Field(description="Its slug if it was removed.")] = None
+    campaign_name: str | None = None
+    advertiser_name: str | None = None
+    publisher_name: str | None = None
+    site_name: str | None = None
 
 
 class StatsAnswer(Answer):
@@ -158,6 +184,7 @@ router = guarded_router("/admin/stats", "statistics", 400, 401, 503)
 @router.get("/banners", response_model=StatsAnswer, responses=ALSO_CSV)
 async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depends on
     query: Annotated[StatsQuery, Query()],
+    request: Request,
     actor: CurrentActor,
     pool: Database,
     now: Now,
@@ -169,10 +196,16 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX + 1)
     if len(rows) > ROWS_MAX:
         raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
+    async with pool.acquire() as connection:
+        named = (part for row in rows for part in row.key if isinstance(part, UUID))
+        names = await read_names(connection, named)
     if not wants_csv(query.format, accept):
-        return Response(await asyncio.to_thread(json_of, question.groupings, rows), media_type=JSON)
+        body = await asyncio.to_thread(json_of, question.groupings, rows, names)
+        return Response(body, media_type=JSON)
     name = f"adloom-banners-{question.first}-to-{question.last}.csv"
-    return answer_file(await asyncio.to_thread(csv_of, question.groupings, rows), CSV, name)
+    currency: Currency = request.app.state.currency
+    write = functools.partial(csv_of, question.groupings, rows, names, currency=currency.code)
+    return answer_file(await asyncio.to_thread(write), CSV, name)
 
 
 def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
@@ -181,6 +214,7 @@ def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
     question = StatsQuestion(
         **query.model_dump(include={"first", "last", "banner_id", "placement_id", "campaign_id", "country"}),
         groupings=query.group_by,
+        zone=ZoneInfo(query.time_zone),
         device="" if query.device is Device.UNKNOWN else query.device,
         advertiser_id=actor.advertiser_id,
         publisher_id=actor.publisher_id,
@@ -188,7 +222,7 @@ def _question(query: StatsQuery, actor: Actor) -> StatsQuestion:
     if question.needs_live_counts and (query.last - query.first).days >= LIVE_DAYS_MAX:
         raise _wrong(
             "from",
-            f"must be less than {LIVE_DAYS_MAX} days before `to` where hours, countries or devices are asked for",
+            f"must be less than {LIVE_DAYS_MAX} days before `to` where hours, countries, devices or another time zone are asked for",
         )
     return question
 

@@ -2,18 +2,20 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
 
 CTR_PLACES: Final = 6
+FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r", "'")
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -21,10 +23,16 @@ class Grouping(StrEnum):
     """What a row of the statistics is grouped by; several may be combined."""
 
     DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
     HOUR = "hour"
     BANNER = "banner"
     PLACEMENT = "placement"
     CAMPAIGN = "campaign"
+    ADVERTISER = "advertiser"
+    PUBLISHER = "publisher"
+    SITE = "site"
+    DELIVERY = "delivery"
     COUNTRY = "country"
     DEVICE = "device"
 
@@ -32,6 +40,8 @@ class Grouping(StrEnum):
 # Rolled-up days have nothing finer than a day, and no visitor fields; spend has no visitor fields at all.
 OF_READERS: Final = frozenset({Grouping.COUNTRY, Grouping.DEVICE})
 ONLY_LIVE: Final = OF_READERS | {Grouping.HOUR}
+
+UTC_ZONE: Final = ZoneInfo("UTC")
 
 Key: TypeAlias = date | datetime | UUID | str | None
 
@@ -53,12 +63,14 @@ class StatsQuestion(msgspec.Struct, frozen=True, kw_only=True):
     # The account whose counts may be seen, or None for all.
     advertiser_id: UUID | None = None
     publisher_id: UUID | None = None
+    zone: ZoneInfo = UTC_ZONE  # Of days; an hour counts for the day in which it begins.
+    is_shared: bool = True  # Whether the spend that a publisher is shown is its share.
     counts_unbound: bool = False  # Whether events without a token are among the others.
 
     @property
     def needs_live_counts(self) -> bool:
         """Whether rolled-up days cannot answer this."""
-        return self.is_of_readers or not ONLY_LIVE.isdisjoint(self.groupings)
+        return self.is_of_readers or not ONLY_LIVE.isdisjoint(self.groupings) or self.zone.key != UTC_ZONE.key
 
     @property
     def is_of_readers(self) -> bool:
@@ -128,36 +140,96 @@ def _sum_known(numbers: Sequence[int | None]) -> int | None:
 # Names of the parts of a key.
 NAMES: Final = {
     Grouping.DAY: "date",
+    Grouping.WEEK: "week",
+    Grouping.MONTH: "month",
     Grouping.HOUR: "hour",
     Grouping.BANNER: "bannerId",
     Grouping.PLACEMENT: "placementId",
     Grouping.CAMPAIGN: "campaignId",
+    Grouping.ADVERTISER: "advertiserId",
+    Grouping.PUBLISHER: "publisherId",
+    Grouping.SITE: "siteId",
+    Grouping.DELIVERY: "delivery",
     Grouping.COUNTRY: "country",
     Grouping.DEVICE: "device",
 }
+# What stands beside the ids of a key.
+TITLES: Final = {
+    Grouping.BANNER: "bannerTitle",
+    Grouping.PLACEMENT: "placementLabel",
+    Grouping.CAMPAIGN: "campaignName",
+    Grouping.ADVERTISER: "advertiserName",
+    Grouping.PUBLISHER: "publisherName",
+    Grouping.SITE: "siteName",
+}
 
 
-def json_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
-    """Encode rows and totals; a row has only the fields of the groupings."""
-    names = [NAMES[grouping] for grouping in groupings]
+class NamedKeys:
+    """The fields of a key: its parts, and the names of those that are ids."""
+
+    def __init__(self, groupings: Sequence[Grouping], names: Mapping[UUID, str]) -> None:
+        self._named = [(place, TITLES[one]) for place, one in enumerate(groupings) if one in TITLES]
+        self._names = names
+        self.fields = [*(NAMES[one] for one in groupings), *(title for _, title in self._named)]
+
+    def list_names(self, key: Sequence[Key]) -> list[str | None]:
+        parts = (key[place] for place, _ in self._named)
+        return [self._names.get(part) if isinstance(part, UUID) else None for part in parts]
+
+
+def json_of(
+    groupings: Sequence[Grouping], rows: Sequence[StatsRow], names: Mapping[UUID, str] | None = None
+) -> bytes:
+    """Encode rows and totals; a row has only the fields of the groupings, with the names of ids."""
+    keys = NamedKeys(groupings, names or {})
     return _encode(
         {
-            "items": [dict(zip(names, row.key, strict=True)) | _figures(row.counts) for row in rows],
+            "items": [
+                dict(zip(keys.fields, (*row.key, *keys.list_names(row.key)), strict=True))
+                | _figures(row.counts)
+                for row in rows
+            ],
             "totals": _figures(total(rows)),
         }
     )
 
 
-def csv_of(groupings: Sequence[Grouping], rows: Sequence[StatsRow]) -> bytes:
+def csv_of(
+    groupings: Sequence[Grouping],
+    rows: Sequence[StatsRow],
+    names: Mapping[UUID, str] | None = None,
+    *,
+    currency: str = "",
+) -> bytes:
     """Encode rows as CSV (RFC 4180), without totals.
 
-    No cell holds free text, so none can be taken for a formula.
+    `spend` has units of the currency, which is in the last column. Names are free text: one that a spreadsheet
+    would take for a formula gets an apostrophe before it.
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
-    writer.writerow([*(NAMES[grouping] for grouping in groupings), *_figures(Counts())])
-    writer.writerows([*map(_cell, row.key), *_figures(row.counts).values()] for row in rows)
+    keys = NamedKeys(groupings, names or {})
+    writer.writerow([*keys.fields, *_figures(Counts()), "spend", "currency"])
+    writer.writerows(
+        [
+            *map(_cell, row.key),
+            *(quote_formula(name or "") for name in keys.list_names(row.key)),
+            *_figures(row.counts).values(),
+            None if row.counts.spend is None else _units(row.counts.spend),
+            currency,
+        ]
+        for row in rows
+    )
     return sheet.getvalue().encode()
+
+
+def quote_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(FORMULA_SIGNS) else text
+
+
+def _units(micros: Micros) -> str:
+    """Write hundredths as units: rounded down, as `spendPaisa` is."""
+    return f"{paisa_from_micros(micros) / 100:.2f}"
 
 
 def _figures(counts: Counts) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """SQL of event counts and charges: rolled-up days where they are complete, else the live counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
@@ -60,12 +61,12 @@ ROLLED_UP: Final = """
            NULL::varchar(2) AS country_code, NULL::varchar(20) AS device_type,
            impressions::bigint, clicks::bigint, invalid_impressions::bigint, invalid_clicks::bigint,
            unbound_impressions::bigint, unbound_clicks::bigint, over_budget_clicks::bigint,
-           conversions::bigint, conversion_micros, spend_micros
+           conversions::bigint, conversion_micros, {spend}
       FROM banner_stats
      WHERE {spans}
 """
 LIVE: Final = """
-    SELECT (hour AT TIME ZONE 'UTC')::date AS day, hour, banner_id, placement_id, campaign_id,
+    SELECT (hour AT TIME ZONE {zone})::date AS day, hour, banner_id, placement_id, campaign_id,
            country_code, device_type, impressions, clicks, invalid_impressions, invalid_clicks,
            unbound_impressions, unbound_clicks, 0 AS over_budget_clicks, conversions, conversion_micros,
            0 AS spend_micros
@@ -74,50 +75,92 @@ LIVE: Final = """
 """
 # A charge counts when it is made, which may be an hour or a day after its event.
 SPEND: Final = """
-    SELECT (hour AT TIME ZONE 'UTC')::date, hour, banner_id, placement_id, campaign_id,
-           NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, 0, 0, spent_micros
+    SELECT (hour AT TIME ZONE {zone})::date, hour, banner_id, placement_id, campaign_id,
+           NULL, NULL, 0, 0, 0, 0, 0, 0, over_budget_clicks, 0, 0, {spend}
       FROM spend_hours
      WHERE {spans}
 """
-# Public ids are looked up for the few sums, not for the many counts.
+FIGURES: Final = (
+    "impressions",
+    "clicks",
+    "invalid_impressions",
+    "invalid_clicks",
+    "unbound_impressions",
+    "unbound_clicks",
+    "conversions",
+    "conversion_micros",
+    "over_budget_clicks",
+    "spend_micros",
+)
+SUMS: Final = ", ".join(
+    # Values are what shops say: their sums may be larger than any integer.
+    f"sum({figure}){'' if figure == 'conversion_micros' else '::bigint'} AS {figure}"
+    for figure in FIGURES
+)
+# Public ids and owners are looked up for the few sums, not for the many counts.
 STATISTICS: Final = """
-    SELECT {names}, impressions, clicks, invalid_impressions, invalid_clicks, unbound_impressions, unbound_clicks,
-           conversions, conversion_micros, over_budget_clicks, spend_micros
+    SELECT {names}, {sums}
       FROM (
-          SELECT {columns}, sum(impressions)::bigint AS impressions, sum(clicks)::bigint AS clicks,
-                 sum(invalid_impressions)::bigint AS invalid_impressions,
-                 sum(invalid_clicks)::bigint AS invalid_clicks,
-                 sum(unbound_impressions)::bigint AS unbound_impressions,
-                 sum(unbound_clicks)::bigint AS unbound_clicks,
-                 sum(conversions)::bigint AS conversions, sum(conversion_micros) AS conversion_micros,
-                 sum(over_budget_clicks)::bigint AS over_budget_clicks,
-                 sum(spend_micros)::bigint AS spend_micros
+          SELECT {columns}, {sums}
             FROM ({sources}) AS it
            WHERE {filters}
            GROUP BY {columns}
       ) AS counted
       {joins}
+     GROUP BY {names}
      ORDER BY {names}
      LIMIT {rows_max}
 """
-# The column to group by, its public name, and its table. A placement may be gone.
+OF_BANNER: Final = "LEFT JOIN banners ON banners.id = banner_id"
+OF_PLACEMENT: Final = "LEFT JOIN placements_ever ON placements_ever.id = placement_id"  # It may be gone.
+OF_CAMPAIGN: Final = "LEFT JOIN campaigns ON campaigns.id = campaign_id"
+OF_SLOT: Final = "LEFT JOIN placements ON placements.id = placement_id"
+
+
+class GroupingColumns(NamedTuple):
+    """The columns of counts that a grouping needs, the name it has outside, and the tables that say it."""
+
+    columns: tuple[str, ...]
+    name: str
+    joins: tuple[str, ...] = ()
+
+
 COLUMNS: Final = {
-    Grouping.DAY: ("day", "day", ""),
-    Grouping.HOUR: ("hour", "hour", ""),
-    Grouping.BANNER: ("banner_id", "banners.public_id", "LEFT JOIN banners ON banners.id = banner_id"),
-    Grouping.PLACEMENT: (
-        "placement_id",
-        "placements.public_id",
-        "LEFT JOIN placements_ever AS placements ON placements.id = placement_id",
+    Grouping.DAY: GroupingColumns(("day",), "day"),
+    Grouping.WEEK: GroupingColumns(("day",), "date_trunc('week', day)::date"),
+    Grouping.MONTH: GroupingColumns(("day",), "date_trunc('month', day)::date"),
+    Grouping.HOUR: GroupingColumns(("hour",), "hour"),
+    Grouping.BANNER: GroupingColumns(("banner_id",), "banners.public_id", (OF_BANNER,)),
+    Grouping.PLACEMENT: GroupingColumns(("placement_id",), "placements_ever.public_id", (OF_PLACEMENT,)),
+    Grouping.CAMPAIGN: GroupingColumns(("campaign_id",), "campaigns.public_id", (OF_CAMPAIGN,)),
+    Grouping.ADVERTISER: GroupingColumns(
+        ("campaign_id", "banner_id"),
+        "advertisers.public_id",
+        (
+            OF_CAMPAIGN,
+            OF_BANNER,
+            """LEFT JOIN advertisers ON advertisers.id =
+               CASE WHEN campaign_id IS NULL THEN banners.advertiser_id ELSE campaigns.advertiser_id END""",
+        ),
     ),
-    Grouping.CAMPAIGN: (
-        "campaign_id",
-        "campaigns.public_id",
-        "LEFT JOIN campaigns ON campaigns.id = campaign_id",
+    Grouping.PUBLISHER: GroupingColumns(
+        ("placement_id",),
+        "publishers.public_id",
+        (OF_PLACEMENT, "LEFT JOIN publishers ON publishers.id = placements_ever.publisher_id"),
     ),
-    Grouping.COUNTRY: ("country_code", "country_code", ""),
-    Grouping.DEVICE: ("device_type", "device_type", ""),
+    Grouping.SITE: GroupingColumns(
+        ("placement_id",),
+        "sites.public_id",
+        (OF_SLOT, "LEFT JOIN sites ON sites.id = placements.site_id"),
+    ),
+    Grouping.DELIVERY: GroupingColumns(("placement_id",), "placements.delivery::text", (OF_SLOT,)),
+    Grouping.COUNTRY: GroupingColumns(("country_code",), "country_code"),
+    Grouping.DEVICE: GroupingColumns(("device_type",), "device_type"),
 }
+SHARES: Final = """
+    SELECT since, percent FROM publisher_shares AS share JOIN publishers AS owner ON owner.id = share.publisher_id
+     WHERE owner.public_id = $1 ORDER BY since DESC
+"""
 # An advertiser's counts are those of its campaigns; without a campaign, those of its banners.
 OF_ADVERTISER: Final = "(it.campaign_id = ANY ({}) OR it.campaign_id IS NULL AND it.banner_id = ANY ({}))"
 OF_PUBLISHER: Final = "it.placement_id = ANY ({})"
@@ -144,14 +187,16 @@ async def statistics(pool: Pool, question: StatsQuestion, *, today: date, rows_m
     async with read_snapshot(pool) as connection:
         where = await _sources(connection, question, today)
         filters = Filters()
-        read = _read(where, filters, has_spend=not question.is_of_readers)
+        shares = await _read_shares(connection, question)
+        read = _read(where, filters, question, shares)
         _narrow(filters, question)
         await _narrow_to_account(connection, filters, question)
         chosen = [COLUMNS[grouping] for grouping in question.groupings]
         statement = STATISTICS.format(
-            names=", ".join(name for _, name, _ in chosen),
-            columns=", ".join(column for column, _, _ in chosen),
-            joins=" ".join(join for _, _, join in chosen),
+            names=", ".join(one.name for one in chosen),
+            columns=", ".join(dict.fromkeys(column for one in chosen for column in one.columns)),
+            joins=" ".join(dict.fromkeys(join for one in chosen for join in one.joins)),
+            sums=SUMS,
             sources=read,
             filters=filters.sql,
             rows_max=filters.bind(rows_max),
@@ -168,14 +213,39 @@ async def _sources(connection: Connection, question: StatsQuestion, today: date)
     return sources(whole, [row["day"] for row in rows])
 
 
-def _read(where: Sources, filters: Filters, *, has_spend: bool) -> str:
+async def _read_shares(connection: Connection, question: StatsQuestion) -> list[Record]:
+    """Read what a publisher gets of charges, the newest share first."""
+    if question.publisher_id is None or not question.is_shared:
+        return []
+    return await connection.fetch(SHARES, question.publisher_id)
+
+
+def _take_share(amount: str, day: str, shares: Sequence[Record]) -> str:
+    """Return the SQL of a publisher's share; a day before the first has all of it."""
+    if not shares:
+        return f"{amount} AS spend_micros"
+    cases = " ".join(f"WHEN {day} >= DATE '{one['since']}' THEN {one['percent']}" for one in shares)
+    return f"{amount} * CASE {cases} ELSE 100 END / 100 AS spend_micros"
+
+
+def _read(where: Sources, filters: Filters, question: StatsQuestion, shares: Sequence[Record]) -> str:
     """Build the FROM part; the filters bind the values."""
+    zone = f"{filters.bind(question.zone.key)}::text" if where.live else ""
+
+    def in_hours(filters: Filters, span: SourceSpan) -> str:
+        return _in_hours(filters, span, question.zone)
+
     parts = [
-        statement.format(spans=" OR ".join(bounds(filters, span) for span in spans))
-        for statement, spans, bounds in (
-            (ROLLED_UP, where.rolled_up, _in_days),
-            (LIVE, where.live, _in_hours),
-            (SPEND, where.live if has_spend else (), _in_hours),
+        statement.format(zone=zone, spend=spend, spans=" OR ".join(bounds(filters, span) for span in spans))
+        for statement, spans, bounds, spend in (
+            (ROLLED_UP, where.rolled_up, _in_days, _take_share("spend_micros", "stat_date", shares)),
+            (LIVE, where.live, in_hours, ""),
+            (
+                SPEND,
+                () if question.is_of_readers else where.live,
+                in_hours,
+                _take_share("spent_micros", "(hour AT TIME ZONE 'UTC')::date", shares),
+            ),
         )
         if spans
     ]
@@ -186,11 +256,19 @@ def _in_days(filters: Filters, span: SourceSpan) -> str:
     return f"stat_date BETWEEN {filters.bind(span.first)} AND {filters.bind(span.last)}"
 
 
-def _in_hours(filters: Filters, span: SourceSpan) -> str:
-    # From the first hour to the last, not to the first of the next day: the last possible day has none.
-    first = filters.bind(datetime.combine(span.first, time(0), UTC))
-    last = filters.bind(datetime.combine(span.last, time(23), UTC))
+def _in_hours(filters: Filters, span: SourceSpan, zone: ZoneInfo) -> str:
+    # To the last moment of a day, not to the first of the next: the last possible day has none.
+    first = filters.bind(_moment(datetime.combine(span.first, time.min, zone)))
+    last = filters.bind(_moment(datetime.combine(span.last, time.max, zone)))
     return f"hour BETWEEN {first} AND {last}"
+
+
+def _moment(local: datetime) -> datetime:
+    """Return a local time in UTC; the first and the last possible day have hours that UTC has not."""
+    try:
+        return local.astimezone(UTC)
+    except OverflowError:
+        return local.replace(tzinfo=UTC)
 
 
 def _narrow(filters: Filters, question: StatsQuestion) -> None:

@@ -1,5 +1,6 @@
 """Compares the fast auction with the reference auction over random markets."""
 
+import functools
 from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -34,12 +35,16 @@ from tests.serving.auction.random_market import (
 
 REQUESTS_A_MARKET: Final = 40
 EXCLUDED_MAX: Final = 4
-POLICIES: Final[dict[str, Scoring]] = {
-    HEURISTIC: Heuristic(),
-    UNEVEN: UnevenPolicy(),
-    RARE_CLICK: RareClickPolicy(),
-    LEARNED: build_learned_policy(),
-}
+
+
+@functools.cache
+def build_policies() -> dict[str, Scoring]:
+    return {
+        HEURISTIC: Heuristic(),
+        UNEVEN: UnevenPolicy(),
+        RARE_CLICK: RareClickPolicy(),
+        LEARNED: build_learned_policy(),
+    }
 
 
 class CheckedAd(msgspec.Struct, frozen=True):
@@ -66,7 +71,7 @@ def compare_auctions(seed: int) -> int:
     )
     own_bids = chance.choice(list(OwnBids))
     states = PlacementStates()
-    markets = Markets(states, policies=POLICIES, own_bids=own_bids)
+    markets = Markets(states, policies=build_policies(), own_bids=own_bids)
     if chance.random() < 1 / 2:
         markets.install(run_steps(markets.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()
@@ -207,7 +212,7 @@ def _run_plain(
 
 
 def _build_bids(snapshot: Snapshot, request: RandomRequest, excluded: set[int]) -> list[Bid]:
-    scorers = {name: policy.build_scorer(request.signals) for name, policy in POLICIES.items()}
+    scorers = {name: policy.build_scorer(request.signals) for name, policy in build_policies().items()}
     bids: list[Bid] = []
     for placement in snapshot.placements:
         is_requested = placement.placement_type == request.placement_type and (

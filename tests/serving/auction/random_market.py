@@ -7,6 +7,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from adloom.auction.bid import BidType, Ctr
 from adloom.auction.features import SLOTS
@@ -100,8 +101,8 @@ class RareClickPolicy:
 
 def build_learned_policy() -> LearnedScoring:
     """Build a policy that ranks ads; some of them exceed its bounds."""
-    chance = Random(1)  # noqa: S311 - not a secret
-    weights = array("f", [chance.gauss(0, 0.3) for _ in range(SLOTS)])
+    drawn = np.random.default_rng(1).normal(0, 0.3, SLOTS)
+    weights = array("f", drawn.astype(np.float32).tobytes())
     model = Model(version=1, weights=weights, highest=0.6, crossing=0.3)
     return LearnedScoring(model, kinds=[VisitorKind(None, None)])
 

@@ -4,6 +4,7 @@ from array import array
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adloom.auction.bid import BidType, Ctr, OwnBids
@@ -27,9 +28,15 @@ SLOTS_KEYS = (1, 2, 3)
 Result = tuple[object, AuctionFunnel]
 
 
+def draw_weights(chance: Random, spread: float) -> "array[float]":
+    """Draw the weights of a model; by NumPy, because there are 262,144."""
+    drawn = np.random.default_rng(chance.randrange(2**32)).normal(0, spread, SLOTS)
+    return array("f", drawn.astype(np.float32).tobytes())
+
+
 def a_model(chance: Random, **fields: Any) -> LearnedScoring:
     spread = chance.choice([0.02, 0.1, 0.5])
-    weights = array("f", [chance.gauss(0, spread) for _ in range(SLOTS)])
+    weights = draw_weights(chance, spread)
     values: dict[str, Any] = {
         "version": 1,
         "weights": weights,
@@ -146,7 +153,7 @@ def test_the_ctr_of_few_of_many_bids_is_predicted(
     kinds: list[VisitorKind], predictions_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = Random(3)  # noqa: S311 - not a secret
-    weights = array("f", [chance.gauss(0, 0.1) for _ in range(SLOTS)])
+    weights = draw_weights(chance, 0.1)
     model = Model(version=1, weights=weights, highest=1.0, crossing=0.4)
     policy = LearnedScoring(model, kinds=kinds)
     index = an_index(some_rows(chance, 3_000), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))

@@ -38,6 +38,7 @@ from adloom.serving.index.site import NO_SITES, compile_site
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.reserve import Reserver
 from adloom.serving.tag.page_slots import PageSlotRoutes
+from adloom.serving.tag.unknown_slugs import SLUGS_MAX, UnknownSlugs
 from adloom.targeting.rules import parse_rule
 from tests.serving.auction.auction_server import KEYS, USER, AuctionServer
 from tests.serving.auction.marketplace import NOON, a_row, a_slot
@@ -144,7 +145,9 @@ class Publisher:
             states=server.states,
             frequency=frequency,
             is_paced=server.leases.registry.is_paced,
+            unknown=(unknown := UnknownSlugs()),
         )
+        self.read_unknown = lambda: unknown.read(server.index, server.clock.now())
 
     def know(self, url: str) -> None:
         entry = PageEntry(url, 1, (PageCategory(TENNIS, 0.9),), NOON, expiry(NOON))
@@ -242,6 +245,22 @@ def test_slots_of_every_kind_are_filled_in_the_form_of_direct_delivery() -> None
         assert offer.placement_id == an_id(key)
         assert str(offer.request_id) == slots[slug]["requestId"]
         assert slots[slug]["placement"]["slug"] == slug
+
+
+def test_slugs_that_no_placement_has_are_remembered_for_an_hour_if_the_site_is_known() -> None:
+    publisher = Publisher(a_banner(11))
+
+    publisher.ask("hero", "heroo")
+    publisher.ask("elsewhere", url="https://stranger.example/a")
+    for number in range(30):
+        publisher.ask(f"slot-{number}", "heroo")
+
+    known = publisher.read_unknown()
+    publisher.server.clock.advance(timedelta(hours=1))
+    assert known["heroo"] == "example.com"
+    assert len(known) == SLUGS_MAX
+    assert not {"hero", "elsewhere"} & known.keys()
+    assert publisher.read_unknown() == {}
 
 
 def test_a_page_without_contextual_slots_needs_no_address() -> None:

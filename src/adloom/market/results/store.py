@@ -85,6 +85,18 @@ BY_CATEGORY: Final = """
      GROUP BY 1, 2
 """
 SWEEPING: Final = "SELECT public_id FROM sites WHERE floor_mode = 'sweep' AND NOT is_suspended"
+LEARNING_PLACEMENTS: Final = """
+    SELECT id FROM placements WHERE rotation = 'best' AND delivery = 'direct' AND is_active ORDER BY id
+"""
+# What is not valid teaches nothing.
+ON_PLACEMENTS: Final = """
+    SELECT placement.public_id, counted.banner_id,
+           sum(counted.impressions - counted.invalid_impressions)::bigint,
+           sum(counted.clicks - counted.invalid_clicks)::bigint
+      FROM events.event_counts AS counted JOIN placements AS placement ON placement.id = counted.placement_id
+     WHERE counted.placement_id = ANY ($1::integer[]) AND counted.hour >= $2 AND counted.hour < $3
+     GROUP BY 1, 2
+"""
 CLEAN: Final = (
     "DELETE FROM contextual_results WHERE minute < $1",
     "DELETE FROM contextual_clicks_waiting WHERE minute < $1",
@@ -98,6 +110,8 @@ CLEAN_RANKERS: Final = """
      WHERE it.category = ranked.category AND it.site = ranked.site AND it.site <> '*'
        AND (it.at < $1 OR ranked.place > $2)
 """
+
+PlacementCounts = Mapping[PlacementId, Mapping[int, tuple[int, int]]]  # Impressions and clicks by banner.
 
 _database_errors: Final = partial(translate_database_errors, "The database does not take the results")
 
@@ -173,6 +187,22 @@ async def read_site_results(
     """Read impressions and clicks of the last hour on a site by creative."""
     rows = await connection.fetch(OF_SITE, site_key, now - WINDOW)
     return {banner_key: (impressions, clicks) for banner_key, impressions, clicks in rows}
+
+
+async def list_learning_placements(pool: Pool) -> list[int]:
+    """Return the active direct placements on which the better banner wins."""
+    return [row[0] for row in await pool.fetch(LEARNING_PLACEMENTS)]
+
+
+async def count_on_placements(
+    pool: Pool, placement_keys: Sequence[int], since: datetime, until: datetime
+) -> PlacementCounts:
+    """Count valid impressions and clicks by banner on some placements, from one hour to another."""
+    found: dict[PlacementId, dict[int, tuple[int, int]]] = {}
+    rows = await pool.fetch(ON_PLACEMENTS, placement_keys, since, until) if placement_keys else ()
+    for placement_id, banner_key, impressions, clicks in rows:
+        found.setdefault(PlacementId(placement_id), {})[banner_key] = impressions, clicks
+    return found
 
 
 async def find_behind(pool: Pool) -> list[tuple[str, str]]:

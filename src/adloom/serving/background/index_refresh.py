@@ -20,7 +20,7 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.resource.changes import NOTICE_CHANNEL, read_version
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool
-from adloom.runtime.process_tuning import pause_gc
+from adloom.runtime.process.tuning import pause_gc
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 from adloom.serving.auction.market import Markets
 from adloom.serving.eligibility.caps import find_reached

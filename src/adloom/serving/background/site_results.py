@@ -5,9 +5,10 @@ no results yet, and is read beside it. While Valkey is away what is known goes o
 """
 
 import asyncio
+from collections import OrderedDict
 from typing import Final
 
-from adloom.core.ids import SiteId
+from adloom.core.ids import PlacementId, SiteId
 from adloom.market.results.publish import read_results, read_versions
 from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.runtime.loops import LookLoop
@@ -20,25 +21,27 @@ SITES_MAX: Final = (
 
 
 class ResultsLoader:
-    """The results of sites that are asked for."""
+    """The results of sites, and of direct placements, that are asked for."""
 
     def __init__(self, valkey: Valkey, *, sites_max: int = SITES_MAX) -> None:
         self._valkey = valkey
         self._sites_max = sites_max
-        self._sites: dict[SiteId, SiteResults] = {}  # Least recently used first.
+        self._sites: OrderedDict[SiteId | PlacementId, SiteResults] = (
+            OrderedDict()
+        )  # Least recently used first.
         self._loop = LookLoop(self.refresh, every_seconds=LOOK_SECONDS, away=VALKEY_AWAY, name="site_results")
 
     def __len__(self) -> int:
         return len(self._sites)
 
-    def find(self, site_id: SiteId) -> SiteResults:
+    def find(self, site_id: SiteId | PlacementId) -> SiteResults:
         known = self._sites.pop(site_id, None)
         if known is None:
             known = NO_RESULTS
             self._loop.noticed.set()
         self._sites[site_id] = known
         if len(self._sites) > self._sites_max:
-            del self._sites[next(iter(self._sites))]
+            self._sites.popitem(last=False)
         return known
 
     async def run(self, stop: asyncio.Event) -> None:

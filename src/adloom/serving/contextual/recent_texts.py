@@ -2,6 +2,7 @@
 
 # pure
 
+from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,16 +17,16 @@ class RecentTexts:
 
     def __init__(self, *, pages_max: int = PAGES_MAX) -> None:
         self._pages_max = pages_max
-        self._taken: dict[tuple[SiteId, str], datetime] = {}
+        self._taken: OrderedDict[tuple[SiteId, str], datetime] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._taken)
 
     def add(self, site_id: SiteId, url: str, now: datetime) -> None:
-        self._taken.pop((site_id, url), None)
         self._taken[site_id, url] = now + WAIT
+        self._taken.move_to_end((site_id, url))
         if len(self._taken) > self._pages_max:
-            del self._taken[next(iter(self._taken))]
+            self._taken.popitem(last=False)
 
     def find_wait(self, site_id: SiteId, url: str, now: datetime) -> timedelta | None:
         """Return how long a page's classification may still take, or None if no text of it was taken lately."""

@@ -11,6 +11,7 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import PlacementNotFoundError
 from adloom.core.ids import NO_USER, IdSource
+from adloom.core.random import Chance
 from adloom.events.ingest.token import TokenSigner, drop_charge
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import (
@@ -21,6 +22,7 @@ from adloom.runtime.http.fast.fast_routes import (
     encode_head,
     problem_answer,
 )
+from adloom.runtime.random import seeded_chance
 from adloom.serving.direct.encode import NO_LEASES, AnswerEncoder, ServedEventPublisher, parse_user
 from adloom.serving.direct.fill import SlotFill
 from adloom.serving.direct.frequency import DirectFrequency
@@ -99,7 +101,9 @@ class ServeRoutes:
         self._new_id = ids.new_opaque
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
-        self._parse_context = (contexts or ContextParser()).parse
+        contexts = contexts or ContextParser()
+        self._parse_context = contexts.parse
+        self._find_client = contexts.find_client
         self._states = states or PlacementStates()
         fill = SlotFill(self._states, Reserver(self._states, leases or LocalLeases()))
         self._decide = fill.decide
@@ -170,7 +174,8 @@ class ServeRoutes:
             return found
         state, context = found
         placement, second = state.placement, int(now.timestamp())
-        offers: Sequence[RenderedOffer] = self._states.decide_offers(state, context, second)[:1]
+        chance = self._repeat_chance(request, placement, now) if placement.turns else None
+        offers: Sequence[RenderedOffer] = self._states.decide_offers(state, context, second, chance)[:1]
         leases: Sequence[int] = NO_LEASES
         if is_shown:
             if not placement.is_limited or is_billed is None or is_billed(request, placement):
@@ -194,6 +199,11 @@ class ServeRoutes:
             micros=now.microsecond,
         )
         return ChosenOffer(placement, context.device, offers[0], token)
+
+    def _repeat_chance(self, request: FastRequest, placement: IndexedPlacement, now: datetime) -> Chance:
+        """Return the same chance for a visitor all day: nothing else ties the link to the image that it is around."""
+        visitor = f"{now:%Y-%m-%d} {placement.id} {self._find_client(request)}"
+        return seeded_chance(visitor)
 
     def serve_page(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `POST /banners/serve`; a repeated slug is answered once."""
@@ -299,11 +309,17 @@ class ServeRoutes:
         choices = [
             PageChoice(
                 dedupe_banners(
-                    iter_eligible(state.placement, context, state.available, without=seen), at_most=at_most
+                    self._states.iter_in_turn(
+                        state,
+                        iter_eligible(state.placement, context, state.available, without=seen),
+                        # Drawn once a page: a second draw would change how often a banner has its turn.
+                        offers,
+                    ),
+                    at_most=at_most,
                 ),
                 state.placement.slots_max,
             )
-            for state, context in asked
+            for (state, context), offers in zip(asked, alone, strict=True)
         ]
         return [
             state.build_offers(candidates)

@@ -28,7 +28,8 @@ class SlotFill:
         if not seen:
             return self._states.decide_offers(state, context, second)
         unseen = iter_eligible(state.placement, context, state.available, without=seen)
-        return state.build_offers(islice(unseen, state.placement.slots_max))
+        in_turn = self._states.iter_in_turn(state, unseen)
+        return state.build_offers(islice(in_turn, state.placement.slots_max))
 
     def reserve(
         self,
@@ -65,7 +66,8 @@ class SlotFill:
             has_evergreens=not made,
             left_out=self._reserver.make_gate(keys - kept),
         )
-        for candidate in islice(candidates, REFILL_CANDIDATES_MAX):
+        in_turn = self._states.iter_in_turn(state, candidates)
+        for candidate in islice(in_turn, REFILL_CANDIDATES_MAX):
             if len(made) == len(offers):
                 break
             if candidate.banner_key in banners:

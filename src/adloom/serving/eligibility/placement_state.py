@@ -8,14 +8,16 @@ only if an answer may differ.
 # pure
 
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from itertools import chain, islice
+from typing import Any, Final
 
 import msgspec
 
+from adloom.core.random import Chance
 from adloom.events.ingest.token import pack_charge, pack_terms, void_charge
-from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.eligible_set import (
     ChangeCounter,
     EligibleSet,
@@ -26,6 +28,7 @@ from adloom.serving.eligibility.eligible_set import (
     rank_campaigns,
 )
 from adloom.serving.eligibility.schedule_mask import ScheduleMask, build_schedule_mask
+from adloom.serving.eligibility.turns import Tier, TurnTaker, collect_tiers, iter_tiers
 from adloom.serving.index.index import Candidate, HasBlocks, Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import encode_ids
 from adloom.serving.index.steps import run_steps
@@ -66,6 +69,7 @@ class PlacementState(EligibleSet):
         "answers",
         "is_requested",
         "placement",
+        "pools",
         "requests",
         "site_key",
     )
@@ -87,6 +91,8 @@ class PlacementState(EligibleSet):
             bytes, RenderedOffer
         ] = {}  # Built when a candidate is first chosen; answers share them.
         self.answers: dict[Context, tuple[int, tuple[RenderedOffer, ...]]] = {}
+        # By context, the tiers that are reached, where candidates take turns: every answer is drawn anew.
+        self.pools: dict[Context, tuple[int, tuple[Tier, ...]]] = {}
         self._chosen: set[int] = set()  # Campaigns in an answer.
         self._last_rank = _NO_RANK  # Candidates after it change no answer.
         super().__init__(placement, schedule_mask, ranks, excluded, change_counter, lowered_bids)
@@ -127,7 +133,7 @@ class PlacementState(EligibleSet):
 
     def _on_campaign_changed(self, campaign_key: int, first_rank: int, *, is_out: bool) -> None:
         # A campaign that leaves changes the answers it is in; one that comes, those it would be in.
-        if campaign_key in self._chosen if is_out else first_rank <= self._last_rank:
+        if self.pools or (campaign_key in self._chosen if is_out else first_rank <= self._last_rank):
             self._forget()
 
     def _on_all_changed(self) -> None:
@@ -135,6 +141,7 @@ class PlacementState(EligibleSet):
 
     def _forget(self) -> None:
         self.answers.clear()
+        self.pools.clear()
         self._chosen.clear()
         self._last_rank = _NO_RANK
 
@@ -142,12 +149,19 @@ class PlacementState(EligibleSet):
 class PlacementStates:
     """The states of all placements of the index."""
 
-    def __init__(self, *, keep_seconds: int = ANSWERS_KEPT_SECONDS, answers_max: int = ANSWERS_MAX) -> None:
+    def __init__(
+        self,
+        *,
+        keep_seconds: int = ANSWERS_KEPT_SECONDS,
+        answers_max: int = ANSWERS_MAX,
+        turns: TurnTaker | None = None,
+    ) -> None:
         self._keep_seconds = keep_seconds
         self._answers_max = answers_max
+        self._turns = turns
         self._by_key: dict[int, PlacementState] = {}
         self._placements: dict[int, set[int]] = {}  # By campaign, the placements that have it.
-        self._kept: deque[tuple[dict[Context, tuple[int, tuple[RenderedOffer, ...]]], Context]] = deque()
+        self._kept: deque[tuple[dict[Context, Any], Context]] = deque()
         self._excluded = ExcludedCampaigns()
         self._lowered = LoweredBids()
         self.multipliers = self._lowered.multipliers  # Of the campaigns that bid less than their bid.
@@ -257,24 +271,62 @@ class PlacementStates:
         return state
 
     def decide_offers(
-        self, state: PlacementState, context: Context, second: int
+        self, state: PlacementState, context: Context, second: int, chance: Chance | None = None
     ) -> tuple[RenderedOffer, ...]:
-        """Decide, or return what was decided for the same context a moment ago."""
+        """Decide, or return what was decided for the same context a moment ago.
+
+        Where candidates take turns it is drawn, with `chance` if the draw must be repeatable.
+        """
         answer = state.answers.get(context)
         if answer is not None and second < answer[0]:
             self.hits += 1
             return answer[1]
+        if state.placement.turns and self._turns is not None:
+            drawn = self._turns.order(state.placement, self._find_tiers(state, context, second), chance)
+            return state.build_offers(islice(drawn, state.placement.slots_max))
         self.misses += 1
         offers = state.build_offers(decide(state.placement, context, state.available))
         if self._keep_seconds:
             self._keep(state, context, second + self._keep_seconds, offers)
         return offers
 
+    def iter_in_turn(
+        self,
+        state: PlacementState,
+        candidates: Iterator[Candidate],
+        chosen: Sequence[RenderedOffer] = (),
+    ) -> Iterator[Candidate]:
+        """Yield candidates, which are in fill order, as the placement's rotation has them: those chosen already first."""
+        turns = state.placement.turns
+        if not turns or self._turns is None:
+            return candidates
+        banners = {offer.candidate.banner_key for offer in chosen}
+        others = (one for one in candidates if one.banner_key not in banners)
+        drawn = self._turns.order(state.placement, iter_tiers(turns, others))
+        return chain((offer.candidate for offer in chosen), drawn)
+
+    def _find_tiers(self, state: PlacementState, context: Context, second: int) -> tuple[Tier, ...]:
+        known = state.pools.get(context)
+        if known is not None and second < known[0]:
+            self.hits += 1
+            return known[1]
+        self.misses += 1
+        placement = state.placement
+        eligible = iter_eligible(placement, context, state.available)
+        tiers = collect_tiers(placement.turns, eligible, slots_max=placement.slots_max)
+        if self._keep_seconds:
+            state.pools[context] = (second + self._keep_seconds, tiers)
+            self._note_kept(state.pools, context)
+        return tiers
+
     def _keep(
         self, state: PlacementState, context: Context, until: int, offers: tuple[RenderedOffer, ...]
     ) -> None:
         state.cache_answer(context, until, offers)
-        self._kept.append((state.answers, context))
+        self._note_kept(state.answers, context)
+
+    def _note_kept(self, kept: dict[Context, Any], context: Context) -> None:
+        self._kept.append((kept, context))
         if len(self._kept) > self._answers_max:
             oldest, its_context = self._kept.popleft()
             oldest.pop(its_context, None)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from adloom.core.delivery import Rotation
 from adloom.core.ids import CampaignId, PlacementId
 from adloom.events.ingest.token import SLOT_MAX
 from adloom.market.approval import ApprovalRules
@@ -31,6 +32,7 @@ from adloom.serving.index.index import (
     Index,
     IndexedPlacement,
     Timing,
+    Turn,
     replace_placements,
 )
 from adloom.serving.index.rendered_banner import (
@@ -60,6 +62,7 @@ from adloom.targeting.values import find_landing_domain
 
 T = TypeVar("T")
 FillOrder = tuple[bool, float, int, int, int, int, bytes, bytes]
+ORDER_OF_TIERS = 3  # The parts of the order before the weight.
 
 ROWS_A_STEP = 64
 CONTEXTUAL_TYPE = "contextual"
@@ -129,6 +132,7 @@ def _compile_direct(rows: PlacementRows, shared: Interner) -> Steps[IndexedPlace
         if one.is_evergreen_fallback:
             evergreens.append(candidate)
         known.add_limits(one, candidate)
+        known.add_turn(one, row.rotation)
     primary_blocks = yield from _build_blocks(primaries)
     fallback_blocks = yield from _build_blocks(fallbacks)
     evergreen_blocks = yield from _build_blocks(evergreens, is_untargeted=True)
@@ -205,6 +209,8 @@ class _PlacementParts:
         self.caps: dict[int, Caps] = {}
         self.terms: dict[int, LeaseTerms] = {}
         self.is_limited = self.has_frequency = False
+        self.turns: dict[bytes, Turn] = {}
+        self._tiers: dict[tuple[object, ...], int] = {}
 
     def add_creative(self, row: AssignmentRow, creative: bytes) -> bytes:
         """Record what is shown, and return its packed ids."""
@@ -221,6 +227,12 @@ class _PlacementParts:
             self.caps[row.campaign_key] = row.caps
         if candidate.is_leased and row.campaign_key not in self.terms:
             self.terms[row.campaign_key] = build_lease_terms(row)
+
+    def add_turn(self, row: AssignmentRow, rotation: Rotation) -> None:
+        """Note with which candidates this one takes turns: those that only weight and priorities put in order."""
+        if rotation is not Rotation.ORDERED:
+            tier = self._tiers.setdefault(fill_order(row)[:ORDER_OF_TIERS], len(self._tiers))
+            self.turns[pack_ids(row.banner_id, row.campaign_id)] = Turn(tier, row.weight)
 
 
 def _build_placement(
@@ -257,6 +269,8 @@ def _build_placement(
         has_frequency=known.has_frequency,
         scoring=row.scoring,
         site=row.site,
+        rotation=row.rotation,
+        turns=known.turns,
     )
 
 

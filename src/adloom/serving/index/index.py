@@ -9,13 +9,14 @@ whole, by one reference.
 import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from adloom.auction.score import HEURISTIC
+from adloom.core.delivery import Rotation
 from adloom.core.ids import PlacementId
 from adloom.core.money import Micros
 from adloom.schedule.schedule import Schedule
@@ -75,6 +76,13 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self.candidates)
 
 
+class Turn(NamedTuple):
+    """Which candidates it takes turns with, those of the same tier, and how often in relation to them."""
+
+    tier: int
+    weight: int
+
+
 class HasBlocks(Protocol):
     """Anything with candidates in blocks."""
 
@@ -115,6 +123,8 @@ class IndexedPlacement(msgspec.Struct, frozen=True, kw_only=True):
     creatives_by_banner: Mapping[UUID, ContextualCreative] = {}  # Of a campaign, if it is one's creatives.
     scoring: str = HEURISTIC  # The policy that scores its candidates in auctions.
     site: str | None = None  # The domain of its pages, where that is known.
+    rotation: Rotation = Rotation.ORDERED
+    turns: Mapping[bytes, Turn] = {}  # Of its candidates by `pair`, where they take turns.
 
 
 MarketPlacements = tuple[IndexedPlacement, ...]

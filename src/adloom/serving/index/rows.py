@@ -11,7 +11,7 @@ import msgspec
 from adloom.auction.bid import QUALITY_ONE, BidType, Quality
 from adloom.auction.price import click_hold, ecpm_of, worth_of
 from adloom.auction.score import HEURISTIC, Heuristic, Signals, predict_base_ctr
-from adloom.core.delivery import Delivery
+from adloom.core.delivery import Delivery, Rotation
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros, impression_cost
 from adloom.events.frequency.windows import Window
@@ -117,6 +117,7 @@ class PlacementRow(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str = "UTC"
     floor: Micros = Micros(0)  # The lowest eCPM that takes part.
     scoring: str = HEURISTIC
+    rotation: Rotation = Rotation.ORDERED
     site: str | None = None  # The domain of its pages.
     site_key: int | None = None
     width: int | None = None

@@ -60,7 +60,7 @@ PLACEMENTS = build_query(
     SELECT placement.id AS key, placement.public_id AS id, slug, label, layout_type::text AS layout_type, max_banners,
            is_active AND publisher.deleted_at IS NULL AS is_active,
            fallback_placeholder_url, allow_partial_render, delivery::text AS delivery,
-           placement_type, placement.timezone, placement.floor_cpm_micros AS floor, auction_scoring AS scoring,
+           placement_type, placement.timezone, placement.floor_cpm_micros AS floor, auction_scoring AS scoring, rotation,
            site_id AS site_key, site.domain AS site, recommended_width AS width, recommended_height AS height
       FROM placements AS placement
       LEFT JOIN publishers AS publisher ON publisher.id = placement.publisher_id

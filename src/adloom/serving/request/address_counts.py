@@ -3,6 +3,7 @@
 # pure
 
 import math
+from collections import OrderedDict
 from typing import Final
 
 MINUTE_SECONDS: Final = 60
@@ -49,7 +50,7 @@ class MinuteCounts:
     def __init__(self, bound: int, *, addresses_max: int = ADDRESSES_MAX) -> None:
         self._bound = bound or math.inf
         self._addresses_max = addresses_max
-        self._counts: dict[bytes, AddressCount] = {}
+        self._counts: OrderedDict[bytes, AddressCount] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -72,7 +73,7 @@ class MinuteCounts:
     def _add(self, key: bytes, count: AddressCount) -> AddressCount:
         self._counts[key] = count
         if len(self._counts) > self._addresses_max:
-            del self._counts[next(iter(self._counts))]
+            self._counts.popitem(last=False)
         return count
 
 
@@ -83,7 +84,9 @@ class OpenHolds:
         self._bound = bound
         self._hold_seconds = hold_seconds
         self._addresses_max = addresses_max
-        self._open: dict[bytes, list[int]] = {}  # Period, offers of it, and of the one before.
+        self._open: OrderedDict[bytes, list[int]] = (
+            OrderedDict()
+        )  # Period, offers of it, and of the one before.
 
     def __len__(self) -> int:
         return len(self._open)
@@ -133,5 +136,5 @@ class OpenHolds:
         # Last in order: of too many addresses the one whose period began first is forgotten.
         self._open[key] = begun = [period, 0, before]
         if len(self._open) > self._addresses_max:
-            del self._open[next(iter(self._open))]
+            self._open.popitem(last=False)
         return begun

@@ -16,7 +16,7 @@ from adloom.events.ingest.accept import RequestInfo
 from adloom.events.ingest.ivt.flags import INTERNAL
 from adloom.runtime.geoip import Countries
 from adloom.runtime.http.client_address import find_client_address
-from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 from adloom.runtime.settings import Network
 from adloom.serving.request.device import DeviceParser
 from adloom.serving.request.overrides import Overrides, parse_query
@@ -62,7 +62,7 @@ class ContextParser:
         head = request.head
         if (
             head is not None
-            and (known := head.memo) is not None
+            and (known := head.context) is not None
             and known[0] is zone
             and known[1] <= now < known[2]
         ):
@@ -96,7 +96,7 @@ class ContextParser:
         )
         context = self._known.get(values) or self._parse(values)
         if request.head is not None and not has_country:  # Countries depend on the peer too.
-            request.head.memo = (zone, begin, end, context)
+            request.head.context = (zone, begin, end, context)
         return context
 
     def read_request_info(self, request: FastRequest) -> RequestInfo:
@@ -144,13 +144,17 @@ class ContextParser:
         return country
 
     def _country_by_address(self, request: FastRequest, countries: Countries) -> str | None:
-        if not self._trusted:
-            return countries.country_of(request.client or "")
-        forwarded = tuple([value for name, value in request.headers if name == b"x-forwarded-for"])
-        return countries.country_of(self._behind_proxies(request.client, forwarded))
+        return countries.country_of(self.find_client(request))
 
-    def _client_of(self, peer: str | None, forwarded: tuple[bytes, ...]) -> str:
-        return find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
+    def find_client(self, request: FastRequest) -> str:
+        """Return the visitor's address: the peer's, or what trusted proxies say."""
+        if not self._trusted:
+            return request.client or ""
+        return self._behind_proxies(request.client, read_forwarded(request))
+
+    def _client_of(self, peer: str | None, forwarded: bytes | None) -> str:
+        lines = [] if forwarded is None else [forwarded.decode("latin-1")]
+        return find_client_address(peer, lines, self._trusted)
 
 
 def is_proxy(peer: str | None, trusted: Sequence[Network]) -> bool:

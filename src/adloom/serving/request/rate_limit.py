@@ -46,10 +46,18 @@ class RequestLimiter:
     def _wrap(self, handler: FastHandler) -> FastHandler:
         """Wrap a handler; what it needs is at hand, because it is called for every request."""
         has_proxies, read_second = self._detector.has_proxies, self._read_second
-        find_of_peer, find_of_client = self._find_cached, self._find_of_client
+        find_of_peer, identify_sender, find = (
+            self._find_cached,
+            self._detector.identify_sender,
+            self._counts.find,
+        )
 
         def check_and_handle(request: FastRequest) -> FastResult:
-            count = find_of_client(request) if has_proxies else find_of_peer(request.client)
+            if has_proxies:
+                key = identify_sender(request).rate_key
+                count = None if key is None else find(key)
+            else:
+                count = find_of_peer(request.client)
             if count is not None and count.exceeds(second := read_second()):
                 self.refused += 1
                 return _build_refusal(count.find_wait(second))
@@ -59,10 +67,6 @@ class RequestLimiter:
 
     def _find_of_peer(self, peer: str | None) -> AddressCount | None:
         key = self._detector.find_peer_key(peer)
-        return None if key is None else self._counts.find(key)
-
-    def _find_of_client(self, request: FastRequest) -> AddressCount | None:
-        key = self._detector.find_rate_key(request)
         return None if key is None else self._counts.find(key)
 
 

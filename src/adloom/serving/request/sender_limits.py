@@ -1,5 +1,6 @@
 """Who may make offers hold budget: not crawlers, data centres or floods, and nobody beyond a bound per address."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -24,22 +25,22 @@ class SenderCheck:
         hold_seconds: int = 300,
     ) -> None:
         self._identify = identify_sender
-        self._requests = MinuteCounts(requests_per_minute_max)
+        self._find_requests = MinuteCounts(requests_per_minute_max).find
         self._holds = OpenHolds(holds_max, hold_seconds=hold_seconds)
-        self._seen: dict[tuple[int, int], None] = {}  # The last offers that were seen.
+        self._seen: OrderedDict[tuple[int, int], None] = OrderedDict()  # The last offers that were seen.
         # Plain counters, read by the metrics: answers whose offers were free, by why.
         self.free = {"doubtful_sender": 0, "address_flood": 0, "open_holds": 0}
 
     def may_hold(self, request: FastRequest, offers: int, second: int) -> bool:
         """Whether the offers of an answer hold and cost anything; if so, they count as out."""
-        sender = self._identify(request)
+        sender: Sender = request.sender or self._identify(request)
         if sender.marks:
             self.free["doubtful_sender"] += 1
             return False
         key = sender.rate_key
         if key is None:
             return True
-        if self._requests.exceeds(key, second):
+        if self._find_requests(key).exceeds(second):
             self.free["address_flood"] += 1
             return False
         if not self._holds.take(key, offers, second):
@@ -55,7 +56,7 @@ class SenderCheck:
         if key not in self._seen:
             self._seen[key] = None
             if len(self._seen) > SEEN_MAX:
-                del self._seen[next(iter(self._seen))]
+                self._seen.popitem(last=False)
             self._holds.release(sender.rate_key, int(now.timestamp()))
 
 

@@ -59,6 +59,7 @@ from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rendered_banner import PAIRS_CACHED_MAX, encode_ids
 from adloom.serving.index.rows import Delivery
 from adloom.serving.request.overrides import Overrides, parse_overrides
+from adloom.serving.tag.unknown_slugs import UnknownSlugs
 
 PAGE_PATH: Final = b"/v1/serve/page"
 SLOTS_MAX: Final = 20
@@ -141,6 +142,7 @@ class PageSlotRoutes:
         states: PlacementStates,
         frequency: DirectFrequency,
         is_paced: Callable[[int], bool],
+        unknown: UnknownSlugs | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -151,6 +153,7 @@ class PageSlotRoutes:
         self._states = states
         self._frequency = frequency
         self._is_paced = is_paced
+        self._unknown = unknown or UnknownSlugs()
         self._stamp = MillisecondStamp()
 
     def routes(self) -> list[FastRoute]:
@@ -190,6 +193,9 @@ class PageSlotRoutes:
     def _serve(self, asked: AskedSlots, seen: BannerKeys) -> FastAnswer:
         index, now = self._index(), self._now()
         slugs = _group(index, asked.slugs)
+        if sum(map(len, slugs.values())) < len(asked.slugs):
+            missing = [slug for slug in asked.slugs if slug not in index.by_slug]
+            self._unknown.note(index, missing, asked.addresses, now)
         on_page: set[int] = set()
         stamp = PageStamp(str(self._new_id()).encode(), self._stamp.format(now, int(now.timestamp())))
         answers = dict.fromkeys(asked.slugs, NO_SUCH_PLACEMENT.body)

@@ -1,6 +1,6 @@
 """Recorded auctions over HTTP, with their bids and statistics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
@@ -15,6 +15,7 @@ from adloom.core.ids import derive_auction_id
 from adloom.pages.url import normalize_url
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.forms import build_answer
+from adloom.resource.names import read_names
 from adloom.resource.shapes import MomentOrDay, MomentOrEndOfDay
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
@@ -33,6 +34,7 @@ from adloom.stats.auctions.model import (
     hidden,
     whole_hidden,
     with_bids_to_win,
+    with_names,
     without_user,
 )
 
@@ -101,6 +103,7 @@ class PartAnswer(StatisticsAnswer):
 
     placement_type: str | None = None
     campaign_id: UUID | None = None
+    campaign_name: str | None = None
     hour: datetime | None = None
 
 
@@ -132,6 +135,9 @@ async def list_auctions(
         listed = Listed(items=[hidden(one, mine) for one in listed.items], total_count=listed.total_count)
     elif actor.role is not Role.ADMIN:
         listed = Listed(items=[without_user(one) for one in listed.items], total_count=listed.total_count)
+    async with pool.acquire() as connection:
+        names = await read_names(connection, (one for item in listed.items for one in item.list_ids()))
+    listed = Listed(items=[with_names(one, names) for one in listed.items], total_count=listed.total_count)
     return page_of(AuctionAnswer, listed, query)
 
 
@@ -153,7 +159,8 @@ async def auction_breakdown(
     async with pool.acquire() as connection:
         question = _question(query, await store.own_campaigns(connection, scope))
         parts = await store.breakdown(connection, question, query.group_by)
-    return BreakdownAnswer(items=[_part(part, query.group_by) for part in parts])
+        names = await read_names(connection, (part.key for part in parts if isinstance(part.key, UUID)))
+    return BreakdownAnswer(items=[_part(part, query.group_by, names) for part in parts])
 
 
 @router.get("/{auction_id}", response_model=WholeAuctionAnswer)
@@ -168,7 +175,9 @@ async def read_auction(
         auction = whole_hidden(auction, frozenset(own))
     elif actor.role is not Role.ADMIN:
         auction = msgspec.structs.replace(without_user(auction), context=None)
-    return WholeAuctionAnswer.model_validate(auction)
+    async with pool.acquire() as connection:
+        names = await read_names(connection, auction.list_ids())
+    return WholeAuctionAnswer.model_validate(with_names(auction, names))
 
 
 def _question(
@@ -208,10 +217,11 @@ def _answer(found: Statistics) -> dict[str, Any]:
     }
 
 
-def _part(part: Part, by: AuctionGrouping) -> PartAnswer:
+def _part(part: Part, by: AuctionGrouping, names: Mapping[UUID, str]) -> PartAnswer:
     field = {
         AuctionGrouping.PLACEMENT_TYPE: "placement_type",
         AuctionGrouping.CAMPAIGN: "campaign_id",
         AuctionGrouping.HOUR: "hour",
     }
-    return PartAnswer.model_validate({field[by]: part.key, **_answer(part.statistics)})
+    name = names.get(part.key) if isinstance(part.key, UUID) else None
+    return PartAnswer.model_validate({field[by]: part.key, "campaign_name": name, **_answer(part.statistics)})

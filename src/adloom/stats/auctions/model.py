@@ -96,6 +96,11 @@ class Auction(msgspec.Struct, frozen=True, kw_only=True):
     charge: Annotated[
         Decimal | None, Field(description="Per click or per thousand impressions, as the winner bids.")
     ]
+    names: Annotated[Mapping[str, str], Field(description="Of the ids that are shown, by id.")] = {}
+
+    def list_ids(self) -> list[UUID | None]:
+        """Return the ids of things that have names."""
+        return [self.placement_id, self.winning_ad_id, self.winning_campaign_id]
 
 
 class WholeAuction(Auction, frozen=True, kw_only=True):
@@ -110,6 +115,10 @@ class WholeAuction(Auction, frozen=True, kw_only=True):
     removed: Annotated[
         Mapping[str, int], Field(description="How many were removed, by the step that did it.")
     ]
+
+    def list_ids(self) -> list[UUID | None]:
+        """Return the ids of things that have names, those of the bids too."""
+        return [*super().list_ids(), *(one for bid in self.bids for one in (bid.ad_id, bid.campaign_id))]
 
 
 A = TypeVar("A", bound=Auction)
@@ -189,6 +198,12 @@ def _floor_of(bid: AuctionBid, auction: WholeAuction) -> Micros | None:
     # In an auction without a winner the only placement is the one that was asked for.
     is_named = auction.winning_ecpm is None and auction.placement_id is not None
     return Micros(int(auction.floor_cpm * MICROS)) if is_named else None
+
+
+def with_names(auction: A, names: Mapping[UUID, str]) -> A:
+    """Add the names of what is shown: call it after others' bids were hidden."""
+    known = {str(one): names[one] for one in auction.list_ids() if one and one in names}
+    return msgspec.structs.replace(auction, names=known)
 
 
 def without_user(auction: A) -> A:

@@ -64,6 +64,7 @@ async def list_placed_banners(  # noqa: PLR0913, PLR0917 - a placement, a query,
         first=today - timedelta(days=DAYS - 1),
         last=today,
         placement_id=placement_id,
+        publisher_id=scope.account_id,
         groupings=(Grouping.BANNER, Grouping.CAMPAIGN),
     )
     rows = await statistics(pool, question, today=today, rows_max=ROWS_MAX)

@@ -18,7 +18,7 @@ from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.resource.shapes import PAISA_MAX, PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentValkey, Database, Ids, Now, guarded_router
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
-from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
+from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Answer, Body, Text, Text255
 from adloom.runtime.postgres import Connection
 from adloom.stats.budget.model import NOUN
 from adloom.stats.refunds import store
@@ -37,7 +37,7 @@ def _given(reason: str) -> str:
 class RefundBody(Body):
     """What to give back. Without a day or a placement, the newest charges are given back first."""
 
-    amount_paisa: Annotated[int, Field(strict=True, ge=1, le=PAISA_MAX)]
+    amount_paisa: Annotated[int, Field(strict=True, ge=1, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
     reason: Annotated[Text255, AfterValidator(_given)]
     correlation_id: Annotated[
         CorrelationId | None, Field(description="Repeated, it is the same refund; made where it is missing.")

@@ -9,17 +9,20 @@ import msgspec
 from fastapi import Depends, Request
 from pydantic import Field
 
+from adloom.budgets.spent_at import NEVER, find_spent_at
 from adloom.budgets.status import project_spend
 from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
 from adloom.catalog.advertiser import advertisers
+from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.resource import campaigns
 from adloom.core.money import Micros
+from adloom.resource.access import Scope
 from adloom.resource.api import AdvertiserReads
 from adloom.resource.shapes import PaisaShown
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, Now, guarded_router
 from adloom.runtime.http.api.event_stream import EventStream, describe_events
 from adloom.runtime.http.api.shapes import Answer
-from adloom.runtime.postgres import read_snapshot
+from adloom.runtime.postgres import Connection, read_snapshot
 from adloom.schedule.budget_day import build_budget_day
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.spend.curve import Plan, curve
@@ -71,6 +74,13 @@ class CampaignBudgetAnswer(Answer):
         Field(description="Spent, by what may be by now; 1 is on the line. Null without one: `Accelerated`."),
     ]
     projected: Annotated[PaisaShown, Field(alias="projectedPaisa", description=AT_THE_END)]
+    timezone: Annotated[str, Field(description="Of its day.")]
+    daily_spent_at: Annotated[
+        datetime | None, Field(description="When the day's budget is spent, if it goes on like this.")
+    ]
+    total_spent_at: Annotated[
+        datetime | None, Field(description="When the total budget is spent, if every day is like this.")
+    ]
 
 
 class SpendPointAnswer(Answer):
@@ -100,6 +110,13 @@ class SpendDay(Answer):
     points: Sequence[SpendPointAnswer]
 
 
+SHOWN: Final = tuple(
+    name
+    for name in CampaignBudgetAnswer.model_fields
+    if name not in {"timezone", "daily_spent_at", "total_spent_at"}
+)
+
+
 def _feed(request: Request) -> SpendFeed:
     return request.app.state.spend_feed
 
@@ -126,7 +143,14 @@ async def campaign_budget(
     async with read_snapshot(pool) as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
-    return CampaignBudgetAnswer.model_validate(found)
+        zone = await _find_zone(connection, scope, campaign)
+    ends = find_spent_at(found, now=now, ends_at=campaign.ends_at) if campaign.is_running(now) else NEVER
+    return CampaignBudgetAnswer(
+        **{name: getattr(found, name) for name in SHOWN},
+        timezone=zone,
+        daily_spent_at=ends.daily,
+        total_spent_at=ends.total,
+    )
 
 
 @router.get(
@@ -155,9 +179,7 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
     async with read_snapshot(pool) as connection:
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
-        zone = campaign.timezone
-        if campaign.advertiser_id is not None:
-            zone = (await advertisers.table.find(connection, scope, campaign.advertiser_id)).timezone
+        zone = await _find_zone(connection, scope, campaign)
         day = build_budget_day(found.day, zone)
         by_hour = await spent_by_hour(connection, day, campaign_id=campaign.id)
     budget = found.daily_budget or Micros(0)
@@ -173,6 +195,13 @@ async def campaign_day(campaign_id: UUID, scope: AdvertiserReads, pool: Database
             "points": curve(day, by_hour, plan, spent=found.spent_today, now=now),
         }
     )
+
+
+async def _find_zone(connection: Connection, scope: Scope, campaign: Campaign) -> str:
+    """Return the zone of a campaign's day: its advertiser's, or its own where it has none."""
+    if campaign.advertiser_id is None:
+        return campaign.timezone
+    return (await advertisers.table.find(connection, scope, campaign.advertiser_id)).timezone
 
 
 @router.get("/advertisers/{advertiser_id}/spend/day")

@@ -1,7 +1,7 @@
 """Statistics of external ad accounts: campaigns, ad sets, ads and sell pages; and a manual sync."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -27,7 +27,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import notify_error, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.reports.question import paginate, parse_query
+from adloom.console.pages.reports.question import paginate, parse_query, period_field
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
@@ -103,7 +103,7 @@ async def ads(visit: PageVisit) -> None:
             "storefront", strings.NO_ADVERTISERS, "A seller is an advertiser with ad accounts elsewhere. Make an advertiser first.", action=strings.TO_ADVERTISERS, href="/console/advertisers"
         )  # fmt: skip
         return
-    _controls(asked, sellers)
+    _controls(asked, sellers, visit.now.date())
     view_links(
         [
             (label, asked.address(level=level, campaignId=None, adsetId=None))
@@ -145,8 +145,7 @@ def _crumbs(asked: AdsQuery) -> list[tuple[str, str]]:
     return crumbs
 
 
-def _controls(asked: AdsQuery, sellers: Sequence[Json]) -> None:
-    today_length = (asked.last - asked.first).days + 1
+def _controls(asked: AdsQuery, sellers: Sequence[Json], today: date) -> None:
     with div("al-bar"):
         if sellers:
             names = {one["id"]: one["name"] for one in sellers}
@@ -157,14 +156,7 @@ def _controls(asked: AdsQuery, sellers: Sequence[Json]) -> None:
                     asked.address(sellerId=event.value, campaignId=None, adsetId=None)
                 )
             )
-        length = str(today_length)
-        ui.select(strings.PERIODS, label="Period", value=length if length in strings.PERIODS else None).props(
-            "outlined dense options-dense"
-        ).on_value_change(
-            lambda event: ui.navigate.to(
-                asked.address(**{"from": asked.last - timedelta(days=int(event.value) - 1)})
-            )
-        )
+        period_field((asked.first, asked.last), today, lambda days: ui.navigate.to(asked.address(**days)))
         day_field("from", "From", asked.first, lambda day: ui.navigate.to(asked.address(**{"from": day})))
         day_field("to", "To", asked.last, lambda day: ui.navigate.to(asked.address(to=day)))
 

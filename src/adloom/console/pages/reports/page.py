@@ -1,16 +1,17 @@
 """Reports: any dimension and range, as a chart, a table and a CSV file."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
-from typing import Any, Final
+from datetime import date
+from typing import Final
+from zoneinfo import available_timezones
 
 from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
+from adloom.console.client import ApiClient, Json, ProblemError, short_id
 from adloom.console.components import format as fmt
-from adloom.console.components.forms.fields import day_field
+from adloom.console.components.forms.fields import day_field, picker
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
@@ -19,17 +20,35 @@ from adloom.console.pages.reports.question import (
     FIELDS,
     OF_TIME,
     ReportFilters,
-    find_period,
-    list_keys,
+    describe_change,
     paginate,
     parse_query,
+    period_field,
     report_chart,
 )
 from adloom.core.actor import Role
 
 ADDRESS: Final = "/console/reports"
-LISTED_MAX: Final = 100
-NAMED: Final = ("campaign", "banner", "placement")
+# The field with the name of each key.
+NAMED: Final = {
+    "campaign": "campaignName",
+    "banner": "bannerTitle",
+    "placement": "placementLabel",
+    "advertiser": "advertiserName",
+    "publisher": "publisherName",
+    "site": "siteName",
+}
+ZONES: Final = [
+    "UTC",
+    *sorted(one for one in available_timezones() if "/" in one and not one.startswith("Etc/")),
+]
+WITHOUT: Final = {
+    "campaign": "no campaign",
+    "advertiser": "the house",
+    "publisher": "the house",
+    "site": "no site",
+    "delivery": "deleted placements",
+}
 DEVICES: Final = ("desktop", "mobile", "tablet", "unknown")
 # Publishers are not told what advertisers sell.
 OF_ADVERTISERS: Final = ("conversions", "conversionValue")
@@ -42,7 +61,7 @@ async def reports(visit: PageVisit) -> None:
     question = parse_query(visit.query, today=today)
     with heading(
         "Reports",
-        note="Impressions, clicks and spend, by whatever you want to know. Days and hours are those of UTC.",
+        note=f"Impressions, clicks and spend, by whatever you want to know. Days are those of {question.zone}, hours of UTC.",
     ):
         ui.button("Download CSV", icon="download", on_click=lambda: _download(visit.api, question)).props(
             "outline"
@@ -50,6 +69,7 @@ async def reports(visit: PageVisit) -> None:
     await _controls(visit, question, today)
     try:
         answer = await visit.api.get(STATISTICS, **question.query)
+        earlier = await visit.api.get(STATISTICS, **question.before.query) if question.is_compared else None
     except ProblemError as error:
         notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
         return
@@ -61,11 +81,10 @@ async def reports(visit: PageVisit) -> None:
             "Choose other days or fewer filters. Impressions are there seconds after they were seen.",
         )
         return
-    _totals(answer["totals"], question)
-    names = _Names(visit.api)
-    await names.learn_names(list_keys(question, rows))
+    _totals(answer["totals"], question, earlier and earlier["totals"])
+    names = _Names(rows)
     with card():
-        report_chart(question, rows, names.label)
+        report_chart(question, rows, names.label, now=visit.now, earlier=earlier["items"] if earlier else ())
     await _table(visit, question, rows, names)
 
 
@@ -80,14 +99,8 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
-    def ask_period(event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
-        if event.value:
-            ask(**{"from": today - timedelta(days=int(event.value) - 1), "to": today})
-
     with div("al-bar"):
-        ui.select(strings.PERIODS, label="Period", value=find_period(question, today=today)).props(
-            "outlined dense options-dense"
-        ).on_value_change(ask_period)
+        period_field((question.first, question.last), today, lambda days: ask(**days))
         day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
         day_field("to", "To", question.last, lambda day: ask(to=day))
         by = ui.select(
@@ -104,40 +117,55 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ui.select(metrics, label="Chart of", value=question.metric).props(
             "outlined dense options-dense"
         ).on_value_change(lambda event: ask(metric=event.value))
+        ui.checkbox("Compare with the period before", value=question.is_compared).props(
+            'dense data-field="compare"'
+        ).on_value_change(lambda event: ask(compare="1" if event.value else None))
+        ui.select(ZONES, label="Days of", value=question.zone, with_input=True).props(
+            'outlined dense options-dense data-field="zone"'
+        ).on_value_change(lambda event: ask(zone=event.value))
     with div("al-bar"):
-        for name, label, options in await _filters(visit):
-            given = question.filters.get(name)
-            known = (
-                dict(options) if given is None or given in options else {**options, given: short_id(given)}
-            )
-            field = ui.select(known, label=label, value=given, clearable=True, with_input=True)
+        for name, field in (await _filters(visit, question)).items():
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
 
 
-async def _filters(visit: PageVisit) -> list[tuple[str, str, Mapping[str, str]]]:
-    found: list[tuple[str, str, Mapping[str, str]]] = []
-    if visit.role is not Role.PUBLISHER:
-        listed = await visit.api.get_items("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
-        found.append(("campaignId", "Only the campaign", {one["id"]: one["name"] for one in listed}))
-    if visit.role is not Role.ADVERTISER:
-        listed = await visit.api.get_items("/admin/placements", pageSize=LISTED_MAX, sort="slug")
-        found.append(("placementId", "Only the placement", {one["id"]: one["label"] for one in listed}))
-    found.append(("country", "Only the country", {**strings.COUNTRIES, "unknown": "unknown"}))
-    found.append(("device", "Only the device", {one: one for one in DEVICES}))
+async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.select]:
+    """Add the filters that a role may use; campaigns and placements are searched by name."""
+    given = question.filters
+    found: dict[str, ui.select] = {}
+    nouns = [
+        ("campaignId", "Only the campaign", "/admin/campaigns", Role.PUBLISHER),
+        ("placementId", "Only the placement", "/admin/placements", Role.ADVERTISER),
+    ]
+    for name, label, path, stranger in nouns:
+        if visit.role is not stranger:
+            found[name] = await picker(
+                label, given.get(name), api=visit.api, path=path, is_clearable=True, sort="createdAt"
+            )
+    choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+        ("country", "Only the country", {**strings.COUNTRIES, "unknown": "unknown"}),
+        ("device", "Only the device", {one: one for one in DEVICES}),
+    )
+    for name, label, options in choices:
+        value = given.get(name)
+        known = dict(options) if value is None or value in options else {**options, value: value}
+        found[name] = ui.select(known, label=label, value=value, clearable=True, with_input=True)
     return found
 
 
-def _totals(totals: Json, question: ReportFilters) -> None:
+def _totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None:
+    def compare(metric: str) -> list[str]:
+        return [] if earlier is None else [describe_change(totals[metric], earlier[metric], question.before)]
+
     with div("grid-of tiles"):
         for name in ("impressions", "clicks"):
             invalid, unbound = totals[f"invalid{name.title()}"], totals[f"unbound{name.title()}"]
             notes = [f"{invalid:,} are not valid, and not billed"] if invalid else []
             notes += [f"{unbound:,} were reported without a token"] if unbound else []
-            note = "; ".join(notes)
+            note = "; ".join(compare(name) + notes)
             Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
-        Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]))
-        note = "" if question.has_spend else "Not known by country or device"
+        Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]), note="; ".join(compare("ctr")))
+        note = "; ".join(compare("spendPaisa")) if question.has_spend else "Not known by country or device"
         Tile(strings.METRICS["spendPaisa"]).update(fmt.money(totals["spendPaisa"]), note=note)
         if totals["conversions"]:
             worth = fmt.count(totals["conversionValue"])
@@ -147,29 +175,23 @@ def _totals(totals: Json, question: ReportFilters) -> None:
 
 
 class _Names:
-    """The names of a report's keys; only names that are shown are fetched."""
+    """The names of a report's keys, as its rows have them."""
 
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
-        self._known: dict[str, str] = {}
-
-    async def learn_names(self, keys: Sequence[tuple[str, object]]) -> None:
-        for noun in NAMED:
-            ids = [
-                str(key)
-                for dimension, key in keys
-                if dimension == noun and key and str(key) not in self._known
-            ]
-            if ids:
-                self._known |= await fetch_names(self._api, noun, ids)
+    def __init__(self, rows: Sequence[Json]) -> None:
+        fields = [(FIELDS[one], title) for one, title in NAMED.items() if rows and title in rows[0]]
+        self._known = {row[key]: row[title] for row in rows for key, title in fields if row[title]}
 
     def label(self, dimension: str, key: object) -> str:
         if key is None:
-            return "no campaign" if dimension == "campaign" else "unknown"
+            return WITHOUT.get(dimension, "unknown")
         text = str(key)
         match dimension:
             case "hour":
                 return f"{text[5:10]} {text[11:16]}"
+            case "week":
+                return f"week of {text}"
+            case "month":
+                return text[:7]
             case "country":
                 return strings.COUNTRIES.get(text, text)
             case _:
@@ -182,15 +204,13 @@ def _cell(dimension: str, text: str) -> str | Markup:
 
 async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json], names: _Names) -> None:
     async def read(query: Mapping[str, str]) -> Json:
-        answer = paginate(rows, query)
-        await names.learn_names([(one, row[FIELDS[one]]) for row in answer["items"] for one in question.by])
-        return answer
+        return paginate(rows, query)
 
     columns = [
         Column(
             one.capitalize(),
             lambda row, one=one: _cell(one, names.label(one, row[FIELDS[one]])),
-            sort=FIELDS[one] if one in {"day", "hour", "country", "device"} else "",
+            sort=FIELDS[one] if one in {*OF_TIME, "delivery", "country", "device"} else "",
         )
         for one in question.by
     ]

@@ -1,15 +1,28 @@
 """The question of a report, read from its address; its rows as a page; and its chart, over time or of the largest values."""
 
+import calendar
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
 
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series, Unit
+from adloom.console.pages.reports.periods import (
+    PERIODS,
+    Days,
+    find_days,
+    find_days_before,
+    find_period,
+)
+from adloom.schedule.schedule import find_zone
+
+UTC: Final = "UTC"
 
 DAYS_DEFAULT: Final = 7
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
@@ -17,16 +30,22 @@ OF_READERS: Final = frozenset({"country", "device"})
 # The field of each dimension in the answer.
 FIELDS: Final = {
     "day": "date",
+    "week": "week",
+    "month": "month",
     "hour": "hour",
     "campaign": "campaignId",
     "banner": "bannerId",
     "placement": "placementId",
+    "advertiser": "advertiserId",
+    "publisher": "publisherId",
+    "site": "siteId",
+    "delivery": "delivery",
     "country": "country",
     "device": "device",
 }
 GREATEST_MAX: Final = 15
 PARTS_MAX: Final = 5
-OF_TIME: Final = ("day", "hour")
+OF_TIME: Final = ("hour", "day", "week", "month")  # The finest first.
 UNITS: Final[dict[str, Unit]] = {"ctr": "percent", "spendPaisa": "money"}
 
 
@@ -38,10 +57,24 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ("day",)
     metric: str = "impressions"
     filters: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    is_compared: bool = False  # With the period before.
+    zone: str = UTC
 
     @property
     def query(self) -> dict[str, str]:
-        return {"from": str(self.first), "to": str(self.last), "groupBy": ",".join(self.by), **self.filters}
+        return {
+            "from": str(self.first),
+            "to": str(self.last),
+            "groupBy": ",".join(self.by),
+            "timeZone": self.zone,
+            **self.filters,
+        }
+
+    @property
+    def before(self) -> "ReportFilters":
+        """The same question about the period before."""
+        first, last = find_days_before((self.first, self.last))
+        return msgspec.structs.replace(self, first=first, last=last)
 
     @property
     def has_spend(self) -> bool:
@@ -55,6 +88,8 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
             "to": self.last,
             "by": ",".join(self.by),
             "metric": self.metric,
+            "compare": "1" if self.is_compared else None,
+            "zone": self.zone if self.zone != UTC else None,
             **self.filters,
             **changes,
         }
@@ -68,17 +103,30 @@ def parse_query(query: Mapping[str, str], *, today: date) -> ReportFilters:
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in FIELDS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
-    asked = ReportFilters(first=min(first, last), last=last, by=by or ("day",), filters=filters)
+    zone = query.get("zone", UTC)
+    asked = ReportFilters(
+        first=min(first, last),
+        last=last,
+        by=by or ("day",),
+        filters=filters,
+        is_compared=query.get("compare") == "1",
+        zone=zone if find_zone(zone) else UTC,
+    )
     known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
     return msgspec.structs.replace(asked, metric=metric if known else "impressions")
 
 
-def find_period(question: ReportFilters, *, today: date) -> str | None:
-    """Return the named period that the days form, if any."""
-    if question.last != today:
-        return None
-    length = str((question.last - question.first).days + 1)
-    return length if length in strings.PERIODS else None
+def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], None]) -> None:
+    """Show a choice of named periods."""
+
+    def choose(event: ValueChangeEventArguments[str]) -> None:
+        if event.value:
+            first, last = find_days(event.value, today=today)
+            ask({"from": first, "to": last})
+
+    ui.select(PERIODS, label="Period", value=find_period(days, today=today)).props(
+        'outlined dense options-dense data-field="period"'
+    ).on_value_change(choose)
 
 
 def _day(text: str | None) -> date | None:
@@ -86,6 +134,16 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         return None
+
+
+def describe_change(now: float | None, before: float | None, period: ReportFilters) -> str:
+    """Say by how much a figure has changed since the period before."""
+    days = f"{period.first:%-d %b}" + (f" to {period.last:%-d %b}" if period.last > period.first else "")
+    if now is None or before is None:
+        return ""
+    if not before:
+        return f"nothing in {days}"
+    return f"{(now - before) / before:+.0%} against {days}"
 
 
 def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
@@ -114,31 +172,67 @@ def paginate(rows: Sequence[Json], query: Mapping[str, str]) -> Json:
 Label = Callable[[str, object], str]
 
 
-def list_keys(question: ReportFilters, rows: Sequence[Json]) -> list[tuple[str, object]]:
-    """List the keys that the chart will name, as dimension and value."""
-    time, other = _dimensions(question)
-    if other is None:
-        return []
-    most = PARTS_MAX if time else GREATEST_MAX
-    named = [(other, key) for key in _greatest(rows, FIELDS[other], question.metric, most)]
-    if time is None and len(question.by) > 1:
-        second = question.by[1]
-        named += [(second, key) for key in _greatest(rows, FIELDS[second], question.metric, PARTS_MAX)]
-    return named
-
-
-def report_chart(question: ReportFilters, rows: Sequence[Json], label: Label) -> None:
+def report_chart(
+    question: ReportFilters,
+    rows: Sequence[Json],
+    label: Label,
+    *,
+    now: datetime,
+    earlier: Sequence[Json] = (),
+) -> None:
+    """Draw rows; over time also those of the period before, moment beside moment."""
     time, other = _dimensions(question)
     axis = time or other
     assert axis is not None, "a report has a dimension"
     field = FIELDS[axis]
-    moments: list[object] = sorted({row[field] for row in rows}) if time else []
+    now = now.astimezone(find_zone(question.zone))
+    moments: list[object] = [*list_moments(question, time, [row[field] for row in rows], now)] if time else []
     keys = moments or _greatest(rows, field, question.metric, GREATEST_MAX)
+    series = _series(question, rows, field, keys, label)
+    if time and keys and is_unfinished(time, str(keys[-1]), now):
+        series = [msgspec.structs.replace(one, is_last_unfinished=True) for one in series]
+    if time and other is None and earlier:
+        series.append(_series_before(question, time, earlier, len(keys), now))
     Chart(
         [label(axis, key) for key in keys],
-        _series(question, rows, field, keys, label),
+        series,
         classes="tall",
         description=f"{strings.METRICS[question.metric]} by {', '.join(question.by)}",
+    )
+
+
+def list_moments(question: ReportFilters, time: str, found: Sequence[str], now: datetime) -> list[str]:
+    """List the moments of an axis: every day, also one without data; of hours, weeks and months those with data."""
+    if time != "day":
+        return sorted(set(found))
+    last = min(question.last, now.date())
+    days = (last - question.first).days + 1
+    return sorted({*found, *(str(question.first + timedelta(days=number)) for number in range(days))})
+
+
+def is_unfinished(time: str, moment: str, now: datetime) -> bool:
+    """Return whether an hour, a day, a week or a month goes on, so that its figure is no fall."""
+    if time == "hour":
+        return datetime.fromisoformat(moment) + timedelta(hours=1) > now
+    begins = date.fromisoformat(moment)
+    days = {"day": 1, "week": 7, "month": calendar.monthrange(begins.year, begins.month)[1]}[time]
+    return begins + timedelta(days=days) > now.date()
+
+
+def _series_before(
+    question: ReportFilters, time: str, rows: Sequence[Json], length: int, now: datetime
+) -> Series:
+    """Make the line of the period before, its first moment under the first."""
+    field, before = FIELDS[time], question.before
+    by_moment = {row[field]: row for row in rows}
+    moments = list_moments(before, time, list(by_moment), now)[:length]
+    values = [_value([by_moment[one]], question.metric) if one in by_moment else None for one in moments]
+    return Series(
+        name="The period before",
+        values=values,
+        unit=UNITS.get(question.metric, "number"),
+        is_dashed=True,
+        colour=6,
     )
 
 
@@ -184,9 +278,7 @@ def _series(
 
 def _dimensions(question: ReportFilters) -> tuple[str | None, str | None]:
     """Return the time dimension and the first other one."""
-    time = next((one for one in question.by if one in OF_TIME), None)
-    if "hour" in question.by:
-        time = "hour"
+    time = next((one for one in OF_TIME if one in question.by), None)
     return time, next((one for one in question.by if one not in OF_TIME), None)
 
 

@@ -1,0 +1,92 @@
+"""The tab of a publisher with its monthly statement: what its placements have earned, for a screen, paper or CSV."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components import format as fmt
+from adloom.console.components.layout import Tile, div, empty_state, notice
+from adloom.console.components.messages import notify_success
+from adloom.console.components.table import Column, DataTable
+from adloom.console.page import PageVisit
+from adloom.console.pages.reports.question import paginate
+from adloom.console.resource_pages import Reload
+
+MONTHS: Final = 24
+
+
+def list_months(today: date) -> list[str]:
+    """List months that a statement can be of, the last whole one first, then this one, then older ones."""
+    this = today.replace(day=1)
+    months = [this]
+    while len(months) < MONTHS:
+        months.append((months[-1] - timedelta(days=1)).replace(day=1))
+    months[0], months[1] = months[1], months[0]
+    return [f"{one:%Y-%m}" for one in months]
+
+
+async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
+    """Show a month of a publisher."""
+    months = list_months(visit.now.date())
+    asked = visit.query.get("month", "")
+    month = asked if asked in months else months[0]
+    address = f"/admin/publishers/{publisher['id']}/statement"
+    found = await visit.api.get(address, month=month)
+
+    async def download() -> None:
+        text = await visit.api.get_text(address, month=month, format="csv")
+        ui.download.content(text, f"adloom-statement-{month}.csv", "text/csv")
+        notify_success(strings.DOWNLOADED)
+
+    with div("al-bar"):
+        labels = {one: f"{date.fromisoformat(f'{one}-01'):%B %Y}" for one in months}
+        ui.select(labels, label="Month", value=month).props(
+            'outlined dense options-dense data-field="month"'
+        ).on_value_change(
+            lambda event: ui.navigate.to(
+                f"/console/publishers/{publisher['id']}?tab=statement&month={event.value}"
+            )
+        )
+        ui.button("Download CSV", icon="download", on_click=download).props("outline")
+        ui.button("Print", icon="print", on_click=lambda: ui.run_javascript("print()")).props("outline")
+    if not found["isFinal"]:
+        notice("This month goes on: its figures still change.")
+    totals = found["totals"]
+    with div("grid-of tiles"):
+        Tile("Revenue").update(
+            fmt.money(totals["revenuePaisa"]),
+            note=f"the share is {found['revenueSharePercent']} % now",
+        )
+        if totals["chargedPaisa"] is not None:
+            Tile("Charged to advertisers").update(fmt.money(totals["chargedPaisa"]))
+        Tile("Impressions").update(fmt.count(totals["impressions"]))
+        Tile("Clicks").update(fmt.count(totals["clicks"]))
+    if not found["items"]:
+        empty_state("receipt_long", "Nothing was shown in this month", "Choose another month.")
+        return
+    await DataTable(visit.query, _list_columns(found), lambda query: _read(found, query)).show()
+
+
+def _list_columns(found: Json) -> list[Column]:
+    columns = [
+        Column("Placement", lambda row: row["label"] or f"{row['slug']} (deleted)", sort="slug"),
+        Column("Site", lambda row: row["site"] or strings.NONE, is_wide_only=True),
+        Column("Impressions", lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
+        Column("Clicks", lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
+    ]
+    if found["totals"]["chargedPaisa"] is not None:
+        columns.append(
+            Column("Charged", lambda row: fmt.money(row["chargedPaisa"]), sort="chargedPaisa", is_number=True)
+        )
+    columns.append(
+        Column("Revenue", lambda row: fmt.money(row["revenuePaisa"]), sort="revenuePaisa", is_number=True)
+    )
+    return columns
+
+
+async def _read(found: Json, query: Mapping[str, str]) -> Json:
+    return paginate(found["items"], query)

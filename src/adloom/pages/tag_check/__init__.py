@@ -1,0 +1,1 @@
+"""Whether the tag of a placement is on a page."""

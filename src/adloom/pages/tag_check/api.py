@@ -1,0 +1,90 @@
+"""The check "is my tag there?" over HTTP: looks at a page of a placement's site."""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import Request
+from pydantic import Field
+
+from adloom.catalog.placement import placements
+from adloom.catalog.site.resource import sites
+from adloom.core.errors import wrong_field
+from adloom.core.public_paths import SCRIPT, name_neutrally
+from adloom.pages.tag_check.look import find_fault, look_for_tag
+from adloom.pages.url import is_host_of, normalize_url
+from adloom.pages.verification.api import Outbound, limit_checks
+from adloom.resource.access import Scope
+from adloom.resource.api import CurrentCatalog, PublisherWrites, catalog_router
+from adloom.runtime.http.api.dependencies import CurrentValkey
+from adloom.runtime.http.api.shapes import Answer, Body, Text
+from adloom.runtime.outbound.client import BodyLimit
+from adloom.runtime.outbound.failure import OutboundError
+
+EVERYTHING: Final = Scope(None)
+PAGE_BYTES_MAX: Final = 2 * 2**20
+OK: Final = 200
+
+
+class TagCheckBody(Body):
+    """Where to look."""
+
+    url: Annotated[Text, Field(min_length=1, max_length=8_192, description="A page of the placement's site.")]
+
+
+class TagCheckAnswer(Answer):
+    """What was found. A page that puts the tag there by script cannot be looked into."""
+
+    url: Annotated[str, Field(description="After redirects.")]
+    is_there: bool
+    message: str
+    slugs: Annotated[list[str], Field(description="The placements that the page has.")]
+
+
+router = catalog_router("/admin/placements/{placement_id}/tag-check", tag="placements")
+
+
+@router.post("")
+async def check_tag(  # noqa: PLR0913, PLR0917 - all that the route depends on
+    placement_id: UUID,
+    body: TagCheckBody,
+    request: Request,
+    scope: PublisherWrites,
+    catalog: CurrentCatalog,
+    client: Outbound,
+    valkey: CurrentValkey,
+) -> TagCheckAnswer:
+    """Look at a page of the placement's site, and say whether the tag is there."""
+    async with catalog.read() as connection:
+        placement = await placements.table.find(connection, scope, placement_id)
+        site = None
+        if placement.site_id is not None:
+            site = await sites.table.find(connection, EVERYTHING, placement.site_id)
+    if site is None:
+        raise wrong_field(
+            "url", "cannot be checked: give the placement a site first", "The placement has no site."
+        )
+    url = normalize_url(body.url)
+    if url is None or not is_host_of(url.host, site.domain):
+        message = f"must be the address of a page of {site.domain}, such as https://{site.domain}/"
+        raise wrong_field("url", message, f"`url` {message}.")
+    await limit_checks(valkey, site.id)
+    script_url = f"{request.app.state.delivery_url}{name_neutrally(SCRIPT, request.app.state.public_prefix)}"
+    try:
+        found = await client.get(
+            body.url,
+            headers={"accept": "text/html"},
+            limit=BodyLimit(bytes_max=PAGE_BYTES_MAX, is_cut_taken=True),
+        )
+    except OutboundError as error:
+        return TagCheckAnswer(url=body.url, is_there=False, message=str(error), slugs=[])
+    if found.status != OK:
+        message = f"The page answers {found.status}."
+        return TagCheckAnswer(url=found.url, is_there=False, message=message, slugs=[])
+    look = look_for_tag(found.body.decode("utf-8", "replace"), script_url)
+    fault = find_fault(look, placement.slug, script_url)
+    return TagCheckAnswer(
+        url=found.url,
+        is_there=fault is None,
+        message=fault or "The tag is there: the script, and the place of this placement.",
+        slugs=list(look.slugs),
+    )

@@ -1,0 +1,1 @@
+"""The figures of campaigns, as a list shows them."""

@@ -1,0 +1,1 @@
+"""The placements that a campaign can ask for, as a buyer sees them."""

@@ -1,0 +1,1 @@
+"""The monthly statement of a publisher."""
