@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.support.chromium import Visit, a_visit
+from tests.support.chromium import Visit, a_visit, a_visit_again
 from tests.support.console import log_in_to
 from tests.support.days import these_days
 from tests.support.product import Product
@@ -31,6 +31,11 @@ class Admin:
 
     def get(self, path: str, **query: Any) -> Any:
         answer = self._client.get(path, params=query)
+        answer.raise_for_status()
+        return answer.json()
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        answer = self._client.request(method, path, json=body)
         answer.raise_for_status()
         return answer.json()
 
@@ -55,10 +60,10 @@ def admin(product: Product) -> Iterator[Admin]:
 
 
 @pytest.fixture
-def console(chromium: Browser, product: Product) -> Iterator[Visit]:
+def console(profile: BrowserContext, product: Product) -> Iterator[Visit]:
     """The console of an admin who is logged in."""
-    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
-        log_in_to(product, visit.page, goal="/console/campaigns")
+    with a_visit_again(profile) as visit:
+        log_in_to(product, visit.page)
         yield visit
 
 
@@ -97,11 +102,11 @@ def make_campaign(page: Page, product: Product, name: str) -> str:
 def assign_banner(page: Page, placement: str, banner: str) -> None:
     page.get_by_role("button", name="Add a placement").click()
     choose(page, "Placement", placement)
-    page.get_by_role("button", name="Create").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Add a banner").click()
     choose(page, "Banner", banner)
     page.get_by_label("Weight").fill("1000")
-    page.get_by_role("button", name="Create").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_text("order 0 · weight 1000")).to_be_visible()
 
 
@@ -231,6 +236,45 @@ def test_a_deleted_campaign_is_restored_by_undo(console: Visit, product: Product
     assert admin.get(f"/admin/campaigns/{campaign_id}")["deletedAt"] is None
 
 
+def test_campaigns_are_chosen_and_paused_together_and_one_is_copied(
+    console: Visit, product: Product, admin: Admin
+) -> None:
+    page, label = console.page, "all together"
+    for name, is_active in (("Together one", True), ("Together two", True), ("Together draft", False)):
+        made = admin.send("POST", "/admin/campaigns", {"name": name, "labels": [label]})
+        if is_active:
+            admin.send("PATCH", f"/admin/campaigns/{made['id']}/activate")
+    page.goto(f"{product.control_url}/console/campaigns?label={quote(label)}")
+
+    page.get_by_label("Choose all on this page").check()
+    expect(page.get_by_text("3 chosen")).to_be_visible()
+    page.get_by_role("button", name="Pause", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("Pause 3 campaigns?")).to_be_visible()
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+
+    # A draft cannot be paused, and says so; the others are.
+    expect(page.get_by_text("2 campaigns paused, 1 not")).to_be_visible()
+    expect(page.get_by_text("A campaign that is draft cannot become paused.")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("tr .al-badge", has_text="Paused")).to_have_count(2)
+
+    page.get_by_role("link", name="Together one").click()
+    page.get_by_role("button", name="More").click()
+    page.get_by_text("Duplicate", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Duplicate").click()
+    expect(page.get_by_role("heading", name="Together one (copy)")).to_be_visible()
+    [copy] = admin.get("/admin/campaigns", search="Together one (copy)")["items"]
+    assert (copy["status"], copy["labels"]) == ("draft", [label])
+
+    page.goto(f"{product.control_url}/console/campaigns/{copy['id']}?tab=schedule")
+    page.get_by_label("Starts", exact=True).fill("2099-01-02T10:00")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert admin.get(f"/admin/campaigns/{copy['id']}")["startsAt"] == "2099-01-02T10:00:00Z"
+    assert console.errors == []
+
+
 def test_a_form_shows_errors_while_typing_and_a_newer_change(
     console: Visit, chromium: Browser, product: Product
 ) -> None:
@@ -238,7 +282,7 @@ def test_a_form_shows_errors_while_typing_and_a_newer_change(
     campaign_id = make_campaign(page, product, "Two at once")
     address = f"{product.control_url}/console/campaigns/{campaign_id}?tab=settings"
     with a_visit(chromium) as other:
-        log_in_to(product, other.page, goal="/console/campaigns")
+        log_in_to(product, other.page)
         for one in (page, other.page):
             one.goto(address)
             one.get_by_label("Name", exact=True).wait_for()

@@ -64,8 +64,8 @@ def world(services: Services) -> Iterator[World]:
         _client(console, Role.ADVERTISER, SystemIds().new()) as advertiser,
     ):
         person = {"email": EMAIL, "password": PASSWORD, "role": "publisher", "accountId": str(publisher_id)}
-        _made(admin, "/admin/accounts", person)
         placement = _made(publisher, "/admin/placements", placement_body(label="Front page"))
+        _made(admin, "/admin/accounts", person)
         campaign = _made(advertiser, "/admin/campaigns", campaign_body(name="Lamps of autumn", bidAmount=2))
         hostile = banner_body(title="Bright lamp", mediaVariants={"html": CREATIVE})
         banner = _made(advertiser, "/admin/banners", hostile)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
@@ -19,7 +19,7 @@ from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.event_writer import EventWriter, seen
 from tests.support import builders
 from tests.support.builders import Json
-from tests.support.chromium import a_visit
+from tests.support.chromium import a_visit_again
 from tests.support.console import RunningConsole, a_console
 from tests.support.services import Services
 
@@ -148,8 +148,8 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
 
 
 @pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    with a_visit(chromium) as visit:
+def page(profile: BrowserContext) -> Iterator[Page]:
+    with a_visit_again(profile) as visit:
         yield visit.page
 
 

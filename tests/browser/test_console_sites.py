@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from adloom.core.ids import SiteId
 from adloom.runtime.postgres import Pool
 from tests.support.builders import banner_body, campaign_body, site_body
-from tests.support.chromium import Visit, a_visit
+from tests.support.chromium import Visit, a_visit_again
 from tests.support.console import RunningConsole, a_console
 from tests.support.pages import insert_approval, write_page
 from tests.support.services import Services
@@ -31,8 +31,8 @@ def console(services: Services) -> Iterator[RunningConsole]:
 
 
 @pytest.fixture
-def visit(chromium: Browser) -> Iterator[Visit]:
-    with a_visit(chromium, viewport={"width": 1400, "height": 900}) as visit:
+def visit(profile: BrowserContext) -> Iterator[Visit]:
+    with a_visit_again(profile) as visit:
         yield visit
 
 

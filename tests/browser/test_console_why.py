@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId, CampaignId, PlacementId
@@ -19,7 +19,7 @@ from adloom.runtime.postgres import Pool
 from tests.events.builders import a_bid, a_win, an_auction
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import Json, banner_body, campaign_body, placement_body, rule_body
-from tests.support.chromium import Visit, a_visit
+from tests.support.chromium import Visit, a_visit_again
 from tests.support.console import RunningConsole, a_console
 from tests.support.services import Services
 
@@ -96,9 +96,9 @@ async def _fill(pool: Pool, auction_id: UUID, placement: Json, campaign: Json, b
 
 
 @pytest.fixture
-def visit(chromium: Browser, world: World) -> Iterator[Visit]:
+def visit(profile: BrowserContext, world: World) -> Iterator[Visit]:
     """A page that logs no error and sends no request to another host."""
-    with a_visit(chromium) as visit:
+    with a_visit_again(profile) as visit:
         yield visit
         assert visit.errors == []
         own = (world.console.url, world.console.url.replace("http", "ws"), "data:", "blob:")
@@ -182,5 +182,5 @@ def test_a_report_is_shown_and_downloaded_as_csv(world: World, visit: Visit, tmp
     downloading.value.save_as(tmp_path / "sheet.csv")
 
     lines = (tmp_path / "sheet.csv").read_text().splitlines()
-    assert lines[0].startswith("campaignId,country,impressions,clicks")
-    assert lines[1].startswith(f"{world.shown['id']},FR,4,1,0.25")
+    assert lines[0].startswith("campaignId,country,campaignName,impressions,clicks")
+    assert lines[1].startswith(f"{world.shown['id']},FR,Spring,4,1,0.25")

@@ -4,7 +4,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
-from adloom.console.log_in import SessionGuard
+from adloom.console.sign_in.gate import SessionGuard
 from tests.console.visitor import Visitor
 from tests.support.control import ControlPlane
 

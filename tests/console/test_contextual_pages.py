@@ -11,6 +11,7 @@ from adloom.console.pages.campaigns.contextual import WAITS, describe_waits
 from adloom.console.pages.campaigns.contextual_fields import describe_band, list_rates
 from adloom.console.pages.sites.market import REMOVED, describe_ticks
 from adloom.console.pages.why.campaign import CHECKS
+from adloom.console.pages.why.candidates import make_slot_question_url
 from adloom.core.actor import Role
 from adloom.core.ids import PlacementId, SiteId
 from adloom.core.money import Micros
@@ -205,6 +206,23 @@ async def test_a_page_links_to_the_auctions_on_record_of_each_slot(
     assert FAILED not in listed + detail
     assert "The publisher has not approved the banner." in detail
     assert "magazine.test/paws" in detail
+    question = make_slot_question_url("magazine.test/paws", "aside").partition("&")[0]
+    assert question in shown
+    assert question in detail, "the same can be asked now"
+
+
+async def test_why_explains_a_slot_for_a_page(ann: Visitor, market: Market, console: ControlPlane) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        await admin.patch(f"/admin/campaigns/{market.campaign['id']}/activate")
+    nameless = (await ann.get("/console/why?placement=aside")).text
+    explained = (await ann.get(make_slot_question_url("magazine.test/paws", "aside"))).text
+    elsewhere = (await ann.get(make_slot_question_url("other.test/paws", "aside"))).text
+
+    assert "Which page?" in nameless
+    assert FAILED not in explained
+    for text in ("Cats (90", "Assam", "Autumn", "The publisher has not approved the banner."):
+        assert text in explained, text
+    assert "is not one of the site" in elsewhere
 
 
 @pytest.mark.parametrize(("ticks", "said"), [(1, "15 minutes"), (4, "60 minutes"), (60, "15 hours")])

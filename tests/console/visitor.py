@@ -4,7 +4,7 @@ from uuid import UUID
 
 import httpx
 
-from adloom.console.log_in import COOKIE
+from adloom.console.sign_in.gate import COOKIE
 from adloom.core.actor import ACCOUNT_ROLES, Role
 from adloom.core.ids import SystemIds
 from tests.support.control import ControlPlane
@@ -33,6 +33,9 @@ async def make_person(plane: ControlPlane, email: str, role: Role, *, account_id
     """Create an account, and return its id."""
     if role in ACCOUNT_ROLES and account_id is None:
         account_id = SystemIds().new()
+    if account_id is not None:
+        async with plane.acting_as(role, account_id) as account:
+            await account.get("/admin/accounts/me")  # The first request of an account creates it.
     body = {"email": email, "password": PASSWORD, "role": role.value}
     async with plane.acting_as(Role.ADMIN) as admin:
         made = await admin.made(

@@ -13,6 +13,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from adloom.console.stream import StreamTransport
+from adloom.console.words.field_labels import name_fields
 
 Json = dict[str, Any]
 # Called before each request, with whether it changes something; raises if the session has ended.
@@ -30,6 +31,8 @@ NOUNS: Final = {
     "banner": ("/admin/banners", "title"),
     "placement": ("/admin/placements", "label"),
     "advertiser": ("/admin/advertisers", "name"),
+    "publisher": ("/admin/publishers", "name"),
+    "site": ("/admin/sites", "domain"),
 }
 
 
@@ -75,6 +78,10 @@ class ApiClient:
     async def post(self, path: str, body: object = None, **query: object) -> Json:
         return await self._request_json("POST", path, query=query, body=body)
 
+    async def upload(self, path: str, data: bytes, **query: object) -> Json:
+        """Send the bytes of a file."""
+        return msgspec.json.decode((await self._request("POST", path, query=query, body=data)).content)
+
     async def put(self, path: str, body: object = None) -> Json:
         return await self._request_json("PUT", path, body=body)
 
@@ -110,13 +117,14 @@ class ApiClient:
     ) -> httpx.Response:
         token = await self._token_source(method != "GET")
         headers = {"Authorization": f"Bearer {token}"}
+        is_file = isinstance(body, bytes)
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/octet-stream" if is_file else "application/json"
         answer = await self._client.request(
             method,
             path,
             params=httpx.QueryParams(tuple(_query(query or {}))),
-            content=None if body is None else msgspec.json.encode(body),
+            content=body if body is None or is_file else msgspec.json.encode(body),
             headers=headers,
         )
         if answer.is_error:
@@ -132,8 +140,8 @@ def parse_problem(answer: httpx.Response) -> ProblemError:
     return ProblemError(
         status=answer.status_code,
         code=body.get("errorCode", ""),
-        message=body.get("message") or answer.reason_phrase,
-        fields={entry["field"]: entry["message"] for entry in body.get("errors", [])},
+        message=name_fields(body.get("message") or answer.reason_phrase),
+        fields={entry["field"]: name_fields(entry["message"]) for entry in body.get("errors", [])},
     )
 
 

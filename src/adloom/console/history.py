@@ -1,6 +1,5 @@
 """The history of an item: who changed what, and when."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -9,10 +8,12 @@ import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
-from adloom.console.components.format import ago, full_moment, money
+from adloom.console.components.format import ago, full_moment, money, price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
+from adloom.console.words.field_labels import UNIT, label_field
 
 PARTS: Final = {
     "link": "the use of a placement",
@@ -52,8 +53,29 @@ SHOWN_CHARACTERS_MAX: Final = 120
 SYSTEM: Final = "system:"
 MICROS: Final = 1_000_000
 HIDDEN_FIELDS: Final = frozenset({"id", "campaignId", "createdAt", "createdBy"})
-UNIT: Final = re.compile(r"(Paisa|Micros)$")
-HUMP: Final = re.compile(r"([A-Z])")
+# What the values of a field are called.
+WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "status": strings.CAMPAIGN_STATUSES,
+    "scheduleStatus": strings.SCHEDULE_STATUSES,
+    "source": strings.SOURCES,
+    "layoutType": strings.LAYOUTS,
+    "delivery": strings.DELIVERIES,
+    "bidType": strings.BID_TYPES,
+    "pacingStrategy": strings.PACINGS,
+    "state": {"requested": "Requested", "accepted": "Accepted", "refused": "Refused"},
+    "operator": {"in": "One of", "not_in": "None of", "between": "Between", "is": "Is"},
+    "ruleType": {
+        "device": "Device",
+        "country": "Country",
+        "user_segment": "Segment",
+        "language": "Language",
+        "hour_of_day": "Hour of the day",
+        "day_of_week": "Day of the week",
+        "referrer_domain": "Site that the reader came from",
+        "login_state": "Logged in",
+        "new_visitor": "New visitor",
+    },
+}
 
 
 async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
@@ -104,12 +126,13 @@ def _show_entries(
 def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
     subject: str = entry["subject"]
     who = "The system" if subject.startswith(SYSTEM) else people.get(subject, subject)
-    it = PARTS.get(entry["noun"], "it")
+    it = _name_part(entry)
     done: str = entry["action"]
     action = ACTIONS.get(done, done).format(it=it)
     is_new = entry["action"] == "create"
+    names: Mapping[str, str] = entry["names"]
     changes = Markup("").join(
-        _change(name, change, is_new=is_new)
+        _change(name, change, names, is_new=is_new)
         for name, change in entry["changes"].items()
         # For a new item, leave out empty values and what the entry says anyway.
         if not (is_new and (change.get("to") in (None, "", [], {}) or name in HIDDEN_FIELDS))
@@ -125,32 +148,47 @@ def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
     )
 
 
-def _change(name: str, change: Mapping[str, Any], *, is_new: bool) -> Markup:
-    label = _label(name)
-    after = Markup("<ins>{}</ins>").format(_format_value(name, change.get("to")))
+def _name_part(entry: Json) -> str:
+    """Name the part of an item that an entry is about, with what it is called."""
+    part = PARTS.get(entry["noun"])
+    if part is None:
+        return "it"
+    # The first id is the item's own.
+    called = [entry["names"][one] for one in entry["nounId"].split("/")[1:] if one in entry["names"]]
+    return f"{part} ({', '.join(called)})" if called else part
+
+
+def _change(name: str, change: Mapping[str, Any], names: Mapping[str, str], *, is_new: bool) -> Markup:
+    label = label_field(name)
+    after = Markup("<ins>{}</ins>").format(format_value(name, change.get("to"), names))
     if is_new:
         return Markup("<dt>{}</dt><dd>{}</dd>").format(label, after)
-    before = _format_value(name, change.get("from"))
+    before = format_value(name, change.get("from"), names)
     return Markup("<dt>{}</dt><dd><del>{}</del> → {}</dd>").format(label, before, after)
 
 
-def _label(name: str) -> str:
-    """Write a field name as words, without its unit."""
-    return HUMP.sub(r" \1", UNIT.sub("", name)).capitalize()
-
-
-def _format_value(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a field has, each in its way
+def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noqa: ANN401 - whatever a field has
+    """Write a value as people read it; `names` has those of ids."""
     if value is None or value in ("", [], {}):
         return "nothing"
     if isinstance(value, bool):
         return "Yes" if value else "No"
-    if isinstance(value, int) and name.endswith("Paisa"):
-        return money(value)
-    if isinstance(value, int) and name.endswith("Micros"):
-        return f"{value / MICROS:,.4f}".removesuffix("00")
-    if isinstance(value, str) and name.endswith("At"):
-        return full_moment(value)
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if isinstance(value, list):
+        return ", ".join(format_value(name, one, names) for one in value)  # pyright: ignore[reportUnknownVariableType]  of JSON
+    if isinstance(value, int) and UNIT.search(name):
+        return money(value) if name.endswith("Paisa") else price(value / MICROS)
+    if isinstance(value, str):
+        return _format_text(name, value, names)
+    return _cut(msgspec.json.encode(value).decode())
+
+
+def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
+    if name.endswith("At"):
+        return full_moment(text)
+    return names.get(text) or WORDS.get(name, {}).get(text) or _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…"
 
 

@@ -21,11 +21,15 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adloom.console import log_in, pages, theme
+from adloom.console import pages, theme
 from adloom.console.client import ProblemError, SessionEndedError
-from adloom.console.log_in import SessionGuard, make_log_in_url
+from adloom.console.components.format import show_money_in
 from adloom.console.page import register_not_found
+from adloom.console.sign_in import log_in, password_pages, second_factor_pages, single_sign_on_pages
+from adloom.console.sign_in.gate import SessionGuard, make_log_in_url
 from adloom.core.clock import Clock
+from adloom.core.currency import NO_CURRENCY, Currency
+from adloom.runtime.http.api.middleware import UPLOAD
 from adloom.runtime.settings import TokenSettings
 
 ADDRESSES: Final = ("/console", "/_nicegui/", "/_nicegui_ws/")
@@ -41,15 +45,25 @@ MESSAGES_KEPT_MAX: Final = 200
 COMPRESSION: Final = 4
 
 
-def mount_console(
-    app: FastAPI, *, clock: Clock, jwt_secret: str, tokens: TokenSettings, public_url: str
+def mount_console(  # noqa: PLR0913 - what it works with
+    app: FastAPI,
+    *,
+    clock: Clock,
+    jwt_secret: str,
+    tokens: TokenSettings,
+    public_url: str,
+    currency: Currency = NO_CURRENCY,
 ) -> None:
     """Add the console to a control plane; it starts and stops with it."""
     _set_up()
+    show_money_in(currency)
     guard = SessionGuard(app, clock=clock, jwt_secret=jwt_secret, tokens=tokens, public_url=public_url)
     app.state.session_guard = guard
     app.include_router(theme.router)
     app.include_router(log_in.router)
+    app.include_router(password_pages.router)
+    app.include_router(second_factor_pages.router)
+    app.include_router(single_sign_on_pages.router)
     app.router.routes.append(ConsoleRoute(guard))
     inner = app.router.lifespan_context
 
@@ -89,7 +103,7 @@ class ConsoleRoute(BaseRoute):
         """Decide before NiceGUI does: it keeps 27 KB of each page for a minute, of an error page too."""
         path: str = scope["path"]
         connection = HTTPConnection(scope)
-        if path.startswith(SOCKET):
+        if path.startswith(SOCKET) or (UPLOAD.fullmatch(path) and scope.get("method") == "POST"):
             return None if await self._may_listen(connection) else _refuse
         if scope["type"] != "http":
             return _refuse
@@ -104,7 +118,7 @@ class ConsoleRoute(BaseRoute):
         return None
 
     async def _may_listen(self, connection: HTTPConnection) -> bool:
-        """Return whether a socket comes from one of our pages: browsers open sockets for any site."""
+        """Return whether a socket, or a file, comes from one of our pages: browsers open sockets for any site."""
         return (
             self._guard.is_same_origin(connection) and await self._guard.find_session(connection) is not None
         )
@@ -115,7 +129,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _add_headers(headers: MutableHeaders, path: str) -> None:
-    if path.startswith("/_nicegui/"):
+    if path.startswith("/_nicegui/") and not UPLOAD.fullmatch(path):
         # The address contains NiceGUI's version.
         headers["Cache-Control"] = theme.KEPT
     else:

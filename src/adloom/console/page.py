@@ -21,8 +21,8 @@ from nicegui import ui
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
 from adloom.console.components.layout import empty_state, problem_notice
 from adloom.console.components.messages import notify_error
-from adloom.console.log_in import LOG_IN, SessionGuard, make_log_in_url
 from adloom.console.shell import EVERYBODY, shell
+from adloom.console.sign_in.gate import LOG_IN, SessionGuard, make_log_in_url
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 from adloom.identity.console_sessions import ConsoleSession

@@ -7,6 +7,7 @@ A noun declares its columns, its form and its own tabs; deleting, undoing, savin
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import datetime
 from typing import Final, Self
 
 import msgspec
@@ -53,7 +54,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     empty_note: str
     roles: AbstractSet[Role]
     columns: Sequence[Column]
-    last_column: tuple[str, str] = ("Changed", "updatedAt")  # A time.
+    last_column: tuple[str, str] | None = ("Changed", "updatedAt")  # A time.
     search: str
     fields: Fields
     name_field: str = "name"
@@ -68,10 +69,16 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     is_compact: bool = False  # All fields in one narrow card.
     is_admins_only: bool = False  # Only admins create, change and delete.
     badge: Callable[[Json], Markup] = lambda _: Markup("")
+    badge_at: Callable[[Json, datetime], Markup] | None = None  # Instead, where it depends on the time.
     detail_note: Callable[[Json], str] = lambda _: ""
     links: Callable[[Json], None] = lambda _: None  # For every role.
     actions: Callable[[PageVisit, Json, Reload], None] = _no_actions  # For those who may write.
     list_actions: Callable[[PageVisit], None] = lambda _: None
+    # Adds buttons for the items that are chosen in a list, for those who may write.
+    picks: Callable[[PageVisit, Sequence[Json], Reload], None] | None = None
+    owner: str = ""  # The noun of who owns an item: lists can be filtered by it.
+    # Reads the choices of filters that are not known before, by their names.
+    more_filters: Callable[[PageVisit], Awaitable[Mapping[str, tuple[str, Mapping[str, str]]]]] | None = None
     delete_note: str  # What deleting means, said before it is done.
     is_restorable: bool = True
     has_own_delete: bool = False  # The actions offer it.
@@ -137,22 +144,40 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             empty_action=(f"New {self.noun}", self.new) if self.may_write(visit) else None,
             caption=self.title,
         )
+        if self.picks is not None and self.may_write(visit):
+            add_buttons = self.picks
+            table.pick(lambda rows, done: add_buttons(visit, rows, done))
         table.search(self.search)
         deleted = {"includeDeleted": ("Deleted", {"true": "Show them too"})} if self.is_restorable else {}
         for name, (label, options) in {**self.filters, **deleted}.items():
             table.filter(name, label, options)
         return table
 
+    async def full_table(self, visit: PageVisit, **narrowed: str) -> DataTable:
+        """Make the table with the filters whose choices are read first."""
+        table = self.table(visit, **narrowed)
+        if self.more_filters is not None:
+            for name, (label, options) in (await self.more_filters(visit)).items():
+                table.filter(name, label, options)
+        if self.owner and visit.role in {Role.ADMIN, Role.VIEWER} and f"{self.owner}Id" not in narrowed:
+            await table.filter_by(
+                f"{self.owner}Id", self.owner.capitalize(), api=visit.api, path=f"/admin/{self.owner}s"
+            )
+        return table
+
     def _list_columns(self, visit: PageVisit, narrowed: Mapping[str, str]) -> list[Column]:
+        columns = [column for column in self.columns if column.owner not in narrowed]
+        if self.last_column is None:
+            return columns
         label, field = self.last_column
         last = Column(label, lambda row: ago(row[field], now=visit.now), sort=field, is_wide_only=True)
-        return [*(column for column in self.columns if column.owner not in narrowed), last]
+        return [*columns, last]
 
     def tab_of(self, owner: str) -> Tab:
         """Make a tab of an owner's detail page that lists its items; `owner` is the field of an item with its id."""
 
         async def build(visit: PageVisit, item: Json, _: Reload) -> None:
-            await self.table(visit, **{owner: item["id"]}).show()
+            await (await self.full_table(visit, **{owner: item["id"]})).show()
 
         return Tab(f"Its {self.noun}s", build)
 
@@ -161,7 +186,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             self.list_actions(visit)
             if self.may_write(visit):
                 link_button(f"New {self.noun}", self.new, icon="add", look="unelevated")
-        await self.table(visit).show()
+        await (await self.full_table(visit)).show()
 
     async def show_new(self, visit: PageVisit) -> None:
         heading(f"New {self.noun}", crumbs=[(self.title, self.home)])
@@ -199,7 +224,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             item[self.name_field],
             note=self.detail_note(item),
             crumbs=[(self.title, self.home)],
-            badge=self.badge(item),
+            badge=self.badge(item) if self.badge_at is None else self.badge_at(item, visit.now),
         ):
             self.links(item)
             if visit.may_write and not is_deleted:

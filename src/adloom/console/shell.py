@@ -9,10 +9,11 @@ import msgspec
 from nicegui import ui
 
 from adloom.console.client import ApiClient
+from adloom.console.components.format import shown_currency
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import div, hint, html, set_attributes
-from adloom.console.components.messages import notify_success
-from adloom.console.log_in import LOG_IN
+from adloom.console.palette import CommandPalette, Hit
+from adloom.console.sign_in.gate import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
 
@@ -71,13 +72,21 @@ def shell(
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
         _navigation(path, role, registered)
-    with ui.header().classes("al-header"):
+    currency = shown_currency()
+    header = ui.header().classes("al-header")
+    with set_attributes(header, data_symbol=currency.symbol, data_places=str(currency.places)):
         html('<a class="skip" href="#content">Skip to the content</a>')
         _button("menu", "Open the navigation").classes("al-menu").on_click(drawer.toggle)
         with ui.element("a").props('href="/console"').classes("al-brand"):
             set_attributes(ui.element("img"), src=asset_address("mark.svg"), alt="")
             ui.label("Adloom")
         div("grow")
+        palette = CommandPalette(
+            api,
+            role,
+            [Hit(one.label, "page", one.path, one.icon) for one in list_entries(role, registered=registered)],
+        )
+        _button("search", "Go to a page or a thing (Ctrl-K)").on_click(palette.open)
         _button("contrast", "Switch between light and dark").on(
             "click", js_handler="() => adloom.switchTheme()"
         )
@@ -117,6 +126,7 @@ def _account_menu(email: str, role: Role, api: ApiClient) -> None:
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
             hint(role.value)
+        ui.menu_item("Second factor", on_click=lambda: ui.navigate.to("/console/account"))
         ui.menu_item("Change password", on_click=lambda: _change_password(api))
         html(_LOG_OUT_FORM)
 
@@ -125,8 +135,7 @@ def _change_password(api: ApiClient) -> None:
     async def save(form: Form) -> None:
         await api.put("/admin/accounts/me/password", form.values())
         # This ended all sessions, including this one.
-        notify_success("Your password is changed. Log in with it.")
-        ui.navigate.to(LOG_IN)
+        ui.navigate.to(f"{LOG_IN}?changed")
 
     with form_dialog("Change password", "Save", save) as form:
         form.password("currentPassword", "Current password", autocomplete="current-password")

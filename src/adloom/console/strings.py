@@ -47,17 +47,13 @@ NONE: Final = "–"
 NOTHING_CHANGED: Final = "Nothing has changed."
 NO_ADVERTISERS: Final = "There are no advertisers yet"
 NO_PROCESSES: Final = "No process reports"
+SHARDS_HINT: Final = (
+    "{waiting} messages wait, {fenced} late writes were refused, {moves} shards were taken over"
+)
 NO_PROCESSES_NOTE: Final = "Each process reports once a second through Valkey. Check that it runs, and that its REDIS_URL is the same."
 ORDER_AND_WEIGHT: Final = "order {order} · weight {weight}"
 BID_TYPES: Final = {"cpm": "A thousand impressions (CPM)", "cpc": "A click (CPC)"}
 PACINGS: Final = {"Smooth": "Smooth: over the whole day", "Accelerated": "Accelerated: as fast as it can"}
-PERIODS: Final = {
-    "1": "Today",
-    "2": "Since yesterday",
-    "7": "Last 7 days",
-    "30": "Last 30 days",
-    "90": "Last 90 days",
-}
 PRIORITY_HINT: Final = "With equal order and weight, the higher priority comes first."
 ROLES: Final = {
     "admin": "Admin: everything",

@@ -1,6 +1,6 @@
 """Auctions: totals, price against eCPM, the latest ones live, and one in detail."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json, fetch_all, fetch_names, short_id
+from adloom.console.client import Json, fetch_all, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
@@ -29,7 +29,7 @@ from adloom.console.components.layout import (
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.calibration import show_calibration
-from adloom.console.pages.why.candidates import amount, make_question_url, show_auction
+from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
@@ -66,7 +66,6 @@ class AuctionsView:
         self.type = visit.query.get("type") or None
         self.page_url = visit.query.get("page_url") or None
         self.placement = visit.query.get("placement") or None
-        self._names: dict[str, str] = {}
 
     @property
     def query(self) -> dict[str, object]:
@@ -99,17 +98,13 @@ class AuctionsView:
 
     async def page(self, query: Mapping[str, str]) -> Json:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
-        answer = await self.read("", **known)
-        await self.learn_names(row["winningCampaignId"] for row in answer["items"])
-        return answer
+        return await self.read("", **known)
 
-    async def learn_names(self, campaign_ids: Iterable[str | None]) -> None:
-        new = [one for one in campaign_ids if one and one not in self._names]
-        self._names |= await fetch_names(self._visit.api, "campaign", new)
-
-    def name(self, campaign_id: str | None) -> str:
+    def name_winner(self, row: Json) -> str:
+        """Name the campaign that won an auction."""
+        campaign_id: str | None = row["winningCampaignId"]
         if campaign_id is not None:
-            return self._names.get(campaign_id, "")
+            return row["names"].get(campaign_id, short_id(campaign_id))
         return "somebody else" if self._visit.role is Role.ADVERTISER else "nobody"
 
 
@@ -153,10 +148,10 @@ async def auctions(visit: PageVisit) -> None:
         [
             Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
             Column("Placement type", "placementType", is_wide_only=True),
-            Column("Winner", lambda row: view.name(row["winningCampaignId"])),
+            Column("Winner", view.name_winner),
             Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-            Column("Price", lambda row: amount(row["finalPrice"], places=4), is_number=True),
-            Column(strings.WINNER_ECPM, lambda row: amount(row["winningeCPM"], places=4), is_number=True, is_wide_only=True),
+            Column("Price", lambda row: fmt.price(row["finalPrice"]), is_number=True),
+            Column(strings.WINNER_ECPM, lambda row: fmt.price(row["winningeCPM"]), is_number=True, is_wide_only=True),
             Column("Price of eCPM", _price_share, is_wide_only=True),
         ],
         view.page,
@@ -197,7 +192,7 @@ def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
         count, bids = total["totalAuctions"], total["totalBidsPlaced"]
         tiles[0].update(fmt.count(count))
         tiles[1].update(fmt.percent(total["averageWinRate"] / 100, places=1))
-        tiles[2].update(amount(total["averageeCPM"]), note="of the winners")
+        tiles[2].update(fmt.average(total["averageeCPM"]), note="of the winners")
         tiles[3].update(fmt.count(bids), note=f"{bids / count if count else 0:.1f} in an auction")
 
     async def refresh() -> None:
@@ -236,18 +231,18 @@ async def _points(view: AuctionsView) -> dict[str, list[Point]]:
         [view.read("", page=number, pageSize=POINTS_A_PAGE) for number in range(1, POINTS_PAGES + 1)]
     )
     rows = [row for answer in pages for row in answer["items"] if row["winningeCPM"] is not None]
-    await view.learn_names(row["winningCampaignId"] for row in rows)
     groups: dict[str, list[Point]] = {}
     for row in rows:
-        point = (row["winningeCPM"], row["finalPrice"], view.name(row["winningCampaignId"]))
+        point = (row["winningeCPM"], row["finalPrice"], view.name_winner(row))
         groups.setdefault(row["placementType"], []).append(point)
     return dict(sorted(groups.items()))
 
 
 async def _by_campaign(view: AuctionsView) -> Markup:
     parts = (await view.read("/statistics/breakdown", groupBy="campaign"))["items"][:PARTS_MAX]
-    await view.learn_names(part["campaignId"] for part in parts)
-    return shares([(view.name(part["campaignId"]), *_rate(part)) for part in parts])
+    return shares(
+        [(part.get("campaignName") or short_id(part["campaignId"]), *_rate(part)) for part in parts]
+    )
 
 
 async def _by_type(view: AuctionsView) -> Markup:
@@ -275,40 +270,39 @@ async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
 @page(ADDRESS + "/{auction_id}", title="Auction", roles=ADVERTISER_SIDE)
 async def auction(visit: PageVisit) -> None:
     found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
-    note = fmt.full_moment(found["auctionTime"])
-    with heading(f"Auction {short_id(found['id'])}", note=note, crumbs=[("Auctions", ADDRESS)]):
+    note = found["names"].get(found["placementId"], found["placementType"])
+    with heading(
+        f"Auction at {fmt.full_moment(found['auctionTime'])}", note=note, crumbs=[("Auctions", ADDRESS)]
+    ):
         again = await make_question_url(visit, found)
         if again:
             link_button("Ask the same now", again, icon="replay")
         link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
     # An account sees the eCPM of its own bids only; they may be far down the list.
     charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
-    named = [found["winningAdId"], *(bid["adId"] for bid in charted)]
-    banners = await fetch_names(visit.api, "banner", named)
     with div("grid-of two"):
         with card("What it came to"):
-            await _facts(visit, found, banners)
+            _facts(found)
         with card("eCPM of the bids"):
-            _chart(found, charted, banners)
-    await show_auction(visit, found)
+            _chart(found, charted)
+    show_auction(found)
 
 
-async def _facts(visit: PageVisit, found: Json, banners: dict[str, str]) -> None:
-    campaigns = await fetch_names(visit.api, "campaign", [found["winningCampaignId"]])
-    placements = await fetch_names(visit.api, "placement", [found["placementId"]])
+def _facts(found: Json) -> None:
+    names: dict[str, str] = found["names"]
     won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
     unit = "click" if won_by_click else "thousand impressions"
     # The winner may be hidden; that there is one is not.
     is_won = any(bid["outcome"] == "won" for bid in found["bids"])
     nobody = "somebody else" if is_won else "nobody"
     pairs: list[tuple[str, str | Markup]] = [
-        ("Winner", _link("banners", found["winningAdId"], banners, nobody)),
-        ("Campaign", _link("campaigns", found["winningCampaignId"], campaigns, nobody)),
-        ("Final price", amount(found["finalPrice"], places=4)),
-        (strings.WINNER_ECPM, amount(found["winningeCPM"], places=4)),
-        ("Charge", f"{amount(found['charge'], places=4)} per {unit}"),
-        ("Floor", amount(found["floorCpm"], places=4)),
-        ("Placement", _link("placements", found["placementId"], placements, strings.NONE)),
+        ("Winner", _link("banners", found["winningAdId"], names, nobody)),
+        ("Campaign", _link("campaigns", found["winningCampaignId"], names, nobody)),
+        ("Final price", fmt.price(found["finalPrice"])),
+        (strings.WINNER_ECPM, fmt.price(found["winningeCPM"])),
+        ("Charge", f"{fmt.price(found['charge'])} per {unit}"),
+        ("Floor", fmt.price(found["floorCpm"])),
+        ("Placement", _link("placements", found["placementId"], names, strings.NONE)),
         ("Placement type", found["placementType"]),
         *([("Page", _page_link(found["pageUrl"]))] if found["pageUrl"] else []),
         ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
@@ -337,8 +331,8 @@ def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) 
     )
 
 
-def _chart(found: Json, bids: Sequence[Json], banners: dict[str, str]) -> None:
-    labels = [banners.get(bid["adId"] or "", "another account's") for bid in bids]
+def _chart(found: Json, bids: Sequence[Json]) -> None:
+    labels = [found["names"].get(bid["adId"], "another account's") for bid in bids]
     series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
     for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):
         if value is not None:

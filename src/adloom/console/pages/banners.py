@@ -6,12 +6,13 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import ApiClient, Json
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
 from adloom.console.components.format import moment
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import owner_field
 from adloom.console.components.forms.form import Form
+from adloom.console.components.forms.upload import add_upload
 from adloom.console.components.layout import card, div, empty_state, hint, html
 from adloom.console.components.messages import notify_success
 from adloom.console.components.schedule_calendar import banner_is_on, calendar, list_days
@@ -47,7 +48,7 @@ async def add_banner_fields(visit: PageVisit, form: Form, is_new: bool) -> None:
             with card("Text"), div("stack tight"):
                 await _add_text_fields(visit, form, is_new=is_new)
             with card("Image"), div("stack tight"):
-                _add_image_fields(form)
+                _add_image_fields(form, visit.api)
             with (
                 card(),
                 ui.expansion("Counting and sorting").classes("full"),
@@ -82,7 +83,8 @@ async def _add_text_fields(visit: PageVisit, form: Form, *, is_new: bool) -> Non
     form.flag("ctaOpenNewTab", "Opens in a new tab")
 
 
-def _add_image_fields(form: Form) -> None:
+def _add_image_fields(form: Form, api: ApiClient) -> None:
+    add_upload(form, api)
     form.url("primaryImageUrl", "Address of the picture", is_required=True)
     form.text(
         "primaryImageAlt",
@@ -107,9 +109,8 @@ def _add_image_fields(form: Form) -> None:
         check=_wrong_lines,
         is_long=True,
     )
-    given: dict[str, str] = form.initial("mediaVariants") or {}
-    field.value = "\n".join(f"{name} {address}" for name, address in given.items())
-    form.encode("mediaVariants", parse_variants)
+    field.value = write_variants(form.initial("mediaVariants") or {})
+    form.encode("mediaVariants", parse_variants, write_variants)
 
 
 async def _add_other_fields(visit: PageVisit, form: Form) -> None:
@@ -128,6 +129,10 @@ async def _add_other_fields(visit: PageVisit, form: Form) -> None:
             form.choice(f"{kind}Id", label, options, is_clearable=True)
     form.flag("isEvergreenFallback", "Shown where a placement has nothing else at all")
     form.url("fallbackPlaceholderUrl", "Picture where its own cannot be loaded")
+
+
+def write_variants(variants: dict[str, str]) -> str:
+    return "\n".join(f"{name} {address}" for name, address in variants.items())
 
 
 def parse_variants(text: str) -> dict[str, str]:

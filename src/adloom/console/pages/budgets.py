@@ -1,6 +1,7 @@
 """Daily budgets of campaigns and advertisers: the lists, and the spend of a day against the plan with its reset."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Final
 
 from markupsafe import Markup
@@ -29,6 +30,7 @@ from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE
+from adloom.console.words.campaign_words import describe_spent
 from adloom.core.ids import SystemIds
 
 COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
@@ -55,7 +57,8 @@ def budget_bar(row: Json) -> Markup:
     return split(split_budget(row), whole=whole, description=text)
 
 
-def pace_badge(pace: float | None) -> Markup:
+def pace_badge(pace: float | None, *, text: str = "") -> Markup:
+    """Show how a campaign keeps its pace, in words or as another text in the same colour."""
     if pace is None:
         return Markup('<span class="quiet">{}</span>').format("as fast as it can")
     low, high = ON_THE_LINE
@@ -63,7 +66,7 @@ def pace_badge(pace: float | None) -> Markup:
     if pace < low:
         label, kind = "behind the line", "info"
     return Markup('<span title="{}">{}</span>').format(
-        f"{fmt.percent(pace, places=0)} of what may be spent by now", badge(label, kind)
+        f"{fmt.percent(pace, places=0)} of what may be spent by now", badge(text or label, kind)
     )
 
 
@@ -82,6 +85,7 @@ async def budgets(visit: PageVisit) -> None:
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
             Column("Pace", lambda row: pace_badge(row["pace"]), is_wide_only=True),
             Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
+            Column("Spent by about", lambda row: _spent_by(row, visit.now), is_wide_only=True),
         ],
         lambda query: _campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
@@ -117,6 +121,10 @@ async def advertisers(visit: PageVisit) -> None:
     await table.show()
     html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
+
+
+def _spent_by(row: Json, now: datetime) -> Markup:
+    return Markup('<span class="small">{}</span>').format(_describe_end(row, now))
 
 
 async def _top(visit: PageVisit, current: str) -> None:
@@ -166,9 +174,12 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
             projected = Tile("Projected", hint="Spent at the end of the day, if it goes on like this.")
             more = [projected, Tile("Spent in all")]
     bar = html()
+    bar.set_visibility(False)
+    words = hint()
 
     async def show() -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
+        _say_end(words, budget, visit.now)
         daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
         spent.update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(daily))
         held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
@@ -182,6 +193,7 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         if daily:
             share = (budget["spentTodayPaisa"] + budget["heldPaisa"]) / daily
             bar.content = meter(share, "bad" if share >= 1 else "good")
+            bar.set_visibility(True)
 
     await show()
     ui.timer(TILES_REFRESH_SECONDS, show)
@@ -242,6 +254,8 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     tiles = add_tiles("Spent today", "End of day", "Left", "Spent in all" if noun == "campaign" else "Held")
     budget, day = await read()
     _update_tiles(tiles, budget, day)
+    words = hint()
+    _say_end(words, budget, visit.now)
     with card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
@@ -254,6 +268,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
         _update_tiles(tiles, budget, day)
         chart.update(day, now=visit.now)
         where.content = _where(budget)
+        _say_end(words, budget, visit.now)
 
     refresh_every(REFRESH_SECONDS, refresh)
     return refresh
@@ -269,6 +284,18 @@ def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
         tiles[3].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
     else:
         tiles[3].update(fmt.money(budget["heldPaisa"]))
+
+
+def _say_end(words: ui.label, budget: Json, now: datetime) -> None:
+    words.text = _describe_end(budget, now)
+    words.set_visibility(bool(words.text))
+
+
+def _describe_end(budget: Json, now: datetime) -> str:
+    """Say when a campaign's budgets are spent; empty where they last, and for advertisers."""
+    if "dailySpentAt" not in budget:
+        return ""
+    return " ".join(describe_spent(budget, zone=budget["timezone"], now=now))
 
 
 def _limit(paisa: int | None) -> str:

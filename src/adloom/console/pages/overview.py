@@ -47,7 +47,7 @@ WAYS: Final = {
     "site": "/console/sites/{id}",
     "adAccount": "/console/reports/ads",
 }
-HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs"}
+HOUSE_WAYS: Final = {"ledger": "System", "processes": "System", "jobs": "Jobs", "unknownSlugs": "Placements"}
 
 
 @page("/console", title="Overview")
@@ -193,13 +193,19 @@ class OverviewFigures:
         def values(field: str) -> list[float | None]:
             return [one[field] for one in points]
 
-        impressions = Series(name="Impressions", values=values("impressions"), has_area=True, colour=1)
+        impressions = Series(
+            name="Impressions",
+            values=values("impressions"),
+            has_area=True,
+            colour=1,
+            is_last_unfinished=True,
+        )
         ctr = Series(name="CTR", values=values("ctr"), unit="percent", colour=3)
         spend = Series(name="Spend", values=values("spendPaisa"), kind="bar", unit="money", colour=1)
         revenue = Series(name="Revenue", values=values("revenuePaisa"), kind="bar", unit="money", colour=2)
-        clicks = Series(name="Clicks", values=values("clicks"), axis=1, colour=4)
+        clicks = Series(name="Clicks", values=values("clicks"), axis=1, colour=4, is_last_unfinished=True)
         if self._is_house:
-            requests = Series(name="Requests", values=values("requests"), colour=2)
+            requests = Series(name="Requests", values=values("requests"), colour=2, is_last_unfinished=True)
             fill = Series(name="Fill", values=values("fill"), unit="percent", axis=1, colour=2)
             return [
                 ("traffic", "Requests and impressions", [impressions, requests]),

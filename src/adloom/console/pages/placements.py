@@ -6,8 +6,9 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, ProblemError
 from adloom.console.components.banner_preview import BannerPreview, layout_picture
+from adloom.console.components.format import price
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import fetch_name, owner_field, reference_field
 from adloom.console.components.forms.form import Form
@@ -20,12 +21,14 @@ from adloom.console.components.layout import (
     hint,
     html,
     link_button,
+    notice,
     snippet,
 )
 from adloom.console.components.status import campaign_badge, switch_badge, thumbnail
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import apply_overrides, show_results
+from adloom.console.pages.comparison import show_comparison
 from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE
@@ -34,6 +37,12 @@ from adloom.core.actor import Role
 ROWS_MAX: Final = 100
 BANNERS_SHOWN_MAX: Final = 4
 SCORINGS: Final = {"heuristic": "By fixed rules", "learned": "Learned from clicks"}
+ROTATIONS: Final = {
+    "weighted": "Take turns, by weight",
+    "ordered": "The highest weight first, always",
+    "best": "The better one wins, by its clicks",
+}
+ROTATION_HINT: Final = "Which is shown where several of one order fit."
 DELIVERY_NOTES: Final = {
     "direct": "Assigned banners, in their order.",
     "auction": "Campaigns bid for each request.",
@@ -50,9 +59,10 @@ async def show_overview(visit: PageVisit, placement: Json, _: Reload) -> None:
     with div("grid-of side"):
         with div("stack"):
             await _show_tag(visit, placement)
-            if visit.role is not Role.PUBLISHER:
+            if visit.role is not Role.PUBLISHER and placement["delivery"] != "contextual":
                 _show_banners(rows)
             await show_results(visit, placementId=placement["id"])
+            await show_comparison(visit, f"placements/{placement['id']}")
             await _show_facts(visit, placement)
         if rows:
             await _show_preview(visit, placement, rows)
@@ -66,6 +76,31 @@ async def _show_tag(visit: PageVisit, placement: Json) -> None:
         with ui.expansion("For pages without scripts").classes("full"):
             snippet(tag["frameHtml"])
             ui.link("Try it", tag["pageUrl"], new_tab=True)
+        if placement["siteId"] is not None:
+            await _show_tag_check(visit, placement)
+
+
+async def _show_tag_check(visit: PageVisit, placement: Json) -> None:
+    """Let somebody ask whether the tag is on a page of the site."""
+    site = await visit.api.get(f"/admin/sites/{placement['siteId']}")
+    found = div("full")
+
+    async def check() -> None:
+        found.clear()
+        with found:
+            try:
+                answer = await visit.api.post(
+                    f"/admin/placements/{placement['id']}/tag-check", {"url": field.value}
+                )
+            except ProblemError as error:
+                notice(error.message, kind="bad")
+                return
+            notice(answer["message"], kind="good" if answer["isThere"] else "warn", title=answer["url"])
+
+    with div("row-of"):
+        field = ui.input("Is my tag there?", value=f"https://{site['domain']}/")
+        field.props('outlined dense data-field="tagPage"').classes("grow").on("keydown.enter", check)
+        ui.button("Look", icon="search", on_click=check).props("outline")
 
 
 async def _show_facts(visit: PageVisit, placement: Json) -> None:
@@ -78,10 +113,15 @@ async def _show_facts(visit: PageVisit, placement: Json) -> None:
                 ("Layout", layout_picture(placement["layoutType"])),
                 ("Filled by", strings.DELIVERIES[placement["delivery"]]),
                 ("Slots", str(placement["maxBanners"])),
+                *(
+                    [("Rotation", ROTATIONS[placement["rotation"]])]
+                    if placement["delivery"] == "direct"
+                    else []
+                ),
                 ("Time zone", placement["timezone"]),
                 *([("Site", site)] if site else []),
                 *([("What fits", f"{width} x {height}")] if width and height else []),
-                (strings.FLOOR_CPM, f"{placement['floorCpm']:,.2f}"),
+                (strings.FLOOR_CPM, price(placement["floorCpm"])),
                 ("Advertisers", "use it at once" if placement["isOpen"] else "ask first"),
                 *([("Notes", placement["notes"])] if placement["notes"] else []),
             ]
@@ -94,7 +134,7 @@ async def _fetch_assignments(visit: PageVisit, placement: Json) -> list[Json]:
 
 
 def _show_banners(rows: list[Json]) -> None:
-    with card("What is shown here", note="In the order in which slots are filled" if rows else ""):
+    with card("What is shown here", note="In order; those of one order as the rotation says" if rows else ""):
         if not rows:
             empty_state("image", "Nothing is shown here yet", "Assign a banner to it in a campaign.")
             return
@@ -158,7 +198,7 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             )
             form.flag("isActive", "Pages may ask for it")
         with card("How it is filled"), div("stack tight"):
-            _add_delivery_fields(form)
+            _add_delivery_fields(form, is_new=is_new)
         with card("What fits"), div("stack tight"):
             with div("grid-of tiles"):
                 form.integer("recommendedWidth", "Width of images", is_positive=True)
@@ -170,11 +210,15 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.text("notes", "Notes", is_long=True).props("autogrow")
 
 
-def _add_delivery_fields(form: Form) -> None:
+def _add_delivery_fields(form: Form, *, is_new: bool) -> None:
     delivery = form.choice("delivery", "Filled by", strings.DELIVERIES, is_required=True)
     note = hint(DELIVERY_NOTES.get(delivery.value, ""))
     delivery.on_value_change(lambda event: note.set_text(DELIVERY_NOTES.get(event.value, "")))
-    form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
+    slots = form.integer("maxBanners", "Slots", hint="How many banners at once, at most.", is_positive=True)
+    rotation = form.choice("rotation", "Of several banners", ROTATIONS, hint=ROTATION_HINT)
+    rotation.bind_visibility_from(delivery, "value", backward=lambda value: value == "direct")
+    if is_new:
+        slots.on_value_change(lambda event: rotation.set_value(suggest_rotation(event.value)))
     form.flag("allowPartialRender", "Show fallbacks in slots that stay empty")
     form.time_zone("timezone")
     form.price("floorCpm", strings.FLOOR_CPM, hint="For campaigns of advertisers, and in auctions.")
@@ -190,6 +234,11 @@ def _add_delivery_fields(form: Form) -> None:
     ]
     for field in auction_fields:
         field.bind_visibility_from(delivery, "value", backward=lambda value: value == "auction")
+
+
+def suggest_rotation(slots: float | None) -> str:
+    """Suggest that banners take turns where only one of them is seen at a time."""
+    return "weighted" if slots == 1 else "ordered"
 
 
 async def _add_owner_fields(visit: PageVisit, form: Form, *, is_new: bool) -> None:
@@ -264,6 +313,7 @@ PLACEMENTS: Final = ResourcePages(
         "placementType": "banner",
         "floorCpm": 0,
         "auctionScoring": "heuristic",
+        "rotation": suggest_rotation(1),
         "timezone": "UTC",
         "sortOrder": 0,
     },

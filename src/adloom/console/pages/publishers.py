@@ -9,12 +9,18 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.placements import PLACEMENTS
 from adloom.console.pages.sites.pages import SITES
-from adloom.console.resource_pages import ResourcePages
+from adloom.console.pages.statement import show_statement
+from adloom.console.resource_pages import ResourcePages, Tab
 from adloom.console.shell import PUBLISHER_SIDE
 
 
 async def _add_fields(_: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     form.name("name", "Name")
+    form.integer(
+        "revenueSharePercent",
+        "Its share of what is charged, in percent",
+        hint="It counts from the day on which you set it. Days before keep the share that they had.",
+    )
     if not is_new:
         facts([("Account id", form.initial("id"))])
 
@@ -37,6 +43,10 @@ PUBLISHERS: Final = ResourcePages(
         "You can undo this: everything it owns is then back as it was."
     ),
     add=lambda publisher: ("New placement", f"{PLACEMENTS.new}?publisher={publisher['id']}"),
-    tabs={"placements": PLACEMENTS.tab_of("publisherId"), "sites": SITES.tab_of("publisherId")},
+    tabs={
+        "placements": PLACEMENTS.tab_of("publisherId"),
+        "sites": SITES.tab_of("publisherId"),
+        "statement": Tab("Statement", show_statement),
+    },
     last_column=("Created", "createdAt"),
 ).register()

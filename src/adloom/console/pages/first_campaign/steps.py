@@ -10,7 +10,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components.banner_preview import BANNERS_ABREAST, BannerPreview, with_neighbours
-from adloom.console.components.format import day, money
+from adloom.console.components.format import day, money, price
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form
@@ -79,7 +79,8 @@ def describe_placement(label: str, layout: str) -> Json:
         "label": label,
         "slug": make_slug(label),
         "layoutType": layout,
-        "maxBanners": BANNERS_ABREAST.get(layout, 1),
+        "maxBanners": (slots := BANNERS_ABREAST.get(layout, 1)),
+        "rotation": "weighted" if slots == 1 else "ordered",
         "allowPartialRender": True,
     }
 
@@ -315,5 +316,5 @@ def summary(plan: CampaignPlan) -> str:
     budget = plan.campaign.get("budgetDailyPaisa")
     limit = f" and at most {money(budget)} a day" if budget is not None else ""
     until = f"until {day(ends_at)}" if ends_at else "until you pause it"
-    cost = f"for {bid:,.2f} per thousand impressions{limit}" if bid else "at no cost"
+    cost = f"for {price(bid)} per thousand impressions{limit}" if bid else "at no cost"
     return f"“{plan.banner['headline']}” on “{plan.placement['label']}”, {until}, {cost}."

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console.client import Json, fetch_all
 from adloom.console.components.categories import category_chips, describe_category
-from adloom.console.components.format import count, full_moment, percent
+from adloom.console.components.format import average, count, full_moment, percent, price
 from adloom.console.components.layout import (
     add_tiles,
     badge,
@@ -93,8 +93,8 @@ def _show_floor(visit: PageVisit, floor: Json) -> None:
         facts(
             [
                 ("The floor is", "moving, by category" if moves else "fixed"),
-                ("It begins at" if moves else "It is", f"{floor['floorCpm']:,.2f}"),
-                *([("Never under", f"{floor['minFloorCpm']:,.2f}")] if moves else []),
+                ("It begins at" if moves else "It is", price(floor["floorCpm"])),
+                *([("Never under", price(floor["minFloorCpm"]))] if moves else []),
             ]
         )
         sweeps: Sequence[Json] = floor["sweeps"]
@@ -119,7 +119,7 @@ def _show_sweep(sweep: Json) -> None:
             html(
                 Markup(
                     '<div class="row-of"><span class="strong">{}</span>{}<span class="num">{}</span></div>'
-                ).format(sweep["name"], badge(label, kind), f"{sweep['floorCpm']:,.2f}")
+                ).format(sweep["name"], badge(label, kind), price(sweep["floorCpm"]))
             )
         if sweep["ticksLeft"]:
             hint(f"Other floors are tried again in about {describe_ticks(sweep['ticksLeft'])}.")
@@ -193,11 +193,11 @@ COLUMNS: Final = (
     Column("Impressions", lambda row: count(row["impressions"]), is_number=True, is_wide_only=True),
     Column("Clicks", lambda row: count(row["clicks"]), is_number=True, is_wide_only=True),
     Column("Click rate", _click_rate, is_number=True, is_wide_only=True),
-    Column("Floor", lambda row: f"{row['floorCpm']:,.2f}", is_number=True),
+    Column("Floor", lambda row: price(row["floorCpm"]), is_number=True),
 )
 TRIED_COLUMNS: Final = (
-    Column("Floor", lambda row: f"{row['floorCpm']:,.2f}", is_number=True),
+    Column("Floor", lambda row: price(row["floorCpm"]), is_number=True),
     Column("For", lambda row: describe_ticks(row["ticks"]), is_number=True),
     Column("Impressions", lambda row: count(row["impressions"]), is_number=True),
-    Column("Earned", lambda row: f"{row['revenue']:,.2f}", is_number=True),
+    Column("Earned", lambda row: average(row["revenue"]), is_number=True),
 )

@@ -7,11 +7,12 @@ from markupsafe import Markup
 from adloom.console import strings
 from adloom.console.client import Json, short_id
 from adloom.console.components.categories import describe_category
-from adloom.console.components.format import ago
+from adloom.console.components.format import ago, price
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html
 from adloom.console.components.table import Column, plain_table
 from adloom.console.page import PageVisit
 from adloom.console.pages.auctions import make_page_address
+from adloom.console.pages.why.candidates import make_slot_question_url
 from adloom.core.actor import Role
 
 STATES: Final = {"serving": ("Competes", "good"), "pending": ("Waits for approval", "info")}
@@ -34,7 +35,7 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
             for slot in slots:
                 html(
                     Markup('<div class="row-of apart"><h3>{}</h3>{}</div>').format(
-                        slot["slot"], _auctions(visit, found, slot)
+                        slot["slot"], _links(visit, found, slot)
                     )
                 )
                 if slot["candidates"]:
@@ -50,11 +51,15 @@ def show_shortlist(visit: PageVisit, site_id: str, found: Json) -> None:
             )
 
 
-def _auctions(visit: PageVisit, found: Json, slot: Json) -> Markup:
-    """Link to the auctions on record; a publisher does not see who bids."""
+def _links(visit: PageVisit, found: Json, slot: Json) -> Markup:
+    """Link to the explanation, and to the auctions on record; a publisher does not see who bids."""
+    why = Markup('<a href="{}">Why?</a>').format(make_slot_question_url(found["url"], slot["slot"]))
     if visit.role is Role.PUBLISHER:
-        return Markup("")
-    return Markup('<a href="{}">Auctions on record</a>').format(make_page_address(found["url"], slot["slot"]))
+        return why
+    records = Markup('<a href="{}">Auctions on record</a>').format(
+        make_page_address(found["url"], slot["slot"])
+    )
+    return why + Markup(" · ") + records
 
 
 def _say_when(visit: PageVisit, slots: list[Json]) -> str:
@@ -77,5 +82,5 @@ COLUMNS: Final = (
     Column("State", lambda row: badge(*STATES[row["state"]])),
     Column("Because of", _category, is_wide_only=True),
     Column("Fits", lambda row: f"{row['categoryScore']:.2f}", is_number=True, is_wide_only=True),
-    Column("Pays at most", lambda row: f"{row['maxCpm']:,.2f}", is_number=True),
+    Column("Pays at most", lambda row: price(row["maxCpm"]), is_number=True),
 )

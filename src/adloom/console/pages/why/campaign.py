@@ -9,6 +9,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import FunnelStep, funnel
+from adloom.console.components.forms.fields import picker
 from adloom.console.components.layout import (
     NoticeKind,
     Tile,
@@ -23,7 +24,8 @@ from adloom.console.components.layout import (
     set_attributes,
 )
 from adloom.console.page import PageVisit
-from adloom.console.pages.why.candidates import AUCTION, STEPS, amount, count_by_step
+from adloom.console.pages.why.candidates import AUCTION, STEPS, count_by_step
+from adloom.console.words.field_labels import name_fields
 
 LISTED_MAX: Final = 100
 # By state: what it says, its icon, and its colour.
@@ -75,7 +77,7 @@ async def show_campaign(visit: PageVisit) -> None:
     states = {check["state"] for check in found["checks"]}
     kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
     title = "How does “{name}” deliver?" if kind == "good" else "Why does “{name}” not deliver?"
-    notice(found["verdict"], kind=kind, title=title.format(name=found["name"]))
+    notice(name_fields(found["verdict"]), kind=kind, title=title.format(name=found["name"]))
     _figures(found)
     with card("Step by step", note=f"Since {fmt.full_moment(found['since'])}", classes="flush"):
         _checks(found)
@@ -85,11 +87,7 @@ async def show_campaign(visit: PageVisit) -> None:
 
 
 async def _chooser(api: ApiClient, campaign_id: str) -> None:
-    listed = await api.get_items("/admin/campaigns", pageSize=LISTED_MAX, sort="name")
-    names = {one["id"]: one["name"] for one in listed}
-    if campaign_id and campaign_id not in names:
-        names[campaign_id] = campaign_id
-    field = ui.select(names, label="Campaign", value=campaign_id or None, with_input=True)
+    field = await picker("Campaign", campaign_id, api=api, path="/admin/campaigns", sort="name")
     field.props('outlined dense options-dense data-field="campaign"').style("max-width: 26rem")
     field.on_value_change(lambda event: ui.navigate.to(f"/console/why?campaign={event.value}"))
 
@@ -118,12 +116,14 @@ def _checks(found: Json) -> None:
 
 def _sentence(check: Json, campaign_id: str) -> Markup:
     if not check["change"]:
-        return Markup("{}").format(check["sentence"])
+        return Markup("{}").format(name_fields(check["sentence"]))
     tab = CHECKS[check["name"]][1]
     link = Markup('<a href="/console/campaigns/{}{}">{}</a>').format(
         campaign_id, f"?tab={tab}" if tab else "", "Open the campaign"
     )
-    return Markup('{}<div class="quiet small">{} {}</div>').format(check["sentence"], check["change"], link)
+    return Markup('{}<div class="quiet small">{} {}</div>').format(
+        name_fields(check["sentence"]), name_fields(check["change"]), link
+    )
 
 
 def _share(check: Json) -> Markup:
@@ -150,24 +150,19 @@ def _auctions(auctions: Json) -> None:
             found.append(FunnelStep(label=STEPS[name].label, left=left, note=STEPS[name].note))
     note = STEPS["won"].note
     if auctions["ecpm"] is not None and auctions["winningEcpm"] is not None:
-        note = f"Where it lost, its eCPM was {amount(auctions['ecpm'])} on average; the winner's was {amount(auctions['winningEcpm'])}."
+        note = f"Where it lost, its eCPM was {fmt.average(auctions['ecpm'])} on average; the winner's was {fmt.average(auctions['winningEcpm'])}."
     found.append(FunnelStep(label=STEPS["won"].label, left=auctions["won"], note=note, kind="good"))
     with card("In the auctions since then"):
         funnel(found, description="In the auctions since then")
 
 
 async def _placements(api: ApiClient, campaign_id: str) -> None:
-    links = await api.get_items(f"/admin/campaigns/{campaign_id}/placements")
+    rows = await api.get_items("/admin/assignments", campaignId=campaign_id, pageSize=LISTED_MAX)
+    places = {row["placementSlug"]: row["placementLabel"] for row in rows}
     with card("Check a reader of one of its placements"):
-        if not links:
+        if not places:
             ui.label("It has no placements yet.").classes("quiet")
             return
         with div("row-of"):
-            for link in links:
-                try:
-                    placement = await api.get(f"/admin/placements/{link['placementId']}")
-                except ProblemError:
-                    continue  # Another account's placement: its name is not visible.
-                link_button(
-                    placement["label"], f"/console/why?placement={placement['slug']}", icon="person_search"
-                )
+            for slug, label in places.items():
+                link_button(label, f"/console/why?placement={slug}", icon="person_search")

@@ -10,11 +10,12 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import ApiClient, Json, ProblemError, fetch_names, short_id
+from adloom.console.client import Json, ProblemError, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
 from adloom.console.page import PageVisit
+from adloom.console.words.field_labels import name_fields
 
 DIRECT: Final = ("bid", "status", "dates", "targeting", "schedule", "caps", "budget", "floor", "slots")
 REASONS: Final = {
@@ -98,11 +99,14 @@ STEPS: Final = {
     "slots": WhyStep("Have a slot", "Banners that come before fill all slots, or a fallback is not needed.",
                      ("no_partial_render",)),
     "won": WhyStep("Highest bid", "Others have a higher eCPM."),
+    "drawn": WhyStep("Best score", "Others have a higher score in this draw."),
 }
 # fmt: on
 STEP_OF: Final = {reason: name for name, step in STEPS.items() for reason in step.reasons}
-AUCTION: Final = tuple(name for name in STEPS if name not in {"slots", "page"})
-CONTEXTUAL: Final = tuple(name for name in STEPS if name not in {"slots", "bid", "dates", "schedule", "caps"})
+AUCTION: Final = tuple(name for name in STEPS if name not in {"slots", "page", "drawn"})
+CONTEXTUAL: Final = tuple(
+    name for name in STEPS if name not in {"slots", "bid", "dates", "schedule", "caps", "won"}
+)
 # Contextual slots have names of their own for what the other kinds name in more detail.
 SLOT_STEPS: Final = {
     "category_mismatch": "page",
@@ -170,28 +174,27 @@ def explain_record(removed_by: str | None, outcome: str) -> str:
     return sentence.format(part=part.replace("_", " "))
 
 
-async def candidate_table(
-    api: ApiClient, candidates: Sequence[Json], *, is_auction: bool, placement_id: str | None = None
+NumberColumn = tuple[
+    str, str, Callable[[Json], str]
+]  # Label, classes and content; its label stays on a phone.
+
+
+def candidate_table(
+    candidates: Sequence[Json],
+    *,
+    is_auction: bool,
+    placement_id: str | None = None,
+    numbers: Sequence[NumberColumn] | None = None,
 ) -> None:
     """Show the candidates in the order of the API: those that came furthest first."""
     rows = candidates[:SHOWN_MAX]
-    campaigns = await fetch_names(api, "campaign", (one.get("campaignId") for one in rows))
-    titles = await fetch_names(api, "banner", [one.get("adId") for one in rows if not one.get("title")])
     won = "won" if is_auction else "shown"
-    # Label, classes and content of each column; numbers keep their label on a phone.
-    columns: list[tuple[str, str, Callable[[Json], str]]] = [
-        ("Banner", "who", lambda one: _who(one, campaigns, titles)),
+    columns: list[NumberColumn] = [
+        ("Banner", "who", _who),
         ("Outcome", "", lambda one: badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
         ("Why", "al-reason", lambda one: _reason(one, is_auction=is_auction, placement_id=placement_id)),
     ]  # fmt: skip
-    numbers: list[tuple[str, str, Callable[[Json], str]]] = [
-        ("eCPM", "num", lambda one: amount(one.get("ecpm"))),
-        ("Bid", "num", _bid),
-        ("To win", "num strong", lambda one: amount(one.get("wouldHaveToBid"), places=4)),
-        ("CTR", "num", lambda one: fmt.percent(one.get("predictedCtr"))),
-        ("Quality", "num", lambda one: amount(one.get("qualityScore"))),
-    ]
-    columns += numbers if is_auction else []
+    columns += (numbers or AUCTION_NUMBERS) if is_auction else []
     head = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(classes if "num" in classes else "", label)
         for label, classes, _ in columns
@@ -214,21 +217,21 @@ def _cell(label: str, classes: str, shown: str) -> Markup:
     return Markup('<td class="{}"{}>{}</td>').format(classes, named, shown)
 
 
-def _who(one: Json, campaigns: Mapping[str, str], titles: Mapping[str, str]) -> Markup:
+def _who(one: Json) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
         return Markup('<span class="quiet">{}</span>').format("another account's")
-    title = one.get("title") or titles.get(banner_id, short_id(banner_id))
+    title = one.get("title") or short_id(banner_id)
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
-    ).format(banner_id, title, campaign_id, campaigns.get(campaign_id, short_id(campaign_id)))
+    ).format(banner_id, title, campaign_id, one.get("campaignName") or short_id(campaign_id))
 
 
 def _reason(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     change = Markup('<div class="quiet small">{}{}</div>').format(
-        one.get("change") or "", _link(one, is_auction=is_auction, placement_id=placement_id)
+        name_fields(one.get("change") or ""), _link(one, is_auction=is_auction, placement_id=placement_id)
     )
-    return Markup("<div>{}</div>{}").format(one.get("reason") or "", change)
+    return Markup("<div>{}</div>{}").format(name_fields(one.get("reason") or ""), change)
 
 
 def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
@@ -248,18 +251,22 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
     )
 
 
+def show_score(value: float | None, *, places: int = 2) -> str:
+    return strings.NONE if value is None else f"{value:,.{places}f}"
+
+
 def _bid(one: Json) -> str:
     bid = one.get("bid")
-    return strings.NONE if bid is None else f"{amount(bid, places=4)} {(one.get('bidType') or '').upper()}"
+    return strings.NONE if bid is None else f"{fmt.price(bid)} {(one.get('bidType') or '').upper()}"
 
 
-def amount(value: float | None, *, places: int = 2) -> str:
-    """Format a price with at least two decimals, and more only if they are not zero."""
-    if value is None:
-        return strings.NONE
-    text = f"{value:,.{places}f}"
-    whole, _, rest = text.partition(".")
-    return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+AUCTION_NUMBERS: Final[list[NumberColumn]] = [
+    ("eCPM", "num", lambda one: fmt.average(one.get("ecpm"))),
+    ("Bid", "num", _bid),
+    ("To win", "num strong", lambda one: fmt.price(one.get("wouldHaveToBid"))),
+    ("CTR", "num", lambda one: fmt.percent(one.get("predictedCtr"))),
+    ("Quality", "num", lambda one: show_score(one.get("qualityScore"))),
+]
 
 
 async def show_recorded(visit: PageVisit) -> None:
@@ -285,10 +292,10 @@ async def show_recorded(visit: PageVisit) -> None:
             if again:
                 link_button("Ask the same now", again, icon="replay")
             link_button("The auction in full", f"/console/auctions/{auction['id']}")
-    await show_auction(visit, auction)
+    show_auction(auction)
 
 
-async def show_auction(visit: PageVisit, auction: Json) -> None:
+def show_auction(auction: Json) -> None:
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
@@ -303,10 +310,19 @@ async def show_auction(visit: PageVisit, auction: Json) -> None:
             description=strings.AUCTION_FUNNEL,
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
-        explained = [{**bid, "reason": explain_record(bid["removedBy"], bid["outcome"])} for bid in bids]
-        await candidate_table(visit.api, explained, is_auction=True, placement_id=auction["placementId"])
+        explained = [_name_bid(bid, auction["names"]) for bid in bids]
+        candidate_table(explained, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
         hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
+
+
+def _name_bid(bid: Json, names: Mapping[str, str]) -> Json:
+    return {
+        **bid,
+        "reason": explain_record(bid["removedBy"], bid["outcome"]),
+        "title": names.get(bid["adId"]),
+        "campaignName": names.get(bid["campaignId"]),
+    }
 
 
 def _count_removed(auction: Json) -> Mapping[str, int]:
@@ -319,8 +335,7 @@ def _count_removed(auction: Json) -> Mapping[str, int]:
 
 async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
     """Return the address that asks for the same reader now; None if the placement is unknown."""
-    is_contextual = auction["pageUrl"] is not None  # "Why?" asks for readers of the other kinds.
-    if auction["placementId"] is None or auction["context"] is None or is_contextual:
+    if auction["placementId"] is None or auction["context"] is None:
         return None
     try:
         placement = await visit.api.get(f"/admin/placements/{auction['placementId']}")
@@ -329,4 +344,11 @@ async def make_question_url(visit: PageVisit, auction: Json) -> str | None:
     context: dict[str, Any] = auction["context"]
     reader = {TO_PARAMETERS.get(name, name): value for name, value in context.items() if name not in OF_TIME}
     user = {"userId": auction["userId"]} if auction["userId"] else {}
+    if auction["pageUrl"] is not None:
+        return make_slot_question_url(auction["pageUrl"], placement["slug"], **user)
     return f"/console/why?{urlencode({'placement': placement['slug'], **reader, **user})}"
+
+
+def make_slot_question_url(page_url: str, slug: str, **more: str) -> str:
+    """Return the address that asks why a slot of a page, under its normalised URL, is filled as it is."""
+    return f"/console/why?{urlencode({'placement': slug, 'url': f'https://{page_url}', **more})}"

@@ -10,7 +10,9 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError
+from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import funnel
+from adloom.console.components.forms.fields import picker
 from adloom.console.components.layout import (
     card,
     div,
@@ -24,7 +26,8 @@ from adloom.console.components.layout import (
 from adloom.console.components.messages import notify_success
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
-from adloom.console.pages.why.candidates import amount, candidate_table, funnel_steps, show_recorded
+from adloom.console.pages.why.candidates import candidate_table, funnel_steps, show_recorded
+from adloom.console.pages.why.slot import show_slot
 from adloom.core.actor import Role
 
 CONTEXT_NAMES: Final = {
@@ -43,7 +46,7 @@ ADDRESS: Final = "/console/why"
 NOBODY: Final = str(UUID(int=0))
 LISTED_MAX: Final = 100
 SHORT_LIST: Final = 5  # Short enough without a search.
-DEVICES: Final = ("desktop", "mobile", "tablet")
+DEVICES: Final = {"desktop": "Computer", "mobile": "Phone", "tablet": "Tablet"}
 EITHER: Final = {"true": "Yes", "false": "No"}
 # Parameters of the serve route; the page's address uses the same names.
 READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
@@ -52,14 +55,11 @@ IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
 
 async def show_reader(visit: PageVisit) -> None:
-    places = await _placements(visit.api)
     asked = visit.query.get("placement", "")
-    placement = next((one for one in places if one["slug"] == asked), None)
-    if asked and placement is None:
-        placement = await _find_placement(visit.api, asked)
+    placement = await _find_placement(visit, asked) if asked else None
     with div("al-aside"):
         with card("The reader"):
-            _form(visit.query, places)
+            await _form(visit)
         beside = div("stack")
     below = div("stack")
     if not asked:
@@ -77,33 +77,32 @@ async def show_reader(visit: PageVisit) -> None:
             notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
 
 
-async def _placements(api: ApiClient) -> list[Json]:
-    try:
-        return await api.get_items("/admin/placements", pageSize=LISTED_MAX, sort="slug")
-    except ProblemError:
-        return []  # An advertiser cannot list placements, but may enter a slug.
+def _list_path(visit: PageVisit) -> str:
+    """Return where placements are listed: an advertiser sees those that it can ask for."""
+    return "/admin/offered-placements" if visit.role is Role.ADVERTISER else "/admin/placements"
 
 
-async def _find_placement(api: ApiClient, slug: str) -> Json | None:
-    try:
-        found = await api.get_items("/admin/placements", search=slug, pageSize=LISTED_MAX)
-    except ProblemError:
-        return None
+async def _find_placement(visit: PageVisit, slug: str) -> Json | None:
+    found = await visit.api.get_items(_list_path(visit), search=slug, pageSize=LISTED_MAX, sort="label")
     return next((one for one in found if one["slug"] == slug), None)
 
 
-def _form(query: Mapping[str, str], places: list[Json]) -> None:
-    slugs = {one["slug"]: f"{one['label']} ({one['slug']})" for one in places}
-    asked = query.get("placement")
-    if asked and asked not in slugs:
-        slugs[asked] = asked
+async def _form(visit: PageVisit) -> None:
+    query = visit.query
     fields: dict[str, Any] = {}
     with div("al-fields"):
-        fields["placement"] = ui.select(
-            slugs, label="Placement", value=asked, with_input=True, new_value_mode="add-unique"
-        ).classes("wide")
+        placement = await picker(
+            "Placement",
+            query.get("placement"),
+            api=visit.api,
+            path=_list_path(visit),
+            shown=lambda row: f"{row['label']} ({row['slug']})",
+            key="slug",
+            sort="label",
+        )
+        fields["placement"] = placement.classes("wide")
         choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
-            ("device", "Device", {one: one for one in DEVICES}),
+            ("device", "Device", DEVICES),
             ("country", "Country", strings.COUNTRIES),
             ("language", "Language", strings.LANGUAGES),
             ("loggedIn", "Logged in", EITHER),
@@ -122,6 +121,10 @@ def _form(query: Mapping[str, str], places: list[Json]) -> None:
         fields["at"] = ui.input("At (UTC)", value=query.get("at", "")).props(
             'type="datetime-local" stack-label'
         )
+        fields["url"] = ui.input(
+            "Page", value=query.get("url", ""), placeholder="https://news.example.com/story"
+        ).classes("wide")
+        fields["url"].props["hint"] = "For contextual slots."
         fields["userId"] = ui.input("User id", value=query.get("userId", "")).classes("wide")
         fields["userId"].props["hint"] = "For frequency caps, in auctions."
         fields["at"].tooltip("Counts and budgets are those of now.")
@@ -148,6 +151,9 @@ async def _answer(
 ) -> None:
     given = {name: visit.query[name] for name in READER if visit.query.get(name)}
     at = _moment(visit.query.get("at"))
+    if placement is not None and placement["delivery"] == "contextual":
+        await show_slot(visit, placement, beside, below)
+        return
     is_auction = placement is not None and placement["delivery"] == "auction"
     if is_auction:
         answer = await _ask_auction(visit.api, slug, given, at)
@@ -177,8 +183,7 @@ async def _answer(
             funnel(steps, description=title)
     with below:
         with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
-            await candidate_table(
-                visit.api,
+            candidate_table(
                 candidates,
                 is_auction=is_auction,
                 placement_id=placement["id"] if placement else None,
@@ -222,7 +227,7 @@ def _say_who_wins(won: list[Json], answer: Json) -> None:
     if not won:
         notice("No banner would win this auction.", kind="warn")
         return
-    title, price = won[0].get("title") or "another account's", amount(answer["finalPrice"], places=4)
+    title, price = won[0].get("title") or "another account's", fmt.price(answer["finalPrice"])
     notice(f"“{title}” would win, and pay {price} per thousand impressions.", kind="good")
 
 

@@ -1,0 +1,115 @@
+"""The page "Why?" for a contextual slot: what its page is about, and what became of every creative that wants it."""
+
+from collections import Counter
+from typing import Final
+
+from nicegui import ui
+
+from adloom.console.client import Json
+from adloom.console.components import format as fmt
+from adloom.console.components.charts.bars import funnel
+from adloom.console.components.layout import card, empty_state, facts, notice
+from adloom.console.page import PageVisit
+from adloom.console.pages.why.candidates import (
+    NumberColumn,
+    candidate_table,
+    explain_record,
+    funnel_steps,
+    show_score,
+)
+
+FUNNEL: Final = "From all creatives to the one that is shown"
+STATES: Final = {
+    "known": "Known",
+    "stale": "Known, and to be classified again",
+    "unknown": "Not known yet: nobody has crawled it, and no browser has sent its text",
+}
+# Chance is a part of every choice, so the words are others than those of an auction.
+CHOSEN: Final = {
+    "won": "Its score was the highest of this draw.",
+    "lost": "Another creative had a higher score in this draw. Visitors get another draw each.",
+}
+
+
+async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below: ui.element) -> None:
+    """Explain a slot for the page in the address."""
+    url = visit.query.get("url", "")
+    if not url:
+        with beside:
+            empty_state(
+                "article",
+                "Which page?",
+                "This placement is filled by what its page says: enter the page's address.",
+                action="To the pages of its site",
+                href=f"/console/sites/{placement['siteId']}?tab=pages",
+            )
+        return
+    body = {"slot": placement["slug"], "url": url}
+    if visit.query.get("userId"):
+        body["userId"] = visit.query["userId"]
+    answer = await visit.api.post("/v1/explain", body)
+    candidates = [_adapt(one) for one in answer["candidates"]]
+    with beside:
+        _say_what_is_shown(answer, candidates)
+        with card("The page"):
+            facts(
+                [
+                    ("Address", answer["page"]["url"]),
+                    ("State", _describe_state(answer)),
+                    *_list_topics(answer),
+                ]
+            )
+        if candidates:
+            won = sum(one["outcome"] == "won" for one in candidates)
+            lost = sum(one["outcome"] == "lost" for one in candidates)
+            removed = Counter(one["removedBy"] for one in candidates if one["outcome"] == "removed")
+            with card(FUNNEL):
+                steps = funnel_steps(removed, lost=lost, won=won, is_auction=True, is_contextual=True)
+                funnel(steps, description=FUNNEL)
+    with below:
+        if candidates:
+            with card("Creatives", note=f"{len(candidates):,}", classes="flush"):
+                candidate_table(
+                    candidates,
+                    is_auction=True,
+                    placement_id=placement["id"],
+                    numbers=NUMBERS,
+                )
+
+
+NUMBERS: Final[list[NumberColumn]] = [
+    ("Bid CPM", "num", lambda one: fmt.price(one["maxCpm"])),
+    ("Drawn CTR", "num", lambda one: fmt.percent(one.get("sampledCtr"))),
+    ("Score", "num", lambda one: show_score(one.get("score"), places=4)),
+    ("Fit", "num", lambda one: fmt.percent(one["categoryScore"])),
+    ("Price CPM", "num strong", lambda one: fmt.price(one.get("priceCpm"))),
+]
+
+
+def _adapt(one: Json) -> Json:
+    """Return a creative as the table of candidates takes it."""
+    outcome = one["outcome"]
+    reason = CHOSEN.get(outcome) or explain_record(one.get("removedBy"), outcome)
+    return {**one, "adId": one["bannerId"], "reason": reason}
+
+
+def _say_what_is_shown(answer: Json, candidates: list[Json]) -> None:
+    won = next((one for one in candidates if one["outcome"] == "won"), None)
+    if won is not None:
+        price = fmt.price(answer["priceCpm"])
+        notice(f"“{won['title']}” is shown in this draw, for {price} per thousand impressions.", kind="good")
+    elif candidates:
+        notice("None of the creatives that want this slot is shown.", kind="warn")
+    else:
+        notice("No creative wants this slot.", kind="warn")
+    if answer["throttle"]:
+        notice(f"Pacing holds back {fmt.percent(answer['throttle'])} of the requests of those that are left.")
+
+
+def _describe_state(answer: Json) -> str:
+    return STATES[answer["page"]["state"]]
+
+
+def _list_topics(answer: Json) -> list[tuple[str, str]]:
+    topics = [f"{one['name']} ({fmt.percent(one['confidence'])})" for one in answer["page"]["categories"]]
+    return [("About", ", ".join(topics))] if topics else []

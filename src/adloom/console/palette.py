@@ -1,0 +1,110 @@
+"""The palette of Ctrl-K: finds pages and things of the catalog by name, from anywhere."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
+
+from adloom.console.client import ApiClient, Json, ProblemError, fetch_all
+from adloom.console.components.layout import div, set_attributes
+from adloom.core.actor import Role
+
+THINGS_MAX: Final = 5  # Of each noun.
+PAGES_MAX: Final = 8
+LETTERS_MIN: Final = 2  # One letter finds nearly everything.
+# By noun, which is also its path: the field with its name, and who may list it.
+NOUNS: Final[Mapping[str, tuple[str, frozenset[Role]]]] = {
+    "campaigns": ("name", frozenset(Role) - {Role.PUBLISHER}),
+    "banners": ("title", frozenset(Role) - {Role.PUBLISHER}),
+    "placements": ("label", frozenset(Role) - {Role.ADVERTISER}),
+    "sites": ("domain", frozenset(Role) - {Role.ADVERTISER}),
+    "advertisers": ("name", frozenset(Role) - {Role.PUBLISHER}),
+    "publishers": ("name", frozenset(Role) - {Role.ADVERTISER}),
+}
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Something to go to."""
+
+    label: str
+    kind: str
+    path: str
+    icon: str
+
+
+def find_pages(pages: Sequence[Hit], text: str) -> list[Hit]:
+    """Return the pages whose name has a text, those that begin with it first."""
+    wanted = text.strip().casefold()
+    found = [one for one in pages if wanted in one.label.casefold()]
+    return sorted(found, key=lambda one: not one.label.casefold().startswith(wanted))[:PAGES_MAX]
+
+
+async def find_things(api: ApiClient, role: Role, text: str) -> list[Hit]:
+    """Return the things of the catalog whose name has a text."""
+    if len(text.strip()) < LETTERS_MIN:
+        return []
+
+    async def ask(noun: str, field: str) -> list[Hit]:
+        try:
+            items: list[Json] = await api.get_items(
+                f"/admin/{noun}", search=text.strip(), pageSize=THINGS_MAX
+            )
+        except ProblemError:
+            return []
+        kind = noun.removesuffix("s")
+        return [Hit(one[field], kind, f"/console/{noun}/{one['id']}", "arrow_forward") for one in items]
+
+    asked = [ask(noun, field) for noun, (field, roles) in NOUNS.items() if role in roles]
+    return [hit for hits in await fetch_all(asked) for hit in hits]
+
+
+class CommandPalette:
+    """The dialog; it is empty until it is opened."""
+
+    def __init__(self, api: ApiClient, role: Role, pages: Sequence[Hit]) -> None:
+        self._api = api
+        self._role = role
+        self._pages = pages
+        self._hits: list[Hit] = []
+        self._asked = 0
+        with ui.dialog().props('position="top"') as self._dialog, ui.card().classes("al-palette"):
+            set_attributes(self._dialog, aria_label="Go to")
+            self._field = ui.input(placeholder="Go to a page, a campaign, a banner …").props(
+                'outlined dense autofocus data-field="palette" aria-label="Go to"'
+            )
+            self._field.classes("full").on_value_change(self._on_text).on("keydown.enter", self._go_to_first)
+            self._list = ui.element("nav").classes("al-palette-list full").props('aria-label="Found"')
+        ui.on("adloom_palette", self.open)
+
+    def open(self) -> None:
+        self._field.value = ""
+        self._show(find_pages(self._pages, ""))
+        self._dialog.open()
+
+    async def _on_text(self, event: ValueChangeEventArguments[str | None]) -> None:
+        self._asked += 1
+        asked, text = self._asked, event.value or ""
+        pages = find_pages(self._pages, text)
+        self._show(pages)
+        things = await find_things(self._api, self._role, text)
+        if asked == self._asked:  # Else somebody has typed on.
+            self._show([*pages, *things])
+
+    def _show(self, hits: list[Hit]) -> None:
+        self._hits = hits
+        self._list.clear()
+        with self._list:
+            for hit in hits:
+                with set_attributes(ui.element("a").classes("al-palette-hit"), href=hit.path):
+                    ui.icon(hit.icon).props('aria-hidden="true"')
+                    ui.label(hit.label)
+                    ui.label(hit.kind).classes("quiet small")
+            if not hits:
+                with div("quiet"):
+                    ui.label("Nothing has this name.")
+
+    def _go_to_first(self) -> None:
+        if self._hits:
+            ui.navigate.to(self._hits[0].path)

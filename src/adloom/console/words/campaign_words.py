@@ -1,0 +1,100 @@
+"""What a campaign does now, and when its money is gone, in words."""
+
+# pure
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from adloom.schedule.schedule import find_zone
+
+# Further away a day says more than a number of days.
+COUNTED_DAYS_MAX: Final = 14
+Kind = Literal["", "good", "info", "warn", "bad"]
+STATUSES: Final[Mapping[str, tuple[str, Kind]]] = {
+    "draft": ("Draft", ""),
+    "scheduled": ("Scheduled", "info"),
+    "active": ("Active", "good"),
+    "paused": ("Paused", "warn"),
+    "ended": ("Ended", ""),
+    "cancelled": ("Cancelled", "bad"),
+}
+WAITING: Final = frozenset({"scheduled", "active"})
+
+Thing = Mapping[str, Any]
+
+
+class CampaignStanding(NamedTuple):
+    """A few words, and the colour of their badge."""
+
+    text: str
+    kind: Kind
+
+
+def describe_standing(campaign: Thing, *, now: datetime) -> CampaignStanding:
+    """Say what a campaign does now: an active one may still wait for its start, or be over."""
+    if campaign.get("deletedAt"):
+        return CampaignStanding("Deleted", "bad")
+    status: str = campaign["status"]
+    starts_at, ends_at = _parse(campaign.get("startsAt")), _parse(campaign.get("endsAt"))
+    if status in WAITING and starts_at is not None and starts_at > now:
+        return CampaignStanding(f"Starts {describe_moment(starts_at, _zone(campaign), now)}", "info")
+    if status == "active" and ends_at is not None:
+        if ends_at <= now:
+            return CampaignStanding("Over", "")
+        if ends_at - now < timedelta(days=1):
+            return CampaignStanding(f"Ends {describe_moment(ends_at, _zone(campaign), now)}", "good")
+    return CampaignStanding(*STATUSES[status])
+
+
+def describe_moment(at: datetime, zone: str, now: datetime) -> str:
+    """Say when, as briefly as it can be said: "today at 14:00", "tomorrow", "in 3 days", "on 25 November"."""
+    local, today = _local(at, zone), _local(now, zone)
+    days = (local.date() - today.date()).days
+    if days == 0:
+        return f"today at {local:%H:%M}"
+    if days == 1:
+        return "tomorrow"
+    if 1 < days <= COUNTED_DAYS_MAX:
+        return f"in {days} days"
+    year = "" if local.year == today.year else f" {local.year}"
+    return f"on {local.day} {local:%B}{year}"
+
+
+def describe_spent(figures: Thing, *, zone: str, now: datetime) -> list[str]:
+    """Say when the budgets are spent, a sentence each; nothing for one that lasts."""
+    found: list[str] = []
+    daily, total = _parse(figures["dailySpentAt"]), _parse(figures["totalSpentAt"])
+    if daily is not None:
+        found.append(
+            "The day's budget is spent."
+            if daily <= now
+            else f"The day's budget is spent by about {_local(daily, zone):%H:%M} today."
+        )
+    if total is not None:
+        found.append(
+            "The total budget is spent."
+            if total <= now
+            else f"The total budget is spent by about {_about(total, zone, now)}."
+        )
+    return found
+
+
+def _about(at: datetime, zone: str, now: datetime) -> str:
+    local, today = _local(at, zone), _local(now, zone)
+    if local.date() == today.date():
+        return f"{local:%H:%M} today"
+    year = "" if local.year == today.year else f" {local.year}"
+    return f"{local.day} {local:%B}{year}"
+
+
+def _parse(text: str | datetime | None) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) else text
+
+
+def _zone(campaign: Thing) -> str:
+    return campaign.get("timezone") or "UTC"
+
+
+def _local(at: datetime, zone: str) -> datetime:
+    return at.astimezone(find_zone(zone) or UTC)
