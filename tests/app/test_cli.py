@@ -6,7 +6,9 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from typer.testing import CliRunner
 
+from adloom.cli.main import app
 from adloom.cli.token import print_token
 from adloom.core.actor import Role
 from adloom.core.errors import UnauthenticatedError
@@ -29,11 +31,22 @@ def now() -> datetime:
 
 
 def test_the_token_command_prints_only_a_token_with_its_role(tmp_path: Path, secrets: Secrets) -> None:
-    done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path))
+    with DataDirectory(tmp_path).lock():  # As while it runs.
+        done = adloom("token", "--role", "admin", "--data-dir", str(tmp_path))
 
     assert done.code == 0
     assert done.err == ""
     assert verify_access_token(secrets.jwt_secret, done.out.strip(), now=now()).actor.role is Role.ADMIN
+
+
+def test_a_token_of_an_installation_that_does_not_run_says_whose_it_is(
+    tmp_path: Path, secrets: Secrets, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_token(Role.ADMIN, data_dir=tmp_path)
+
+    said = capsys.readouterr()
+    assert verify_access_token(secrets.jwt_secret, said.out.strip(), now=now())
+    assert str(tmp_path) in said.err
 
 
 def test_a_token_acts_for_the_given_account(
@@ -112,9 +125,9 @@ def test_the_worker_names_the_missing_variable() -> None:
 
 @pytest.mark.slow
 def test_the_whole_api_is_one_document() -> None:
-    done = adloom("openapi")
+    done = CliRunner().invoke(app, ["openapi"])
 
-    document = json.loads(done.out)
+    document = json.loads(done.stdout)
     assert "/admin/placements" in document["paths"]
     assert "/banners/serve/{slug}" in document["paths"]
 

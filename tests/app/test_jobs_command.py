@@ -103,7 +103,8 @@ async def test_the_commands_work_from_the_command_line(redis_url: str, tmp_path:
         "banners: 2 dead, 1 waiting, 0 active, 0 delayed",
         "stats-sync: 0 dead, 0 waiting, 0 active, 0 delayed",
         "site-crawls: 0 dead, 0 waiting, 0 active, 0 delayed",
+        "mail: 0 dead, 0 waiting, 0 active, 0 delayed",
     ]
     assert (retried.code, retried.out.count("is tried again")) == (0, 2)
-    assert "There are banners, stats-sync, site-crawls." in unknown.err
+    assert "There are banners, stats-sync, site-crawls, mail." in unknown.err
     assert (without_ids.code, without_ids.err.count("\n")) == (1, 1)

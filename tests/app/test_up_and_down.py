@@ -133,7 +133,7 @@ async def test_a_lease_is_returned_at_a_clean_stop_and_granted_again_after_the_n
     assert len(offers) == 1
 
 
-async def test_a_backup_of_a_running_installation_is_restored_with_all_events_and_all_money(
+async def test_a_backup_of_a_running_installation_replaces_another_with_all_events_and_all_money(
     restarted: Product, tmp_path: Path
 ) -> None:
     archive = tmp_path / "adloom.backup"
@@ -157,6 +157,13 @@ async def test_a_backup_of_a_running_installation_is_restored_with_all_events_an
 
         restored = adloom("restore", str(archive), "--data-dir", str(folder / "data"))
         assert restored.code == 0, restored.err
+        (folder / "data" / "secrets.json").write_text("those of another installation")
+        replaced = adloom("restore", str(archive), "--data-dir", str(folder / "data"), "--replace")
+        assert replaced.code == 0, replaced.err
+        [aside] = (folder / "data").glob("replaced-*")
+        assert str(aside) in replaced.out
+        assert {"postgres", "valkey", "secrets.json"} <= {one.name for one in aside.iterdir()}
+        assert (aside / "secrets.json").read_text() == "those of another installation"
         with Product(folder / "data", "--empty", "--workers", "1", *NO_CRAWLS) as product:
             with product.wait_until_ready().admin() as other:
                 again = await Market(product, other).charged(

@@ -38,6 +38,8 @@ def a_plan(  # noqa: PLR0913 - each with its default
     control_host: str = "127.0.0.1",
     has_crawler: bool = True,
     has_server_ports: bool = False,
+    has_nats: bool = False,
+    entity_workers: int = 0,
 ) -> UpPlan:
     options = UpOptions(
         data_directory=folder,
@@ -49,6 +51,8 @@ def a_plan(  # noqa: PLR0913 - each with its default
         workers=workers,
         has_crawler=has_crawler,
         has_server_ports=has_server_ports,
+        has_nats=has_nats,
+        entity_workers=entity_workers,
         is_empty=is_empty,
     )
     listeners = open_listeners(options, closing)
@@ -213,6 +217,45 @@ def test_embedded_servers_are_reached_by_sockets_and_have_ports_if_asked_for(
     assert (by_default.installation.postgres_port, by_default.installation.valkey_port) == (None, None)
     assert with_ports.installation.postgres_port
     assert with_ports.installation.valkey_port
+
+
+def test_without_nats_no_worker_knows_of_it(tmp_path: Path, closing: contextlib.ExitStack) -> None:
+    plan = a_plan(tmp_path, closing)
+
+    environment = find_child(plan, "worker").program.environment
+    assert not {"ADLOOM_NATS_URL", "ADLOOM_WORKER_ROLES"} & set(environment)
+    assert (plan.servers.nats, plan.installation.nats_port, plan.entity_workers) == (None, None, [])
+
+
+def test_entity_workers_run_nothing_but_actors(tmp_path: Path, closing: contextlib.ExitStack) -> None:
+    plan = a_plan(tmp_path, closing, has_nats=True, entity_workers=2)
+
+    assert plan.servers.nats is not None
+    assert plan.servers.nats.program.name == "nats"
+    assert str(plan.installation.nats_port) in str(plan.servers.nats_url)
+    shown = [(one.program.name, one.program.environment) for one in plan.entity_workers]
+    assert [(name, its["ADLOOM_WORKER_ROLES"], its["WORKER_PORT"]) for name, its in shown] == [
+        ("worker-1", "entity", "0"),
+        ("worker-2", "entity", "0"),
+    ]
+    worker = find_child(plan, "worker").program.environment
+    assert worker["ADLOOM_WORKER_ROLES"] == "singleton,projections,jobs"
+    assert {its["ADLOOM_NATS_URL"] for its in (worker, *(its for _, its in shown))} == {plan.servers.nats_url}
+    assert len({*plan.installation.metrics_ports.values(), plan.installation.nats_port}) == 9
+
+
+def test_nats_of_ones_own_is_used(tmp_path: Path, closing: contextlib.ExitStack) -> None:
+    url = "nats://me:secret@10.0.0.1:4222"
+
+    plan = a_plan(tmp_path, closing, {"ADLOOM_NATS_URL": url}, has_nats=True, entity_workers=1)
+
+    assert (plan.servers.nats, plan.servers.nats_url) == (None, url)
+    assert plan.installation.nats_port is None
+
+
+def test_entity_workers_need_nats(tmp_path: Path, closing: contextlib.ExitStack) -> None:
+    with pytest.raises(SettingsError, match="--nats"):
+        a_plan(tmp_path, closing, entity_workers=1)
 
 
 def test_the_printed_addresses_are_those_of_the_listeners(

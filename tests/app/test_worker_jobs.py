@@ -13,8 +13,11 @@ import httpx
 import pytest
 
 from adloom.core.ids import SystemIds
+from adloom.identity.link.mail import put_link_mail
+from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
+from tests.support.mail_server import a_mail_server
 
 pytestmark = pytest.mark.process
 
@@ -22,6 +25,8 @@ INSERT_BANNER = """
     INSERT INTO banners (public_id, title, primary_image_url, schedule_status, publish_at)
     VALUES ($1, 'T', 'https://x/', 'scheduled', now() - interval '1 minute')
 """
+
+INSERT_PERSON = "INSERT INTO users (public_id, email, role) VALUES ($1, 'ann@example.com', 'viewer')"
 
 
 @contextlib.contextmanager
@@ -39,19 +44,31 @@ def a_worker(database_url: str, redis_url: str, **variables: str) -> Generator[s
         process.communicate()
 
 
-async def test_a_worker_publishes_a_due_banner_and_counts_it_in_its_metrics(
+async def test_a_worker_publishes_a_due_banner_sends_mail_and_counts_both_in_its_metrics(
     pool: Pool, database_url: str, redis_url: str
 ) -> None:
     await pool.execute(INSERT_BANNER, SystemIds().new())
+    person_id = SystemIds().new()
+    await pool.execute(INSERT_PERSON, person_id)
+    async with open_mail_queue(redis_url) as queue:
+        await put_link_mail(queue, SystemIds().new(), person_id, "192.0.2.0/24")
     metrics_port = free_port()
 
-    with a_worker(database_url, redis_url, ADLOOM_METRICS_PORT=str(metrics_port)) as process:
+    with (
+        a_mail_server() as mails,
+        a_worker(
+            database_url, redis_url, ADLOOM_METRICS_PORT=str(metrics_port), ADLOOM_SMTP_URL=mails.url
+        ) as process,
+    ):
         async with asyncio.timeout(20):
             while not await pool.fetchval("SELECT schedule_status = 'active' FROM banners"):  # noqa: ASYNC110 - another process moves it
                 await asyncio.sleep(0.05)
             async with httpx.AsyncClient(timeout=30) as client:
                 metrics = ""
-                while 'adloom_jobs_total{outcome="done"} 0.0' in metrics or not metrics:
+                while not metrics or any(
+                    f'{name}{{outcome="{outcome}"}} 0.0' in metrics
+                    for name, outcome in (("adloom_jobs_total", "done"), ("adloom_mails_total", "sent"))
+                ):
                     metrics = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
         before = time.monotonic()
         process.send_signal(signal.SIGTERM)
@@ -61,6 +78,8 @@ async def test_a_worker_publishes_a_due_banner_and_counts_it_in_its_metrics(
     assert 'adloom_jobs_total{outcome="dead"} 0.0' in metrics
     assert 'adloom_job_queue_depth{state="dead"} 0.0' in metrics
     assert "adloom_schedule_moves_total 1.0" in metrics
+    assert mails.recipients == ["ann@example.com"]
+    assert "http://127.0.0.1:8090/console/password?token=" in mails.mails[0].get_content()
 
 
 async def test_an_invalid_cron_expression_stops_the_worker_with_an_error(

@@ -7,7 +7,7 @@ import pytest
 
 RAISES_IT = """
 import resource, sys
-from adloom.runtime.process_tuning import raise_open_files
+from adloom.runtime.process.tuning import raise_open_files
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, int(sys.argv[1])))
 print(raise_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE), raise_open_files())
 """

@@ -1,6 +1,7 @@
 """The control plane: composes the admin API and the console."""
 
 import functools
+import importlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,9 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 import adloom.app.api_docs
 import adloom.catalog.api
+import adloom.catalog.asset.api
 import adloom.catalog.assignment.api
+import adloom.catalog.campaign_work.api
 import adloom.catalog.consent.api
 import adloom.catalog.creative.api
 import adloom.catalog.reference.api
@@ -24,6 +27,8 @@ import adloom.forecast.what_if.api
 import adloom.identity.access_token.api
 import adloom.identity.account.api
 import adloom.identity.api
+import adloom.identity.link.api
+import adloom.identity.second_factor.api
 import adloom.market.approvals.api
 import adloom.market.rates.api
 import adloom.market.report.api
@@ -35,6 +40,7 @@ import adloom.pages.again.api
 import adloom.pages.api
 import adloom.pages.crawl.api
 import adloom.pages.live.api
+import adloom.pages.tag_check.api
 import adloom.pages.verification.api
 import adloom.resource.history.api
 import adloom.stats.api
@@ -42,6 +48,9 @@ import adloom.stats.auctions.api
 import adloom.stats.bidding.api
 import adloom.stats.budget.api
 import adloom.stats.calibration.api
+import adloom.stats.campaigns.api
+import adloom.stats.comparison.api
+import adloom.stats.offered.api
 import adloom.stats.overview.api
 import adloom.stats.pacing.api
 import adloom.stats.placed.api
@@ -49,28 +58,30 @@ import adloom.stats.privacy.api
 import adloom.stats.refunds.api
 import adloom.stats.rejected.api
 import adloom.stats.spend.api
+import adloom.stats.statement.api
 import adloom.sync.hierarchy.api
 import adloom.sync.manual.api
 import adloom.sync.reports.api
 from adloom import VERSION
 from adloom.app.listeners import take_socket
 from adloom.app.process import run_process
+from adloom.catalog.asset.upload import AssetUploads
+from adloom.catalog.document import CATALOG
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
+from adloom.core.currency import Currency
 from adloom.core.ids import IdSource, SystemIds
 from adloom.forecast.what_if.runner import WhatIfRunner
-from adloom.identity.authenticate import HeaderAuthenticator
-from adloom.identity.console_sessions import ConsoleSessions
-from adloom.identity.security_record import RepeatedEvents
-from adloom.identity.sessions import UserSessions
+from adloom.identity.parts import open_identity
 from adloom.ops.health import make_checks
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.pages.crawl.queue import open_crawl_queue
 from adloom.pages.live.feed import SiteFeed
-from adloom.resource.accounts import AccountRegistry
 from adloom.resource.changes import Catalog
+from adloom.resource.transfer.schema import describe_document
 from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
+from adloom.runtime.files.place import open_files
 from adloom.runtime.http.answering import make_postgres_question
 from adloom.runtime.http.api.actor_limits import ActorLimits
 from adloom.runtime.http.api.dependencies import build_document
@@ -82,8 +93,9 @@ from adloom.runtime.http.background_check import run_checks
 from adloom.runtime.http.rate_limit import RateLimiter
 from adloom.runtime.http.server import serve
 from adloom.runtime.jobs.queue import open_queue
+from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.outbound.client import open_outbound
-from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.postgres import open_pool
 from adloom.runtime.settings import ControlSettings, control_settings
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings, publish_meanwhile
 from adloom.runtime.telemetry.metrics import Metrics
@@ -104,7 +116,10 @@ ROUTERS = (
     adloom.identity.api.auth_router,
     adloom.identity.api.api_keys_router,
     adloom.identity.access_token.api.router,
+    adloom.identity.second_factor.api.router,
     adloom.identity.account.api.router,
+    adloom.identity.link.api.router,
+    adloom.identity.link.api.admin_router,
     adloom.catalog.api.advertisers_router,
     adloom.catalog.api.publishers_router,
     adloom.catalog.api.sites_router,
@@ -112,6 +127,7 @@ ROUTERS = (
     adloom.pages.again.api.router,
     adloom.pages.live.api.router,
     adloom.pages.verification.api.router,
+    adloom.pages.tag_check.api.router,
     adloom.pages.crawl.api.router,
     adloom.market.approvals.api.router,
     adloom.market.approvals.api.inbox_router,
@@ -121,6 +137,8 @@ ROUTERS = (
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
     adloom.catalog.api.banners_router,
+    adloom.catalog.asset.api.router,
+    adloom.catalog.campaign_work.api.router,
     adloom.catalog.api.campaigns_router,
     adloom.catalog.assignment.api.router,
     adloom.catalog.creative.api.router,
@@ -128,6 +146,9 @@ ROUTERS = (
     adloom.catalog.consent.api.router,
     adloom.catalog.consent.api.inbox_router,
     adloom.stats.placed.api.router,
+    adloom.stats.statement.api.router,
+    adloom.stats.comparison.api.placement_router,
+    adloom.stats.comparison.api.campaign_router,
     adloom.resource.history.api.router,
     adloom.catalog.api.transfer_router,
     adloom.catalog.api.targeting_rules_router,
@@ -140,6 +161,8 @@ ROUTERS = (
     adloom.stats.auctions.api.router,
     adloom.stats.budget.api.router,
     adloom.stats.calibration.api.router,
+    adloom.stats.campaigns.api.router,
+    adloom.stats.offered.api.router,
     adloom.stats.pacing.api.router,
     adloom.stats.bidding.api.router,
     adloom.ops.jobs.api.router,
@@ -174,6 +197,8 @@ async def front(request: Request) -> Response:
 
 
 def main() -> None:
+    # Loaded now, while servers may still be starting, and not with the first work.
+    importlib.import_module("adloom.console.mount")
     run_process(control_settings, control)
 
 
@@ -236,19 +261,25 @@ def build_control(
             open_stats_queue(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as stats_queue,
             open_queue(BANNERS_QUEUE, redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as banner_jobs,
             open_crawl_queue(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as crawl_queue,
+            open_mail_queue(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as mail_queue,
             open_outbound(settings.outbound) as outbound,
+            open_identity(pool, settings, clock=clock, ids=ids, passwords=passwords) as identity,
+            open_files(settings.assets_url, clock) as files,
             run_checks(*(checks := make_checks(pool, valkey))),
         ):
             app.state.checks = checks
             app.state.pool, app.state.valkey = pool, valkey
             app.state.stats_queue, app.state.crawl_queue = stats_queue, crawl_queue
-            queues = (banner_jobs, stats_queue.queue, crawl_queue)
+            queues = (banner_jobs, stats_queue.queue, crawl_queue, mail_queue)
             app.state.job_queues = {queue.name: queue for queue in queues}
             app.state.outbound = outbound
+            app.state.mail_queue = mail_queue if settings.mail.is_on else None
+            app.state.asset_uploads = AssetUploads(files, settings.assets, ids)
             app.state.failed_jobs = functools.partial(_count_failed_jobs, stats_queue)
             app.state.ledger_cursors = functools.partial(read_cursors, list_projections(pool, valkey), pool)
             app.state.catalog = Catalog(pool, valkey, clock=clock, quotas=settings.quotas)
-            _add_identity(app, pool, settings, clock=clock, ids=ids, passwords=passwords or Passwords())
+            for name in identity.__struct_fields__:
+                setattr(app.state, name, getattr(identity, name))
             yield
 
     app = _build_app(lifespan)
@@ -278,43 +309,14 @@ def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.trusted_proxies = settings.trusted_proxies
     app.state.quotas = settings.quotas
     app.state.page_fresh_hours = settings.page_fresh_hours
+    app.state.currency = Currency(settings.currency or "")
     app.state.actor_limits = ActorLimits(
         at_once_max=settings.quotas.requests_at_once, per_minute=settings.quotas.requests_per_minute
     )
     app.state.auctions = settings.auctions
     app.state.what_if = WhatIfRunner()
+    app.state.takes_passwords = settings.log_in.takes_passwords
     app.state.counts_unbound = settings.unbound_events == "count"
-
-
-def _add_identity(  # noqa: PLR0913 - what it is made of
-    app: FastAPI,
-    pool: Pool,
-    settings: ControlSettings,
-    *,
-    clock: Clock,
-    ids: IdSource,
-    passwords: Passwords,
-) -> None:
-    """Set up who may log in, and how requests are authenticated."""
-    app.state.passwords = passwords
-    record = RepeatedEvents(pool)
-    app.state.sessions = UserSessions(
-        pool,
-        jwt_secret=settings.jwt_secret,
-        passwords=app.state.passwords,
-        ids=ids,
-        record=record,
-        tokens=settings.tokens,
-    )
-    app.state.console_sessions = ConsoleSessions(pool, app.state.sessions)
-    app.state.authenticator = HeaderAuthenticator(
-        pool,
-        jwt_secret=settings.jwt_secret,
-        clock=clock,
-        accounts=AccountRegistry(pool, clock),
-        record=record,
-        tokens=settings.tokens,
-    )
 
 
 async def _count_failed_jobs(stats_queue: StatsQueue) -> int:
@@ -332,6 +334,7 @@ def _add_console(app: FastAPI, settings: ControlSettings, clock: Clock) -> None:
         jwt_secret=settings.jwt_secret,
         tokens=settings.tokens,
         public_url=settings.public_url,
+        currency=Currency(settings.currency or ""),
     )
 
 
@@ -340,6 +343,8 @@ def openapi_document() -> dict[str, Any]:
     """Describe both listeners in one document; it is shared, and takes seconds to build."""
     document = build_document(app := _build_app())
     add_delivery_routes(document)
+    schemas = document["components"]["schemas"]
+    document["components"]["schemas"] = describe_document(CATALOG.lists) | schemas
     return tidy_document(document, app.routes)
 
 

@@ -21,7 +21,7 @@ from adloom.runtime.jobs.schedule import CronSchedule
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.outbound.client import open_outbound
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.process_tuning import freeze_startup_objects
+from adloom.runtime.process.tuning import freeze_startup_objects
 from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey

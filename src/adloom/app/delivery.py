@@ -52,6 +52,7 @@ from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.spool.drain import DiskSpool, open_spool
 from adloom.events.log.stream import ValkeyEventLog
+from adloom.runtime.files.place import open_files
 from adloom.runtime.geoip import open_countries
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRoutes, Limits, encode_head
 from adloom.runtime.http.fast.protocol import make_protocol
@@ -59,7 +60,7 @@ from adloom.runtime.http.fast.traced_route import trace_routes
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.process_tuning import (
+from adloom.runtime.process.tuning import (
     REQUEST_THRESHOLD,
     count_connections_max,
     freeze_new_objects,
@@ -72,6 +73,7 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.sample.content.catalog import SLOT_BY_SLUG
 from adloom.sample.pages.routes import sample_routes
+from adloom.serving.assets.api import AssetApp
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
@@ -82,6 +84,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.direct.frequency import DirectFrequency
 from adloom.serving.eligibility.placement_state import PlacementStates
+from adloom.serving.eligibility.turns import TurnTaker
 from adloom.serving.health import DeliveryHealth
 from adloom.serving.index.index import Index
 from adloom.serving.leases.client import LeaseClient
@@ -129,7 +132,6 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     freeze_startup_objects(REQUEST_THRESHOLD)
     bounds = build_offer_bounds(settings.traffic)
     clock = SystemClock()
-    states = PlacementStates(keep_seconds=settings.serve_cache_seconds)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
@@ -137,11 +139,11 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
         EventAppender(ValkeyEventLog(valkey), spool) as appender,
         AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
-        _run_beside(_make_leases(settings, valkey, states, clock)) as leases,
+        _run_beside(sites := SiteLoaders(pool, valkey)),
+        _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), clock)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,
         _run_beside(ReporterKeys(pool)) as reporters,
         _run_beside(build_sharer(valkey, bounds, secret=settings.token_secret)),
-        _run_beside(SiteLoaders(pool, valkey)) as sites,
         _run_refresher(
             IndexRefresher(
                 pool,
@@ -153,6 +155,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             )
         ) as refresher,
         _run_beside(SiteTraffic(valkey, clock, leases.leases, lambda: refresher.current)) as site_traffic,
+        open_files(settings.assets_url, clock, is_cached=True) as files,
     ):
         health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
@@ -175,7 +178,7 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         async with publish_meanwhile(_build_heartbeat(settings, running, figures)), health.run():
             freeze_new_objects()  # The first index.
             await serve(
-                PlainApp({"/health": health.check_ready, "/health/ready": health.check_ready}),
+                AssetApp(files, PlainApp(health.routes()), settings.public_url, settings.public_prefix),
                 take_socket(settings.host, settings.port),
                 protocol=make_protocol(
                     FastRoutes(routes, build_neutral_routes(routes, settings.public_prefix)),
@@ -184,6 +187,11 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
                 drain_seconds_max=DRAIN_SECONDS_MAX,
             )
         auctions.flush()
+
+
+def _make_states(settings: DeliverySettings, sites: SiteLoaders) -> PlacementStates:
+    turns = TurnTaker(fast_chance(), sites.results.find)
+    return PlacementStates(keep_seconds=settings.serve_cache_seconds, turns=turns)
 
 
 def _make_leases(
@@ -195,13 +203,13 @@ def _make_leases(
 def _build_heartbeat(
     settings: DeliverySettings, running: Running, figures: ServeFigures
 ) -> HeartbeatPublisher:
-    refresher, appender, spool = running.refresher, running.appender, running.spool
+    refresher, parts = running.refresher, (running.appender, running.spool, running.clock)
     return HeartbeatPublisher(
         running.valkey,
         running.clock,
         telemetry=settings.telemetry,
         settings=mask_settings(settings),
-        read=lambda: figures.reading(refresher, appender, spool, has_sample=_has_sample(refresher)),
+        read=lambda: figures.reading(refresher, *parts, has_sample=_has_sample(refresher)),
         is_serving=True,
     )
 
@@ -261,7 +269,7 @@ def _build_public_routes(
     _register_running(metrics, running, auctions)
     shared = share_parts(keys.signer, contexts, traffic, auctions, running.site_traffic.count)
     contextual = _build_contextual(settings, metrics, running, shared)
-    page_slots = _build_page_slots(running, offers, auctions, contextual)
+    page_slots = _build_page_slots(running, offers, auctions, contextual, figures)
     routes = [
         *trace_routes(figures.measure(offers.routes())),
         *trace_routes(figures.measure(auctions.routes.routes())),
@@ -298,7 +306,11 @@ def _build_events(
 
 
 def _build_page_slots(
-    running: Running, offers: ServeRoutes, auctions: AuctionParts, contextual: ContextualParts
+    running: Running,
+    offers: ServeRoutes,
+    auctions: AuctionParts,
+    contextual: ContextualParts,
+    figures: ServeFigures,
 ) -> PageSlotRoutes:
     return PageSlotRoutes(
         lambda: running.refresher.current,
@@ -310,6 +322,7 @@ def _build_page_slots(
         states=running.refresher.states,
         frequency=DirectFrequency(auctions.frequency),
         is_paced=running.leases.leases.registry.is_paced,
+        unknown=figures.unknown_slugs,
     )
 
 

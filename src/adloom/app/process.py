@@ -7,9 +7,10 @@ from typing import Any, Protocol, TypeVar
 
 import uvloop
 
-from adloom.runtime.process_tuning import raise_open_files
+from adloom.runtime.process.tuning import raise_open_files
 from adloom.runtime.settings import Telemetry
 from adloom.runtime.supervisor.signs import run_with_signs
+from adloom.runtime.supervisor.start_gate import wait_for_start
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import Metrics, serve_metrics
 from adloom.runtime.telemetry.tracing import configure_tracing
@@ -32,9 +33,14 @@ def run_process(
     settings = read_settings(os.environ)
     raise_open_files()
     configure_logs(settings.telemetry)
+
+    async def start() -> None:
+        await wait_for_start(os.environ)
+        await work(settings, metrics)
+
     with (
         serve_metrics(settings.telemetry) as metrics,
         configure_tracing(settings.telemetry),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(run_with_signs(lambda: work(settings, metrics), os.environ))
+        runner.run(run_with_signs(start, os.environ))

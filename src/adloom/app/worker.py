@@ -2,29 +2,29 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, TypeAlias
 
 import msgspec
 
+from adloom.app.actors.compose import Run, WorkerParts, compose_actors, make_link
 from adloom.app.health import answer_health
 from adloom.app.metrics.worker import (
-    register_budget_actors,
     register_days,
     register_jobs,
     register_learning,
     register_ledger,
-    register_market,
+    register_mail,
     register_projections,
     register_rollup,
     register_sync,
 )
 from adloom.app.process import run_process
-from adloom.budgets.leader import LeaderLoop
-from adloom.budgets.worker import WorkerIdentity, make_budget_actors
+from adloom.budgets.charges.projection import CHARGES
+from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
+from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, asset_cleaning_job
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
@@ -39,23 +39,26 @@ from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partition_store import AUCTION_PARTITIONS, PartitionStore
 from adloom.events.tables.partitions import PartitionMaintenance, RetentionPeriods
 from adloom.events.topics.publish import TopicTrimmer
-from adloom.market.worker import make_market
+from adloom.identity.link.mail import MAIL_LINK, LinkMailer
 from adloom.ops.projections import build_projections, list_projections, read_cursors
 from adloom.pages.again.job import CLASSIFY_AGAIN, ClassifyAgain, again_job
 from adloom.pages.classify.queue import ClassifyQueue
 from adloom.pages.cleaning import CLEAN_PAGES, PageCleaning, cleaning_job
-from adloom.pages.site.worker import OWNER_KEY, make_site_actors
 from adloom.resource.changes import Catalog
 from adloom.runtime.encryption import SecretCipher
+from adloom.runtime.files.place import open_files
+from adloom.runtime.files.store import FileStore
 from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.jobs.worker import Handler, JobWorker
+from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool, open_pool
-from adloom.runtime.process_tuning import BATCH_THRESHOLD, freeze_startup_objects
+from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
+from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.settings import Telemetry, WorkerSettings, worker_settings
-from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, mask_settings
+from adloom.runtime.telemetry.heartbeat import HeartbeatPublisher, Reading, mask_settings
 from adloom.runtime.telemetry.metrics import Metrics
-from adloom.runtime.valkey import Valkey, ValkeyLock, open_valkey
+from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.stats.refunds.give_back import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
@@ -74,8 +77,9 @@ LEDGER_POOL_SIZE_MAX = 11
 POOL_SIZE_MAX = 12
 # For the batch under way; one that takes longer is cut off, and comes again at the next start.
 STOP_SECONDS_MAX = 2.0
-
-Run: TypeAlias = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
+# Of actors that several workers share. One that is frozen in a transaction holds up its successor for so long.
+SHARD_POOL_SIZE_MAX = 4
+SHARD_TRANSACTION_SECONDS_MAX = 2
 
 
 class SyncParts(msgspec.Struct, frozen=True):
@@ -99,16 +103,37 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         open_pool(
             settings.services.database_url, size_max=LEDGER_POOL_SIZE_MAX, is_reset=False
         ) as ledger_pool,
+        open_pool(
+            settings.services.database_url,
+            size_max=SHARD_POOL_SIZE_MAX,
+            is_reset=False,
+            idle_in_transaction_seconds_max=SHARD_TRANSACTION_SECONDS_MAX,
+        ) as shard_pool,
         open_valkey(settings.services.redis_url) as valkey,
         open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
         open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
+        open_files(settings.assets_url, clock) as files,
     ):
         stop = asyncio.Event()
+        worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
+        link = make_link(settings.nats, worker)
+        by_role = {
+            **_log_runs(
+                WorkerParts(
+                    settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker=worker, link=link
+                )
+            ),
+            WorkerRole.JOBS: _job_runs(settings, metrics, pool, valkey, queue, clock, stats, files),
+        }
         runs = [
-            *_log_runs(settings, metrics, pool, ledger_pool, valkey, clock),
-            *_job_runs(settings, metrics, pool, valkey, queue, clock, stats),
+            *(run for role in settings.nats.roles for run in by_role[role]),
+            *([] if link is None else [link.run]),
             HeartbeatPublisher(
-                valkey, clock, telemetry=settings.telemetry, settings=mask_settings(settings)
+                valkey,
+                clock,
+                telemetry=settings.telemetry,
+                settings=mask_settings(settings),
+                read=lambda: Reading(shards=None if link is None else link.read_shards()),
             ).run,
         ]
         async with asyncio.TaskGroup() as group:
@@ -120,22 +145,17 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
-def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
-    settings: WorkerSettings, metrics: Metrics, pool: Pool, ledger_pool: Pool, valkey: Valkey, clock: Clock
-) -> list[Run]:
-    """Compose the projections, the retention of their data, and the budget actors."""
-    worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
-    budget_actors = make_budget_actors(
-        ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
-    )
-    market = make_market(pool, valkey, clock, worker=worker, campaigns_max=settings.campaigns_per_slot)
+def _log_runs(parts: WorkerParts) -> dict[WorkerRole, list[Run]]:
+    """Compose the projections, the retention of their data, and the actors."""
+    settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _ = parts
+    actors = compose_actors(parts)
     listed = list_projections(
         ledger_pool,
         valkey,
         topic_entries_max=settings.topic_entries_max,
         auction_days=settings.auction_retention_days,
         learning_wait_seconds=settings.learning_wait_seconds,
-        budget_actors=budget_actors,
+        budget_actors=actors.budgets,
         attribution=build_rules(settings.conversions.days, settings.conversions.currency),
     )
     projections = build_projections(listed, valkey, consumer=worker.consumer, incarnation=worker.incarnation)
@@ -162,30 +182,26 @@ def _log_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     register_ledger(metrics, log_retention)
     register_days(metrics, days, of="event", what="the event tables")
     register_days(metrics, auction_days, of="auction", what="recorded auctions")
-    register_budget_actors(metrics, budget_actors)
-    register_market(metrics, market)
     trainer = _make_trainer(
         pool, valkey, clock, projections=projections, wait_seconds=settings.learning_wait_seconds
     )
     register_learning(metrics, trainer)
-    return [
-        *(one.run for one in projections),
-        log_retention.run,
-        days.run,
-        auction_days.run,
-        budget_actors.leader.run,
-        _lead_sites(pool, valkey, clock, worker).run,
-        market.leader.run,
-        trainer.run,
-        PendingRefunds(pool, valkey, clock).run,
-    ]
-
-
-def _lead_sites(pool: Pool, valkey: Valkey, clock: Clock, worker: WorkerIdentity) -> LeaderLoop:
-    """Run the site actors on the one worker that holds their lock."""
-    sites = make_site_actors(pool, valkey, clock)
-    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    return LeaderLoop(lock, [sites.host.run, sites.follower.run])
+    return {
+        WorkerRole.ENTITY: [*actors.beside],
+        WorkerRole.SINGLETON: [
+            # Only the leader may own charges.
+            *(one.run for one in projections if one.name == CHARGES),
+            *actors.leading,
+            PendingRefunds(pool, valkey, clock).run,
+        ],
+        WorkerRole.PROJECTIONS: [
+            *(one.run for one in projections if one.name != CHARGES),
+            log_retention.run,
+            days.run,
+            auction_days.run,
+            trainer.run,
+        ],
+    }
 
 
 def _make_trainer(
@@ -221,6 +237,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     queue: JobQueue,
     clock: Clock,
     stats: SyncParts,
+    files: FileStore,
 ) -> list[Run]:
     """Compose the job worker and the schedules that put its jobs."""
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
@@ -233,6 +250,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             SYNC_SCHEDULE_STATUS: sync.handle,
             ROLLUP_STATS: rollup.handle,
             CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
+            CLEAN_ASSETS: AssetCleaning(pool, files, clock, unused_days=settings.assets.unused_days).handle,
             CLASSIFY_AGAIN: ClassifyAgain(pool, ClassifyQueue(valkey), clock).handle,
             **stats.handlers,
         },
@@ -245,11 +263,15 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             sync_job(settings.schedule_sync_cron),
             rollup_job(settings.stats_rollup_cron),
             cleaning_job(),
+            asset_cleaning_job(),
             again_job(),
             stats.cron_job,
         )
     ]
-    return [*(schedule.run for schedule in schedules), stale.run, jobs.run, stats.worker.run]
+    mailer = LinkMailer(pool, settings.mail, clock, public_url=settings.control_url)
+    mails = JobWorker(MAIL_QUEUE, settings.services.redis_url, {MAIL_LINK: mailer.handle})
+    register_mail(metrics, mailer)
+    return [*(schedule.run for schedule in schedules), stale.run, jobs.run, stats.worker.run, mails.run]
 
 
 @asynccontextmanager

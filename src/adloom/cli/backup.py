@@ -24,13 +24,19 @@ def backup(file: ArchiveFile, *, data_dir: DataDir = None) -> None:
     from adloom.core.clock import SystemClock
     from adloom.events.log.spool.drain import locate_spool
     from adloom.ops.backup.make import make_backup
+    from adloom.runtime.files.place import FOLDER_NAME, find_folder, folder_url
 
     _log_problems_only()
     directory = data_directory(data_dir)
     spool = locate_spool(os.environ, directory)
+    assets = find_folder(os.environ.get("ADLOOM_ASSETS_URL") or folder_url(directory.path / FOLDER_NAME))
     manifest = asyncio.run(
-        make_backup(directory, spool, file.absolute(), _make_progress(), now=SystemClock().now())
+        make_backup(
+            directory, spool, file.absolute(), _make_progress(), now=SystemClock().now(), assets=assets
+        )
     )
+    if assets is None:
+        typer.echo("Uploaded files are in a bucket (ADLOOM_ASSETS_URL): back it up by its own means.")
     size = file.stat().st_size / 1e6
     typer.echo(
         f"{file}: {size:,.1f} MB, schema {manifest.revision}, as of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,6 +1,7 @@
 """`adloom bids`: a strategy on standard input and output, one JSON object a line, so that anybody can try it on their logs."""
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Final
 
@@ -56,7 +57,7 @@ def answer_lines(
     lines: Iterable[bytes], strategy: BidStrategy, rules: BidRules, nets: Nets
 ) -> Iterator[bytes]:
     """Answer each line; a bad one is answered with an error, and changes nothing."""
-    states: dict[str, BidState] = {}
+    states: OrderedDict[str, BidState] = OrderedDict()
     for line in lines:
         try:
             asked = _decode(line)
@@ -73,7 +74,7 @@ def answer_lines(
         answer = decide(WindowRequest(strategy, state, asked.with_counted_value(), rules), nets)
         states[asked.campaign] = answer.state
         if len(states) > CAMPAIGNS_MAX:
-            del states[next(iter(states))]
+            states.popitem(last=False)
         decision = answer.decision
         yield (
             _encode(_Answer(campaign=asked.campaign, multiplier=decision.multiplier, reason=decision.reason))

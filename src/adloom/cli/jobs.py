@@ -89,9 +89,10 @@ async def retry_dead(
 def _choose_queues(named: str | None) -> list[str]:
     from adloom.catalog.schedule_sync import QUEUE as BANNERS
     from adloom.pages.crawl.queue import QUEUE as CRAWLS
+    from adloom.runtime.mail.queue import QUEUE as MAILS
     from adloom.sync.jobs import QUEUE as SYNC
 
-    known = [BANNERS, SYNC, CRAWLS]
+    known = [BANNERS, SYNC, CRAWLS, MAILS]
     if named is None:
         return known
     if named not in known:

@@ -97,6 +97,12 @@ def up(  # noqa: PLR0913 - one for each option
             envvar="ADLOOM_SERVER_PORTS", help="PostgreSQL and Valkey also listen on ports of loopback."
         ),
     ] = False,
+    nats: Annotated[
+        bool, typer.Option("--nats", help="Start NATS too: several workers can share campaigns and sites.")
+    ] = False,
+    entity_workers: Annotated[
+        int, typer.Option(min=0, max=WORKERS_MAX, help="With NATS: workers that run actors and nothing else.")
+    ] = 0,
 ) -> None:
     """Run everything on this machine, embedded servers included, until Ctrl-C."""
     from adloom.app.up import plan
@@ -113,6 +119,8 @@ def up(  # noqa: PLR0913 - one for each option
         classifiers=classifiers,
         has_crawler=crawler,
         has_server_ports=server_ports,
+        has_nats=nats,
+        entity_workers=entity_workers,
         is_empty=empty,
     )
     command.run(options, os.environ)
@@ -149,9 +157,28 @@ def worker(
     *,
     host: Annotated[str, typer.Option(envvar="ADLOOM_WORKER_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, envvar="WORKER_PORT")] = 3001,
+    nats: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ADLOOM_NATS_URL", metavar="URL,URL", help="Share campaigns and sites with others."
+        ),
+    ] = None,
+    roles: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ADLOOM_WORKER_ROLES", help="Some of entity,singleton,projections,jobs; all, if not given."
+        ),
+    ] = None,
 ) -> None:
-    """Run the projections and the jobs; it needs DATABASE_URL and REDIS_URL."""
-    os.environ.update({"ADLOOM_WORKER_HOST": host, "WORKER_PORT": str(port)})
+    """Run the projections, the actors and the jobs; it needs DATABASE_URL and REDIS_URL."""
+    os.environ.update(
+        {
+            "ADLOOM_WORKER_HOST": host,
+            "WORKER_PORT": str(port),
+            "ADLOOM_NATS_URL": nats or "",
+            "ADLOOM_WORKER_ROLES": roles or "",
+        }
+    )
     from adloom.app import worker as command
 
     command.main()

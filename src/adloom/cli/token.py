@@ -60,7 +60,12 @@ def print_token(
     if role in ACCOUNT_ROLES and account is None:
         account = SystemIds().new()
         typer.echo(f"The token is for a new {role.value}, account {account}.", err=True)
-    secret = find_jwt_secret(os.environ, data_directory(data_dir))
+    directory = data_directory(data_dir)
+    secret = find_jwt_secret(os.environ, directory)
+    if not os.environ.get("JWT_SECRET") and directory.holder_pid() is None:
+        typer.echo(
+            f"The token is for the installation in {directory.path}, which does not run now.", err=True
+        )
     settings = token_settings(os.environ)
     signed = issue_access_token(
         secret,

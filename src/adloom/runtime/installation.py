@@ -42,6 +42,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     admin_password: str
     # Installations that are older than it get one at their next start.
     sealing_secret: str = ""
+    nats_password: str = ""
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     # Only where they were asked for.
     postgres_port: int | None = None
     valkey_port: int | None = None
+    # Only where several workers share the actors.
+    nats_port: int | None = None
     metrics_ports: dict[str, int] = {}
     # The last migration that the database has; unknown for installations of earlier versions.
     schema: str | None = None

@@ -57,12 +57,14 @@ class Filters:
             self.add(condition, value)
 
     def add_search(self, columns: Sequence[str], text: str | None) -> None:
-        """Add a condition that one of the columns contains a text, ignoring case."""
+        """Add a condition that one of the columns contains a text, ignoring case; `{}` makes a condition of its own."""
         if text:
             pattern = self.bind(f"%{escape_like(text)}%")
-            self._conditions.append(
-                "(" + " OR ".join(f"{column} ILIKE {pattern}" for column in columns) + ")"
-            )
+            ways = [
+                column.format(pattern) if "{}" in column else f"{column} ILIKE {pattern}"
+                for column in columns
+            ]
+            self._conditions.append("(" + " OR ".join(ways) + ")")
 
     def bind(self, value: object) -> str:
         self.values.append(value)

@@ -24,8 +24,15 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProx
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Record: TypeAlias = asyncpg.Record
 
-# What a call raises when the server is away, or does not answer as it should.
-POSTGRES_AWAY: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+# What a call raises when the server is away, or does not answer as it should. The last one: asyncpg stumbles over itself
+# when the server is killed between two steps of connecting.
+POSTGRES_AWAY: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 class _BoundedPool(asyncpg.Pool):  # pyright: ignore[reportMissingTypeArgument] - see above
@@ -61,6 +68,7 @@ async def open_pool(
     size_max: int,
     is_reset: bool = True,
     command_seconds_max: float = COMMAND_SECONDS_MAX,
+    idle_in_transaction_seconds_max: int = IDLE_IN_TRANSACTION_SECONDS_MAX,
 ) -> AsyncGenerator[Pool]:
     """Open a pool that connects when it is first used, and close it at the end.
 
@@ -79,7 +87,7 @@ async def open_pool(
             # A plan for any value is a bad plan for the searches of lists, and planning takes less than a millisecond.
             "plan_cache_mode": "force_custom_plan",
             # A process that is frozen in a transaction would keep its locks, and all others waiting, for as long.
-            "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS_MAX}s",
+            "idle_in_transaction_session_timeout": f"{idle_in_transaction_seconds_max}s",
         },
         loop=None,
         connection_class=asyncpg.Connection if is_reset else _UnresetConnection,

@@ -1,5 +1,6 @@
 """Brings a database's schema up to date, without loading the tools for that where nothing is to be done."""
 
+import importlib
 from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,6 +21,12 @@ async def upgrade_schema(database_url: str) -> str:
         return await _upgrade(database_url)
     except POSTGRES_AWAY as error:
         raise DatabaseError(f"{describe_database(database_url)} cannot be used: {_reason(error)}.") from error
+
+
+def load_upgrade(current: str | None) -> None:
+    """Load the tools for an upgrade while the database is being started, if it will need one."""
+    if current != newest_revision():
+        importlib.import_module("adloom.runtime.migrate")
 
 
 def newest_revision() -> str:

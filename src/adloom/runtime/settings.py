@@ -27,9 +27,13 @@ from adloom.core.setting import (
     url_of,
     whole_number,
 )
+from adloom.runtime.files.settings import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
+from adloom.runtime.log_in.settings import LogInSettings, TokenSettings
+from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
+from adloom.runtime.roles.settings import NatsSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 Network = IPv4Network | IPv6Network
@@ -116,6 +120,7 @@ _CONTROL_URL: Final = Variable(
 )
 _PREFIX: Final = Variable("ADLOOM_PUBLIC_PREFIX", parse_public_prefix)
 _UNBOUND: Final = Variable("ADLOOM_UNBOUND_EVENTS", one_of("count", "refuse"))
+_CURRENCY: Final = Variable("ADLOOM_CURRENCY", matching("[A-Z]{3}", "three capitals"))
 _COUNT: Final = whole_number(1, 1_000_000_000)
 _BOUND: Final = whole_number(0, 1_000_000_000)
 _A_DAY: Final = whole_number(1, 86_400)
@@ -145,17 +150,6 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: Annotated[int | None, Variable("ADLOOM_METRICS_PORT", _PORT)] = None  # 0 is none, too.
     # Secret: it may carry a password.
     otlp_endpoint: Annotated[Secret | None, Variable("OTEL_EXPORTER_OTLP_ENDPOINT", Secret)] = None
-
-
-class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What access tokens say of themselves, and how long log-ins last."""
-
-    issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
-    audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
-    access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", whole_number(1, 1_440))] = 15
-    refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", whole_number(1, 365))] = 7
-    # Of a log-in as a whole, however often it is refreshed.
-    log_in_days: Annotated[int, Variable("ADLOOM_LOG_IN_DAYS", whole_number(1, 3_650))] = 30
 
 
 class QuotaSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +232,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     has_served_events: Annotated[bool, Variable("ADLOOM_SERVED_EVENTS", parse_switch)] = False
     has_sample_pages: Annotated[bool, Variable("ADLOOM_SAMPLE_PAGES", parse_switch)] = False
     auctions: AuctionSettings = AuctionSettings()
+    assets_url: Annotated[Secret, ASSETS_URL]
 
     @property
     def link_url(self) -> str:
@@ -255,6 +250,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: Annotated[str, _CONTROL_URL]
     jwt_secret: Annotated[Secret, Variable("JWT_SECRET", _parse_secret)]
     tokens: TokenSettings = TokenSettings()
+    log_in: LogInSettings = LogInSettings()
     quotas: QuotaSettings = QuotaSettings()
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
@@ -264,16 +260,18 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_prefix: Annotated[str, _PREFIX] = ""
     delivery_url: Annotated[str, _DELIVERY_URL] = f"http://127.0.0.1:{DELIVERY_PORT}"
     outbound: OutboundSettings = OutboundSettings()
+    mail: MailSettings = MailSettings()
+    assets: AssetSettings = AssetSettings()
+    assets_url: Annotated[Secret, ASSETS_URL]
     page_fresh_hours: Annotated[int, PAGE_FRESH] = PAGE_FRESH_HOURS
+    currency: Annotated[str | None, _CURRENCY] = None
 
 
 class ConversionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How old the click of a conversion may be, and the currency of values."""
 
     days: Annotated[int, Variable("ADLOOM_CONVERSION_DAYS", whole_number(1, 365))] = 30
-    currency: Annotated[str | None, Variable("ADLOOM_CURRENCY", matching("[A-Z]{3}", "three capitals"))] = (
-        None
-    )
+    currency: Annotated[str | None, _CURRENCY] = None
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,6 +304,11 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
     conversions: ConversionSettings = ConversionSettings()
+    mail: MailSettings = MailSettings()
+    control_url: Annotated[str, _CONTROL_URL] = f"http://127.0.0.1:{CONTROL_PORT}"
+    nats: NatsSettings = NatsSettings()
+    assets: AssetSettings = AssetSettings()
+    assets_url: Annotated[Secret, ASSETS_URL]
 
 
 def delivery_settings(variables: Mapping[str, str]) -> DeliverySettings:

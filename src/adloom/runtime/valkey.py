@@ -165,14 +165,19 @@ class Subscription:
             listening.result()
 
     async def _listen(self) -> None:
+        is_told = False
         while True:
             try:
                 async with self._valkey.pubsub() as subscription:
                     await subscription.subscribe(self._channel)
+                    is_told = False
                     while True:
                         self._take(await self._next(subscription))
             except VALKEY_AWAY as error:
-                log.warning("subscription_interrupted", channel=self._channel, error=repr(error))
+                # Once: a worker has seven of them, and each tries five times a second.
+                if not is_told:
+                    log.warning("subscription_interrupted", channel=self._channel, error=repr(error))
+                is_told = True
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _take(self, message: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.leases.client import LeaseClient
 from adloom.serving.request.rate_limit import RequestLimiter
 from adloom.serving.request.sender_limits import SenderCheck
+from adloom.serving.tag.unknown_slugs import UnknownSlugs
 
 MEDIAN = 0.5
 NEARLY_ALL = 0.99
@@ -33,6 +34,7 @@ class ServeFigures:
     """What a delivery process has served, as its parts count it."""
 
     def __init__(self, offers: ServeRoutes, auctions: AuctionRoutes, peers: PeerCounter) -> None:
+        self.unknown_slugs = UnknownSlugs()
         self._offers = offers
         self._peers = peers
         self._auctions = auctions
@@ -60,6 +62,7 @@ class ServeFigures:
         refresher: IndexRefresher,
         appender: EventAppender,
         spool: DiskSpool | None,
+        clock: Clock,
         *,
         has_sample: bool,
     ) -> Reading:
@@ -75,6 +78,7 @@ class ServeFigures:
             spool_bytes=spool.waiting_bytes if spool is not None else None,
             # The visitors of the sample are on this machine.
             only_peer=None if has_sample else self._peers.only_internal,
+            unknown_slugs=dict(self.unknown_slugs.read(refresher.current, clock.now())),
         )
 
 

@@ -7,14 +7,17 @@ import msgspec
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adloom.budgets.worker import BudgetActors
+from adloom.budgets.worker import BudgetService
 from adloom.catalog.schedule_sync import ScheduleSync
 from adloom.core.clock import Clock
 from adloom.events.ctr.trainer import Trainer
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partitions import PartitionMaintenance
+from adloom.identity.link.mail import LinkMailer
 from adloom.market.worker import MarketActors
+from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.nats.host import NatsActorHost
 from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics, sum_buckets
@@ -104,6 +107,15 @@ def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: Sche
     metrics.counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
 
 
+def register_mail(metrics: Metrics, mailer: LinkMailer) -> None:
+    metrics.counters(
+        "adloom_mails",
+        "E-mails by what the mail server did: sent, or failed (tried again later).",
+        "outcome",
+        lambda: {"sent": mailer.sent, "failed": mailer.failed},
+    )
+
+
 def register_rollup(metrics: Metrics, rollup: Rollup, stale: StaleDays) -> None:
     metrics.counter("adloom_rollups", "Days rolled up.", lambda: rollup.days)
     metrics.gauge("adloom_rollup_seconds", "How long the last of them took.", lambda: rollup.seconds)
@@ -132,8 +144,11 @@ class _Events(Collector):
         return [family]
 
 
-def register_budget_actors(metrics: Metrics, budget_actors: BudgetActors) -> None:
-    _register_host(metrics, budget_actors)
+def register_budget_actors(
+    metrics: Metrics, budget_actors: BudgetService, host: ActorHost | NatsActorHost | None
+) -> None:
+    if host is not None:
+        _register_host(metrics, budget_actors, host)
     _register_inbox(metrics, budget_actors)
     metrics.counters(
         "adloom_money_entries",
@@ -154,12 +169,11 @@ def register_budget_actors(metrics: Metrics, budget_actors: BudgetActors) -> Non
     )
 
 
-def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
-    host = budget_actors.host
+def _register_host(metrics: Metrics, budget_actors: BudgetService, host: ActorHost | NatsActorHost) -> None:
     metrics.gauge(
         "adloom_brain_is_owner",
         "Whether budget actors run in this process.",
-        lambda: budget_actors.leader.is_leader,
+        lambda: budget_actors.leader.is_leader if isinstance(host, ActorHost) else host.is_open,
     )
     metrics.gauge("adloom_brain_entities", "Campaigns and advertisers in memory.", lambda: host.active)
     metrics.gauge("adloom_brain_waiting", "Messages that wait for them.", lambda: host.waiting)
@@ -196,7 +210,29 @@ def _register_host(metrics: Metrics, budget_actors: BudgetActors) -> None:
     )
 
 
-def _register_inbox(metrics: Metrics, budget_actors: BudgetActors) -> None:
+def register_shards(metrics: Metrics, host: NatsActorHost) -> None:
+    pulls = host.pulls
+    metrics.gauge(
+        "adloom_brain_shards", "Shards that this worker has, of 100.", lambda: len(pulls.list_held())
+    )
+    metrics.gauges(
+        "adloom_brain_shard_lag",
+        "Messages that wait for a shard of this worker.",
+        "shard",
+        lambda: {str(shard): count for shard, count in pulls.list_lags().items()},
+    )
+    metrics.counter("adloom_brain_shard_moves", "Shards that this worker got.", lambda: pulls.moves)
+    metrics.counter(
+        "adloom_brain_fenced_writes",
+        "Writes of actors that were refused, because another worker had written them.",
+        lambda: host.counts.fenced,
+    )
+    metrics.counter(
+        "adloom_brain_streams_made", "Times that the stream was made or found.", lambda: pulls.made
+    )
+
+
+def _register_inbox(metrics: Metrics, budget_actors: BudgetService) -> None:
     inbox = budget_actors.inbox
     metrics.gauge("adloom_brain_sessions", "Delivery processes that are alive.", lambda: inbox.sessions)
     metrics.counter("adloom_brain_sessions_ended", "Those that are gone.", lambda: inbox.sessions_ended)

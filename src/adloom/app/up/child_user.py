@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from adloom.runtime.embedded.binaries import find_unprivileged_user
+from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program, build_command
 
@@ -66,6 +66,14 @@ def choose_child_user(variables: Mapping[str, str], folders: Sequence[Path]) -> 
         return ChildUser(user)
     said = done.stderr.decode(errors="replace").strip().splitlines()
     return ChildUser(why_root=f"{user} cannot run {sys.executable}: {said[-1] if said else done.returncode}")
+
+
+def choose_owner_of(variables: Mapping[str, str], data_directory: Path, folders: Sequence[Path]) -> ChildUser:
+    """Choose the user of the children, and give it the folders that they write, which root may have made."""
+    user = choose_child_user(variables, [data_directory, *(one for path in folders for one in path.parents)])
+    for folder in folders:
+        give_ownership(folder, user.name)
+    return user
 
 
 def run_as(user: str | None, children: Sequence[ChildSpec]) -> list[ChildSpec]:

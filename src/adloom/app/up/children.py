@@ -10,6 +10,7 @@ import msgspec
 from adloom.app.listeners import LISTEN_FD, port_of
 from adloom.app.up.watching import watch_delivery, watch_others
 from adloom.runtime.http.probe import LOOPBACK_OF, wait_until_ok
+from adloom.runtime.roles.settings import WorkerRole
 from adloom.runtime.supervisor.child import ChildSpec
 from adloom.runtime.supervisor.program import Program
 from adloom.runtime.supervisor.settings import FreezeSettings
@@ -22,6 +23,8 @@ WORKER = "worker"
 # It hears what delivery processes return as they end, and then stops itself; all that takes no longer than theirs may.
 WORKER_OUTLIVES_SECONDS_MAX = 2.0
 WORKER_STOP_SECONDS_MAX = 3.2
+# Of the worker beside workers that have nothing but actors.
+OTHER_ROLES = ",".join(role for role in WorkerRole if role is not WorkerRole.ENTITY)
 CRAWLER = "crawler"
 CLASSIFIER = "classifier"
 # A crawl that is under way goes on at the next start.
@@ -95,6 +98,19 @@ def background_children(
         background_child(name, environment, port) for name, port in zip(names, metrics_ports, strict=True)
     ]
     return watch_others(children, freezes)
+
+
+def entity_worker_children(
+    environment: Mapping[str, str], metrics_ports: Mapping[str, int], freezes: FreezeSettings
+) -> list[ChildSpec]:
+    """Describe workers that have nothing but actors, by their names."""
+    environment = {**environment, "ADLOOM_WORKER_ROLES": WorkerRole.ENTITY, "WORKER_PORT": "0"}
+    return background_children(
+        list(metrics_ports),
+        environment=environment,
+        metrics_ports=list(metrics_ports.values()),
+        freezes=freezes,
+    )
 
 
 def background_child(name: str, environment: Mapping[str, str], metrics_port: int | None) -> ChildSpec:

@@ -38,7 +38,12 @@ def start_with_room(servers: Servers, reserve: DiskReserve) -> Servers:
 
         return replace(child, prepare=prepare_with_room)
 
-    return replace(servers, postgres=wait_first(servers.postgres), valkey=wait_first(servers.valkey))
+    return replace(
+        servers,
+        postgres=wait_first(servers.postgres),
+        valkey=wait_first(servers.valkey),
+        nats=wait_first(servers.nats),
+    )
 
 
 async def watch_disk(supervisor: Supervisor, reserve: DiskReserve) -> None:

@@ -7,31 +7,35 @@ import socket
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from adloom import VERSION
 from adloom.app.listeners import listen, port_of
 from adloom.app.sample_data import resolve_magazine
-from adloom.app.up.child_user import ChildUser, choose_child_user, run_as
+from adloom.app.up.child_user import ChildUser, choose_owner_of, run_as
 from adloom.app.up.children import (
     CLASSIFIER,
     CRAWLER,
+    OTHER_ROLES,
     WORKER,
     WORKER_OUTLIVES_SECONDS_MAX,
     WORKER_STOP_SECONDS_MAX,
     background_children,
     delivery_children,
     describe_child,
+    entity_worker_children,
     sample_child,
 )
 from adloom.app.up.watching import watch_others
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool, make_spool_folder
 from adloom.runtime.background.settings import classifier_settings, crawler_settings
-from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership
+from adloom.runtime.embedded.binaries import find_unprivileged_user
 from adloom.runtime.embedded.servers import Servers, describe_servers, first_port
 from adloom.runtime.embedded.sockets import Listening, make_socket_folder
+from adloom.runtime.files.place import FOLDER_NAME, folder_url, make_files_folder
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
 from adloom.runtime.ports import choose_ports, is_taken
 from adloom.runtime.settings import (
@@ -64,6 +68,9 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     has_crawler: bool = True
     # Whether PostgreSQL and Valkey listen on ports of loopback too.
     has_server_ports: bool = False
+    # Whether workers share the actors by a NATS of our own, and how many do nothing else.
+    has_nats: bool = False
+    entity_workers: int = 0
     is_empty: bool
 
 
@@ -80,6 +87,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     servers: Servers
     children: list[ChildSpec]
+    entity_workers: list[ChildSpec] = []
     # Nobody waits for these when Adloom starts.
     background: list[ChildSpec]
     # The simulated visitors of the sample, if there may be one.
@@ -115,34 +123,35 @@ def make_plan(
     """Decide what to run and with which settings; raises if the settings are not usable."""
     variables = _place_redis_password(variables)
     directory = DataDirectory(options.data_directory)
-    served, background = _name_children(options)
-    names = [*served, *background, SUPERVISOR]
+    served, background, entities = _name_children(options)
+    names = [*entities, *served, *background, SUPERVISOR]
     freezes = read_settings(FreezeSettings, variables, process=SUPERVISOR)
     last = directory.read_installation()
-    postgres_port, valkey_port, *metrics_ports = _choose_ports(directory, last, len(names))
-    server_ports = (postgres_port, valkey_port) if options.has_server_ports else (None, None)
-    postgres, valkey = _place_servers(variables, directory, last, server_ports)
-    frozen_seconds = freezes.server_seconds
-    servers = describe_servers(
-        variables, directory.path, secrets, postgres=postgres, valkey=valkey, frozen_seconds=frozen_seconds
-    )
+    server_ports, metrics_ports = _choose_ports(directory, last, len(names), has_nats=options.has_nats)
+    ports = dict(zip(names, metrics_ports, strict=True))
+    servers = _describe_servers(options, variables, directory, last, secrets, server_ports, freezes)
     environment = {
         **_environment(variables, options, listeners, servers, secrets),
         **_sample_variables(variables, options, listeners),
         "ADLOOM_SPOOL_DIR": str(locate_spool(variables, directory)),
+        "ADLOOM_ASSETS_URL": variables.get("ADLOOM_ASSETS_URL") or folder_url(directory.path / FOLDER_NAME),
     }
     delivery, control = delivery_settings(environment), control_settings(environment)
     make_spool_folder(delivery)
     for read in (worker_settings, crawler_settings, classifier_settings):
         read(environment)
-    user = _choose_user(variables, directory.path, Path(environment["ADLOOM_SPOOL_DIR"]))
+    written = (delivery.spool_directory, make_files_folder(delivery.assets_url))
+    user = choose_owner_of(variables, directory.path, [one for one in written if one is not None])
     working = background_children(
-        background, environment=environment, metrics_ports=metrics_ports[len(served) : -1], freezes=freezes
+        background, environment=environment, metrics_ports=[ports[one] for one in background], freezes=freezes
     )
     return UpPlan(
         servers=servers,
         children=run_as(
-            user.name, _children(listeners, options, environment, metrics_ports[: len(served)], freezes)
+            user.name, _children(listeners, options, environment, [ports[one] for one in served], freezes)
+        ),
+        entity_workers=run_as(
+            user.name, entity_worker_children(environment, {one: ports[one] for one in entities}, freezes)
         ),
         background=run_as(user.name, working),
         sample=_sample(options, user, delivery.port, environment),
@@ -151,7 +160,8 @@ def make_plan(
             listeners,
             clock.now(),
             servers,
-            metrics_ports=dict(zip(names, metrics_ports, strict=True)),
+            nats_port=server_ports.nats if servers.nats is not None else None,
+            metrics_ports=ports,
             schema=last and last.schema,
         ),
         delivery_url=delivery.public_url,
@@ -159,18 +169,59 @@ def make_plan(
         jwt_secret=control.jwt_secret,
         warnings=_list_warnings(options, control.public_url, user),
         telemetry=msgspec.structs.replace(
-            delivery.telemetry, process=SUPERVISOR, metrics_port=metrics_ports[-1]
+            delivery.telemetry, process=SUPERVISOR, metrics_port=ports[SUPERVISOR]
         ),
     )
 
 
-def _choose_ports(directory: DataDirectory, last: Installation | None, count: int) -> list[int]:
-    """Choose the ports of PostgreSQL, of Valkey, and of the metrics of so many processes."""
-    return choose_ports(
-        [last and last.postgres_port, last and last.valkey_port, *(None for _ in range(count))],
+class ServerPorts(NamedTuple):
+    """Ports that the servers would have."""
+
+    postgres: int
+    valkey: int
+    nats: int | None
+
+
+def _choose_ports(
+    directory: DataDirectory, last: Installation | None, count: int, *, has_nats: bool
+) -> tuple[ServerPorts, list[int]]:
+    """Choose the ports of the servers, and of the metrics of so many processes."""
+    postgres, valkey, *metrics = choose_ports(
+        [
+            last and last.postgres_port,
+            last and last.valkey_port,
+            *(None for _ in range(count)),
+            *([last and last.nats_port] if has_nats else ()),
+        ],
         first=first_port(directory.path),
         is_taken=lambda port: is_taken(LOOPBACK, port),
     )
+    return ServerPorts(postgres, valkey, metrics.pop() if has_nats else None), metrics
+
+
+def _describe_servers(  # noqa: PLR0913, PLR0917 - what is known where
+    options: UpOptions,
+    variables: Mapping[str, str],
+    directory: DataDirectory,
+    last: Installation | None,
+    secrets: Secrets,
+    ports: ServerPorts,
+    freezes: FreezeSettings,
+) -> Servers:
+    given = (ports.postgres, ports.valkey) if options.has_server_ports else (None, None)
+    postgres, valkey = _place_servers(variables, directory, last, given)
+    servers = describe_servers(
+        variables,
+        directory.path,
+        secrets,
+        postgres=postgres,
+        valkey=valkey,
+        nats_port=ports.nats,
+        frozen_seconds=freezes.server_seconds,
+    )
+    if options.entity_workers and servers.nats_url is None:
+        raise SettingsError("--entity-workers needs NATS: add --nats, or set ADLOOM_NATS_URL.")
+    return servers
 
 
 def _describe_installation(  # noqa: PLR0913 - what is known where
@@ -179,6 +230,7 @@ def _describe_installation(  # noqa: PLR0913 - what is known where
     started_at: datetime,
     servers: Servers,
     *,
+    nats_port: int | None,
     metrics_ports: dict[str, int],
     schema: str | None,
 ) -> Installation:
@@ -195,20 +247,25 @@ def _describe_installation(  # noqa: PLR0913 - what is known where
         valkey_socket_dir=servers.valkey_place.socket_dir,
         postgres_port=servers.postgres_place.port,
         valkey_port=servers.valkey_place.port,
+        nats_port=nats_port,
         metrics_ports=metrics_ports,
         schema=schema,
     )
 
 
-def _name_children(options: UpOptions) -> tuple[list[str], list[str]]:
-    """Name the processes that answer requests, and those that work in the background."""
+def _name_children(options: UpOptions) -> tuple[list[str], list[str], list[str]]:
+    """Name the processes that answer requests, those in the background, and those with nothing but actors."""
     crawlers = [CRAWLER] if options.has_crawler else []
     background = [*crawlers, *(f"{CLASSIFIER}-{number}" for number in range(1, options.classifiers + 1))]
-    return [
-        *(f"delivery-{number}" for number in range(1, options.workers + 1)),
-        "control",
-        WORKER,
-    ], background
+    return (
+        [
+            *(f"delivery-{number}" for number in range(1, options.workers + 1)),
+            "control",
+            WORKER,
+        ],
+        background,
+        [f"{WORKER}-{number}" for number in range(1, options.entity_workers + 1)],
+    )
 
 
 def _sample(
@@ -242,13 +299,6 @@ def _place_redis_password(variables: Mapping[str, str]) -> Mapping[str, str]:
             " Set REDIS_URL to your server, or take REDIS_PASSWORD out of the environment."
         )
     return add_redis_password(variables)
-
-
-def _choose_user(variables: Mapping[str, str], data_directory: Path, spool: Path) -> ChildUser:
-    """Choose the user of the children, and give it the spool, which an earlier version may have made as root."""
-    user = choose_child_user(variables, [data_directory, *spool.parents])
-    give_ownership(spool, user.name)
-    return user
 
 
 def _list_warnings(options: UpOptions, control_url: str, user: ChildUser) -> list[str]:
@@ -286,6 +336,7 @@ def _environment(
         **variables,
         "DATABASE_URL": servers.database_url,
         "REDIS_URL": servers.redis_url,
+        **({} if servers.nats_url is None else {"ADLOOM_NATS_URL": servers.nats_url}),
         "ADLOOM_DELIVERY_HOST": options.host,
         "ADLOOM_DELIVERY_PORT": str(port_of(listeners.delivery[0])),
         "ADLOOM_CONTROL_HOST": options.control_host,
@@ -324,6 +375,8 @@ def _children(
     control = describe_child(
         "control", listeners.control, control_metrics, host=control_host, environment=environment
     )
+    if options.entity_workers:
+        environment = {**environment, "ADLOOM_WORKER_ROLES": OTHER_ROLES}
     worker = msgspec.structs.replace(
         describe_child(WORKER, listeners.worker, worker_metrics, host=control_host, environment=environment),
         stop_seconds_max=WORKER_STOP_SECONDS_MAX,

@@ -36,10 +36,11 @@ from adloom.runtime.embedded.sockets import remove_socket_folder
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
 from adloom.runtime.postgres import open_pool
-from adloom.runtime.schema import upgrade_schema
+from adloom.runtime.schema import load_upgrade, upgrade_schema
 from adloom.runtime.settings import delivery_settings, read_settings
 from adloom.runtime.supervisor.child import StartError
 from adloom.runtime.supervisor.settings import FreezeSettings
+from adloom.runtime.supervisor.start_gate import StartGate
 from adloom.runtime.supervisor.supervisor import Supervisor, run_supervised
 from adloom.runtime.telemetry.logs import configure_logs
 from adloom.runtime.telemetry.metrics import serve_metrics
@@ -63,7 +64,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     clock = SystemClock()
     directory = DataDirectory(options.data_directory)
     directory.make()
-    with directory.lock(), contextlib.ExitStack() as closing:
+    with directory.lock(), contextlib.closing(StartGate()) as gate, contextlib.ExitStack() as closing:
         listeners = open_listeners(options, closing)
         secrets = _ensure_secrets(directory)
         plan = make_plan(options, variables, listeners, secrets, clock)
@@ -78,7 +79,7 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
             register_disk(metrics, reserve)
             # Closed first when the work ends: connections that come while we stop are refused, not kept waiting.
             with closing:
-                first = await _start(plan, supervisor, directory, progress, clock)
+                first = await _start(plan, supervisor, gate, directory, progress=progress, clock=clock)
                 if not options.is_empty:
                     await load_at_start(plan, directory, progress, ids=SystemIds(), now=clock.now())
                 _print_summary(plan, options, first, progress)
@@ -99,26 +100,38 @@ def run(options: UpOptions, variables: Mapping[str, str]) -> None:
     progress.print_line("adloom stopped")
 
 
-async def _start(
-    plan: UpPlan, supervisor: Supervisor, directory: DataDirectory, progress: StepProgress, clock: Clock
+async def _start(  # noqa: PLR0913 - what `run` has
+    plan: UpPlan,
+    supervisor: Supervisor,
+    gate: StartGate,
+    directory: DataDirectory,
+    *,
+    progress: StepProgress,
+    clock: Clock,
 ) -> FirstLogIn:
-    """Start all parts in order; return how the first admin logs in."""
+    """Start all parts, those that take long to load at once; return how the first admin logs in."""
     servers = plan.servers
-    if servers.postgres is not None:
-        with progress.step("PostgreSQL"):
-            await supervisor.start([servers.postgres])
-    if servers.valkey is not None:
-        with progress.step("Valkey"):
-            await supervisor.start([servers.valkey])
+    own = {"PostgreSQL": servers.postgres, "Valkey": servers.valkey, "NATS": servers.nats}
+    stages = {title: supervisor.launch([child]) for title, child in own.items() if child is not None}
+    # First, so that they stop last: what delivery returns as it ends goes to them.
+    entity_workers = supervisor.launch(gate.hold(plan.entity_workers))
+    children = supervisor.launch(gate.hold(plan.children))
+    loading = asyncio.ensure_future(asyncio.to_thread(load_upgrade, plan.installation.schema))
+    for title, stage in stages.items():
+        with progress.step(title):
+            await supervisor.wait_started(stage)
     with progress.step("Database schema"):
+        await loading
         revision = await upgrade_schema(servers.database_url)
         directory.write_installation(msgspec.structs.replace(plan.installation, schema=revision))
         async with open_pool(servers.database_url, size_max=1) as pool:
             first = await prepare_first_log_in(
                 pool, directory, url=plan.control_url, now=clock.now(), ids=SystemIds()
             )
+    gate.open()
+    await supervisor.wait_started(entity_workers)
     with progress.step("Delivery, control, worker"):
-        await supervisor.start(plan.children)
+        await supervisor.wait_started(children)
     return first
 
 
@@ -127,8 +140,13 @@ def _ensure_secrets(directory: DataDirectory) -> Secrets:
     if secrets is None:
         secrets = make_secrets()
         directory.write_secrets(secrets)
-    elif not secrets.sealing_secret:
-        secrets = msgspec.structs.replace(secrets, sealing_secret=make_secrets().sealing_secret)
+    elif not secrets.sealing_secret or not secrets.nats_password:
+        made = make_secrets()
+        secrets = msgspec.structs.replace(
+            secrets,
+            sealing_secret=secrets.sealing_secret or made.sealing_secret,
+            nats_password=secrets.nats_password or made.nats_password,
+        )
         directory.write_secrets(secrets)
     return secrets
 

@@ -93,7 +93,7 @@ def run(
 
 @contextlib.contextmanager
 def show_progress(console: Console, hours: int) -> Generator[Callable[[], None]]:
-    """Show how much is done: a bar on a terminal, a line a second elsewhere."""
+    """Show how much is done: a bar on a terminal, a line a second elsewhere, on the side of errors."""
     if console.is_terminal:
         columns = (TextColumn("simulated hours"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
         with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
@@ -107,6 +107,6 @@ def show_progress(console: Console, hours: int) -> Generator[Callable[[], None]]
         done += 1
         if monotonic() - said_at >= LINE_SECONDS:
             said_at = monotonic()
-            console.print(f"{done:,} of {hours:,} hours are simulated.", highlight=False)
+            typer.echo(f"{done:,} of {hours:,} hours are simulated.", err=True)
 
     yield on_hour

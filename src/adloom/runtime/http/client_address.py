@@ -18,7 +18,15 @@ _PORT: Final = re.compile(r"(:[0-9]{1,5})?")
 
 
 def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
-    """Return the nearest address that is not a trusted proxy's, or `UNKNOWN`.
+    """Return the nearest address that is not a trusted proxy's, or `UNKNOWN`."""
+    address = find_client(peer, forwarded_for, trusted)
+    return str(address) if address is not None else UNKNOWN
+
+
+def find_client(
+    peer: str | None, forwarded_for: Sequence[str], trusted: Sequence[Network]
+) -> IPv4OrIPv6 | None:
+    """Return the nearest address that is not a trusted proxy's; None if it cannot be read.
 
     The client can write anything into the entries further to the left. So an entry that cannot be read ends the walk:
     what is left of it is not believed.
@@ -27,7 +35,7 @@ def find_client_address(peer: str | None, forwarded_for: Sequence[str], trusted:
     address = _parse(peer)
     while hops and address is not None and any(address in network for network in trusted):
         address = _parse_hop(hops.pop())
-    return str(address) if address is not None else UNKNOWN
+    return address
 
 
 def parse_address(text: str) -> IPv4OrIPv6:

@@ -1,7 +1,6 @@
 """Keeps child processes alive, and stops them in order.
 
-Children are started in stages, each when the one before it is ready, and stopped in the
-opposite order. A child may go on for a while until others of its stage that report to it have ended.
+Children are started in stages, and stopped in the opposite order. A child may go on for a while until others of its stage that report to it have ended.
 """
 
 import asyncio
@@ -47,9 +46,16 @@ class Supervisor:
 
     async def start(self, children: Sequence[ChildSpec]) -> None:
         """Start a stage, return when all of it is ready, and keep it alive from then on."""
+        await self.wait_started(self.launch(children))
+
+    def launch(self, children: Sequence[ChildSpec]) -> Sequence[SupervisedChild]:
+        """Start a stage without waiting for it."""
         supervised = [SupervisedChild(child, self._note_frozen) for child in children]
-        stage = {kept: self._tasks.create_task(kept.keep_alive()) for kept in supervised}
-        self._stages.append(stage)
+        self._stages.append({kept: self._tasks.create_task(kept.keep_alive()) for kept in supervised})
+        return supervised
+
+    async def wait_started(self, stage: Sequence[SupervisedChild]) -> None:
+        """Return when all of a stage is ready."""
         starts = {kept.first_start for kept in stage}
         try:
             async with asyncio.timeout(START_SECONDS_MAX):

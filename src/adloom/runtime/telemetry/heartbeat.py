@@ -40,6 +40,16 @@ MASK: Final = "…"
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
+class ShardReading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker has of the actors that several workers share."""
+
+    held: tuple[int, ...]
+    lag: dict[int, int]  # Messages that wait, by shard; shards where none waits are left out.
+    fenced_writes: int  # Since the process started, and so is `moves`.
+    moves: int
+    is_connected: bool
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a moment; None where this kind of process has none."""
 
@@ -50,7 +60,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     p99_seconds: float | None = None
     pending: int | None = None
     spool_bytes: int | None = None
+    shards: ShardReading | None = None
     only_peer: str | None = None  # The private address that all events came from, if there is only one.
+    unknown_slugs: dict[str, str] = {}  # That pages have asked for in the last hour, each with a host of one.
 
 
 class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,9 @@ from adloom.runtime.telemetry.tracing import request_span
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 # Documents of a whole catalog are larger than any other body.
-BODY_BYTES_MAX_AT: Final = {"/admin/import": 64 * 1024 * 1024}
+BODY_BYTES_MAX_AT: Final = {"/admin/import": 64 * 1024 * 1024, "/admin/assets": 64 * 1024 * 1024}
+# Files that people choose in the console; what it does not wait for is not read.
+UPLOAD: Final = re.compile(r"/_nicegui/client/[^/]+/upload/\d+")
 SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}")
 # The console under `/` runs scripts and styles of its own; what these paths answer runs nothing.
 API_PATHS: Final = ("/admin", "/api", "/auth", "/banners", "/health", "/openapi.json")
@@ -75,7 +77,7 @@ class RequestPipeline:
             try:
                 await self._app(
                     scope,
-                    _limit_body(headers, receive, BODY_BYTES_MAX_AT.get(scope["path"], BODY_BYTES_MAX)),
+                    _limit_body(headers, receive, find_bytes_max(scope["path"])),
                     send_with_headers,
                 )
             except Exception:
@@ -97,6 +99,12 @@ class RequestPipeline:
         added = {**self._headers, **(HEADERS_OF_THE_API if path.startswith(API_PATHS) else {})}
         for name, value in added.items():
             headers.setdefault(name, value)
+
+
+def find_bytes_max(path: str) -> int:
+    if UPLOAD.fullmatch(path):
+        return BODY_BYTES_MAX_AT["/admin/assets"]
+    return BODY_BYTES_MAX_AT.get(path, BODY_BYTES_MAX)
 
 
 def _limit_body(headers: Headers, receive: Receive, bytes_max: int) -> Receive:

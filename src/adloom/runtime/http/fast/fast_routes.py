@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from adloom.core.errors import AdloomError, MethodNotAllowedError, RateLimitedError, UnavailableError
-from adloom.runtime.http.fast.known_heads import Head
+from adloom.runtime.http.fast.known_heads import FORWARDED_FOR, Head
 from adloom.runtime.http.problem import PROBLEM_CONTENT_TYPE, encode_problem
 
 _KIB = 1024
@@ -72,6 +72,7 @@ class FastRequest(msgspec.Struct, gc=False):
     first_values: dict[bytes, bytes] | None = None
     sender: Any = None  # Who sent it, once that was found out.
     head: Head | None = None  # If others came with the same.
+    forwarded: bytes | None = None  # The addresses that a proxy named, where they are not among the headers.
 
     def header(self, name: bytes) -> bytes | None:
         if self.first_values is None:
@@ -207,6 +208,20 @@ def _rejection_of(allowed: bytes) -> FastRoute:
     error = MethodNotAllowedError(f"This address takes {allowed.decode()}.")
     answer = problem_answer(error, (b"allow", allowed))
     return FastRoute(_ANY_OTHER, b"", is_prefix=True, handler=lambda _: answer, fixed_rejection=answer)
+
+
+def read_forwarded(request: FastRequest) -> bytes | None:
+    """Return the addresses that proxies named, several lines as one; None where there is no such header."""
+    if request.forwarded is not None or request.head is not None:
+        return request.forwarded  # A head that others share never has them.
+    lines = [value for name, value in request.headers if name == FORWARDED_FOR]
+    return b",".join(lines) if lines else None
+
+
+def list_headers(request: FastRequest) -> list[tuple[bytes, bytes]]:
+    """Return all headers, with the addresses that were taken out of them."""
+    forwarded = request.forwarded
+    return request.headers if forwarded is None else [*request.headers, (FORWARDED_FOR, forwarded)]
 
 
 def index_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

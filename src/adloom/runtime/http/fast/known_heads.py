@@ -43,19 +43,24 @@ class Head(msgspec.Struct, gc=False):
     first_values: dict[bytes, bytes]
     connection: bytes
     body_bytes: int = 0
-    memo: Any = None  # What the application worked out from them; it may be replaced at any time.
+    # What the application worked out from them; both may be replaced at any time.
+    context: Any = None
+    has_marks: bool = True  # Whether they may say that the sender is no ordinary browser.
 
 
 FORWARDED_FOR: Final = b"x-forwarded-for"
-_FORWARDED_LINE: Final = re.compile(
-    rb"\r\nX-Forwarded-For: ([0-9A-Fa-f.:]+(?:, ?[0-9A-Fa-f.:]+)*)(?=\r\n)", re.IGNORECASE
-)
+_FORWARDED_START: Final = re.compile(rb"\r\nX-Forwarded-For: ", re.IGNORECASE)
+_FORWARDED_VALUE: Final = re.compile(rb"[0-9A-Fa-f.:]+(?:, ?[0-9A-Fa-f.:]+)*")
 
 
-def split_forwarded(lines: bytes) -> tuple[bytes, bytes] | None:
-    """Split header lines into those without the first that names forwarded addresses, and these addresses."""
-    found = _FORWARDED_LINE.search(lines)
-    return None if found is None else (lines[: found.start()] + lines[found.end() :], found[1])
+def split_forwarded(lines: bytes, start: bytes) -> tuple[bytes, bytes] | None:
+    """Split header lines into those without the first that begins so, and the forwarded addresses that it names."""
+    begin = lines.find(start)
+    if begin < 0:
+        return None
+    end = lines.find(b"\r\n", begin + len(start))
+    value = lines[begin + len(start) : end]
+    return (lines[:begin] + lines[end:], value) if _FORWARDED_VALUE.fullmatch(value) else None
 
 
 RequestLine = tuple[bytes, bytes, bytes]  # Method, path and query.
@@ -67,7 +72,7 @@ class KnownHeads:
     def __init__(self) -> None:
         self._heads: dict[bytes, Head] = {}
         self._lines: dict[bytes, RequestLine] = {}
-        self.has_forwarded = False  # Whether a proxy has named the address of a client.
+        self.forwarded_start = b""  # How a proxy begins the line that names its client, once one has.
         self.find = self._heads.get
         self.find_line = self._lines.get
 
@@ -85,6 +90,12 @@ class KnownHeads:
 
     def __len__(self) -> int:
         return len(self._heads)
+
+    def learn_forwarded(self, lines: bytes) -> None:
+        """Learn how the line is written that names forwarded addresses: a proxy writes it the same way each time."""
+        found = _FORWARDED_START.search(lines)
+        if found is not None:
+            self.forwarded_start = found[0]
 
     def remember(self, lines: bytes, head: Head) -> None:
         """Remember the head that some bytes were parsed to, if they are nothing but its lines."""

@@ -20,7 +20,14 @@ from adloom.runtime.http.fast.errors import (
     UriTooLongError,
     rejection_of,
 )
-from adloom.runtime.http.fast.fast_routes import FastRequest, FastRoute, FastRoutes, Limits, index_headers
+from adloom.runtime.http.fast.fast_routes import (
+    FastRequest,
+    FastRoute,
+    FastRoutes,
+    Limits,
+    index_headers,
+    list_headers,
+)
 from adloom.runtime.http.fast.known_heads import (
     FORWARDED_FOR,
     Head,
@@ -118,14 +125,10 @@ class RequestParser:
             known = self._find_line(line) or self._heads.parse_line(line)
             if known is not None and line_end <= self._limits.request_line_bytes_max:
                 lines = piece[line_end + 2 : end + 4]
-                head = self._find_head(lines)
-                if (
-                    head is None
-                    and self._heads.has_forwarded
-                    and (split := split_forwarded(lines)) is not None
-                ):
+                start = self._heads.forwarded_start
+                if start and (split := split_forwarded(lines, start)) is not None:
                     lines, forwarded = split
-                    head = self._find_head(lines)
+                head = self._find_head(lines)
                 if head is not None and len(piece) == end + 4 + head.body_bytes:
                     route = self._find_route(known[0], known[1])
                     if route is None or head.body_bytes <= route.body_bytes_max:
@@ -148,12 +151,11 @@ class RequestParser:
         self.phase_since = now
         if head.connection is CLOSES:
             self.is_finished = True
-        headers, values = head.headers, head.first_values
-        if forwarded is not None:
-            headers = [*headers, (FORWARDED_FOR, forwarded)]
-            values = {**values, FORWARDED_FOR: forwarded}
         method, path, query = line
-        request = FastRequest(method, path, query, headers, body, self._client, "1.1", values, None, head)
+        values, client = head.first_values, self._client
+        request = FastRequest(
+            method, path, query, head.headers, body, client, "1.1", values, None, head, forwarded
+        )
         self._on_request(request, route, head.connection)
 
     def _remember_head(self, lines: bytes, *, has_forwarded: bool) -> None:
@@ -163,7 +165,7 @@ class RequestParser:
         if len(request.body) != body_bytes:
             return
         if FORWARDED_FOR in values:
-            self._heads.has_forwarded = True
+            self._heads.learn_forwarded(lines)
         if has_forwarded:
             headers = [header for header in headers if header[0] != FORWARDED_FOR]
             values = index_headers(headers)
@@ -381,7 +383,7 @@ def scope_of(request: FastRequest, connection: HttpToolsProtocol) -> HTTPScope:
         "raw_path": raw_path,
         "query_string": request.query,
         "root_path": connection.root_path,
-        "headers": request.headers,
+        "headers": list_headers(request),
         "client": connection.client,
         "server": connection.server,
         "state": connection.app_state.copy(),
