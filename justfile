@@ -36,17 +36,25 @@ simulate *arguments:
 chaos *arguments:
     ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/chaos/budgets/test_budgets_under_attack.py {{arguments}}
 
+# Kill and freeze workers that share the actors, as real processes; arguments are numbers of drills
+drills *arguments:
+    uv run python -m bench.drills {{arguments}}
+
 # Flood a small Valkey with the largest events for ten minutes; serving, counting and jobs have to go on
 flood *arguments:
     ADLOOM_TEST_FLOOD_SECONDS=600 uv run pytest -rP tests/events/test_memory_flood.py {{arguments}}
 
-# Fuzz the control plane by its own description; arguments go to Schemathesis
+# Fuzz both planes by their own description; arguments go to Schemathesis
 fuzz *arguments:
     uv run python scripts/fuzz.py {{arguments}}
 
 # Make clients from the API's description by generators, and lint it; needs Node.js
 clients:
     uv run python scripts/clients.py
+
+# Check the dashboards by Grafana's own types; needs Node.js
+dashboards:
+    uv run python scripts/dashboards.py
 
 # Measure the delivery plane, as ratios in one run; arguments go to `adloom bench`
 bench *arguments:

@@ -18,13 +18,14 @@ import hypothesis
 import pytest
 import structlog
 
+from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.databases import Databases
 from tests.support.product import NO_CRAWLS, Product
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
-from tests.support.shared_products import SharedProducts, SharedProductScheduling, order_of
+from tests.support.shared_products import SharedProducts, SharedProductScheduling, is_of_product, order_of
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
@@ -32,7 +33,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 STARTER = pytest.StashKey[ServiceStarter]()
 PRODUCTS = pytest.StashKey[SharedProducts]()
-NEEDS_SERVER = frozenset(["services", "shared_valkey"])
+NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 SLOW_MARKERS = ("server", "process", "browser", "slow")
 
 
@@ -61,6 +62,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[PRODUCTS].stop()
     if STARTER in config.stash:
         config.stash[STARTER].stop()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of the real product in the quick lane: what they import takes seconds."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_test and config.getoption("quick") and is_of_product(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -207,6 +214,24 @@ def shared_valkey() -> Iterator[EmbeddedValkey]:
     """A Valkey of this test process: it starts in milliseconds, and is emptied before each test."""
     with running_valkey() as valkey:
         yield valkey
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[EmbeddedNats]:
+    """A NATS server of this test process."""
+    from tests.support.nats_server import running_nats  # noqa: PLC0415 - few tests need its client library
+
+    with running_nats() as server:
+        yield server
+
+
+@pytest.fixture
+async def nats_url(nats_server: EmbeddedNats) -> AsyncIterator[str]:
+    """The address of a NATS server without a stream."""
+    from tests.support.nats_server import delete_stream  # noqa: PLC0415 - as above
+
+    yield nats_server.url
+    await delete_stream(nats_server.url)
 
 
 @pytest.fixture(scope="session")

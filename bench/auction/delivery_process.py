@@ -29,7 +29,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRout
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_startup_objects
+from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.settings import AUCTION_RECORD_BYTES_PER_SECOND
 from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 from adloom.serving.auction.api import AuctionRoutes

@@ -17,11 +17,11 @@ from uuid import UUID
 import typer
 from rich.console import Console
 
-from adloom.bidding.decide import WindowRequest, decide_beside
+from adloom.bidding.decide import decide_beside
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
-from adloom.budgets.bids.decider import BATCH_MAX, add_counts
+from adloom.budgets.bids.decider import BATCH_MAX, add_counts, build_decided, build_window_request
 from adloom.budgets.bids.nets import load_nets
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState
@@ -105,20 +105,11 @@ def decide_for(requests: Sequence[MultiplierRequest], nets: Nets) -> list[BidsDe
         complete = [
             add_counts(one, one.counts.plus(BidCounts(400, 8))) for one in requests[start : start + BATCH_MAX]
         ]
-        asked = [WindowRequest(one.strategy, one.memory, one.window, one.rules) for one in complete]
-        for request, answer in zip(complete, decide_beside(asked, nets), strict=True):
-            decided.append(
-                BidsDecided(
-                    day=request.day,
-                    window=request.window.window,
-                    strategy=request.strategy,
-                    decision=answer.decision,
-                    memory=answer.state,
-                    shadows=dict(answer.shadows),
-                    counts=request.counts,
-                    counted_before=request.counted_before,
-                )
-            )
+        answers = decide_beside([build_window_request(one) for one in complete], nets)
+        decided += [
+            build_decided(request, answer.decision, answer.state, answer.shadows)
+            for request, answer in zip(complete, answers, strict=True)
+        ]
     return decided
 
 

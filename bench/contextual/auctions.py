@@ -159,7 +159,7 @@ def _auction_again(network: Network) -> None:
 
 
 def _record_results(network: Network, chance: Random) -> None:
-    """Have visitors: weights are drawn anew, and shortlists change with them."""
+    """Report impressions and clicks to the rankers: weights change, and shortlists with them."""
     for category in CATEGORY_IDS:
         for site in ("*", *(str(_site_id(number)) for number in range(3))):
             network.step(

@@ -20,7 +20,7 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRoute, FastRout
 from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.process_tuning import REQUEST_THRESHOLD, freeze_startup_objects
+from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects
 from adloom.runtime.random import fast_chance
 from adloom.runtime.settings import AuctionSettings
 from adloom.serving.auction.recorder import AuctionRecorder

@@ -91,12 +91,12 @@ class FreshMarket:
         return campaign
 
     def time_page(self, number: int) -> float:
-        """Give a page, and return how long it is without its ad."""
+        """Add a page, and measure the seconds until its ad is served."""
         self._give_page(f"new-{number}", TOPIC)
         return _wait(lambda: self._ask(f"new-{number}") is not None)
 
     def time_pause(self, campaign: str, number: int) -> float:
-        """Pause a campaign, and return how long somebody still gets its ad."""
+        """Pause a campaign, and measure the seconds until no process serves its ad."""
         self._change(campaign, "pause")
         started_at = last_seen = time.monotonic()
         row = 0

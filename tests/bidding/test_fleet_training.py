@@ -59,6 +59,7 @@ def test_the_gradient_is_that_of_the_score_through_all_windows(days: MarketDays)
         assert (scores[0] - scores[1]) / 4e-3 == pytest.approx(length, rel=0.03), name
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_weights_and_training_raises_the_score(days: MarketDays) -> None:
     shares: list[float] = []
 

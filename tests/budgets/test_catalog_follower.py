@@ -58,6 +58,9 @@ class RecordingHost:
     def send_durably(self, address: Address, message: Any) -> "asyncio.Future[None]":
         raise NotImplementedError(address, message)
 
+    async def wait_until_sent(self) -> None:
+        """Nothing waits."""
+
     def take(self) -> list[tuple[Address, Any]]:
         taken, self.messages = self.messages, []
         return taken

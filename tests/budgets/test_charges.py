@@ -287,6 +287,9 @@ class FailingHost:
             done.set_result(None)
         return done
 
+    async def wait_until_sent(self) -> None:
+        raise NotImplementedError
+
 
 def make_projection(
     events: ChargedEvents, host: FailingHost, clock: Clock | None = None, term: Callable[[], int] = lambda: 1

@@ -1,11 +1,8 @@
-"""What campaigns with caps hear of their impressions, clicks and conversions."""
+"""What campaigns with caps hear of their impressions and clicks."""
 
 from datetime import timedelta
 from typing import Final
 
-import msgspec
-
-from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.messages import CampaignCounts, ChargeKind, MoneyKind
 from adloom.core.clock import SystemClock
@@ -41,7 +38,7 @@ def a_follower(pool: Pool, heard: Heard) -> CountFollower:
     )
 
 
-async def test_a_campaign_with_a_cap_hears_of_its_conversions_once(pool: Pool) -> None:
+async def test_a_campaign_with_a_cap_hears_of_its_counts_once(pool: Pool) -> None:
     await insert_campaign(pool)
     await pool.execute(COUNT, SystemClock().now() - timedelta(days=3))
     await pool.execute("UPDATE campaigns SET impression_cap = 1000")
@@ -52,7 +49,7 @@ async def test_a_campaign_with_a_cap_hears_of_its_conversions_once(pool: Pool) -
         await follower.look()
 
     [counts] = heard.messages
-    assert (counts.impressions, counts.clicks, counts.conversions) == (100, 10, 3)
+    assert (counts.impressions, counts.clicks) == (100, 10)
 
 
 async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool) -> None:
@@ -63,26 +60,6 @@ async def test_a_campaign_without_a_cap_hears_nothing(pool: Pool) -> None:
     await a_follower(pool, heard).look()
 
     assert heard.messages == []
-
-
-def test_conversions_are_in_the_state_of_a_campaign() -> None:
-    bench = CampaignBench(a_campaign())
-
-    bench.take(CampaignCounts(impressions=100, clicks=10, conversions=3, until="7-0"))
-
-    assert bench.state.counted is not None
-    assert bench.state.counted.conversions == 3
-
-
-def test_a_state_of_the_previous_version_has_no_conversions() -> None:
-    bench = CampaignBench(a_campaign())
-    bench.take(CampaignCounts(impressions=100, clicks=10, conversions=3, until="7-0"))
-    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(bench.state))
-    del stored["counted"]["conversions"]
-
-    state = msgspec.msgpack.decode(msgspec.msgpack.encode(stored), type=CampaignState)
-
-    assert state.counted == CampaignCounts(impressions=100, clicks=10, until="7-0")
 
 
 def test_clicks_before_a_click_cap_was_set_are_within_it() -> None:

@@ -12,7 +12,7 @@ from adloom.schedule.pacing import PacingStrategy
 from tests.budgets.money_world import MANY_FAULTS, NO_FAULTS, MoneyWorld
 from tests.support.for_each import for_each
 
-SEEDS = 20
+SEEDS = 12
 SECONDS_TO_SPEND = 300
 
 
@@ -44,6 +44,7 @@ def live(world: MoneyWorld) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # a minute of a processor that others use too
 @for_each("seed", range(SEEDS))
 def test_no_budget_is_overspent_nothing_leaks_and_all_is_spent_after_the_faults(seed: int) -> None:
     world = a_world(seed)

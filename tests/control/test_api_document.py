@@ -2,58 +2,74 @@
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from adloom.app.control import openapi_document
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.etag import IF_MATCH_PATTERN, parse_if_match
+from adloom.runtime.http.api.shapes import Body
 from scripts.clients import PROGRAMS, run_program
-from tests.support.control import Client, ControlPlane
+from tests.support.control import Client, ControlPlane, error_fields, problem
 
-DOCUMENT = openapi_document()
-SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
-OPERATIONS: dict[str, dict[str, Any]] = {
-    f"{method.upper()} {path}": operation
-    for path, item in DOCUMENT["paths"].items()
-    for method, operation in item.items()
-}
-ON_DELIVERY = {name: one for name, one in OPERATIONS.items() if one.get("security") == []}
-LISTS = [
-    path
-    for path, item in DOCUMENT["paths"].items()
-    if "{" not in path and "sort" in {one["name"] for one in item.get("get", {}).get("parameters", ())}
-]
+Json = dict[str, Any]
 
 
-def query_of(path: str, name: str) -> dict[str, Any]:
-    [found] = [one for one in DOCUMENT["paths"][path]["get"]["parameters"] if one["name"] == name]
+def schemas() -> Json:
+    return openapi_document()["components"]["schemas"]
+
+
+def operations() -> dict[str, Json]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, item in openapi_document()["paths"].items()
+        for method, operation in item.items()
+    }
+
+
+def on_delivery() -> dict[str, Json]:
+    return {name: one for name, one in operations().items() if one.get("security") == []}
+
+
+def lists() -> list[str]:
+    return [
+        path
+        for path, item in openapi_document()["paths"].items()
+        if "{" not in path and "sort" in {one["name"] for one in item.get("get", {}).get("parameters", ())}
+    ]
+
+
+def query_of(path: str, name: str) -> Json:
+    [found] = [one for one in openapi_document()["paths"][path]["get"]["parameters"] if one["name"] == name]
     return found["schema"]
 
 
 def test_schemas_have_names_for_people() -> None:
-    assert {name for name in SCHEMAS if not re.fullmatch(r"[A-Z][A-Za-z]+", name)} == set()
+    assert {name for name in schemas() if not re.fullmatch(r"[A-Z][A-Za-z]+", name)} == set()
     # A generator that leaves out what is between words must not find a name twice.
-    assert len({name.lower() for name in SCHEMAS}) == len(SCHEMAS)
-    assert {"CampaignAnswer", "CampaignList", "CategoryList", "SheetFormat"} <= set(SCHEMAS)
+    assert len({name.lower() for name in schemas()}) == len(schemas())
+    assert {"CampaignAnswer", "CampaignList", "CategoryList", "SheetFormat"} <= set(schemas())
 
 
 def test_every_operation_has_a_name_of_its_own_and_a_description() -> None:
-    names = [one.get("operationId") for one in OPERATIONS.values()]
+    names = [one.get("operationId") for one in operations().values()]
 
-    assert all(one.get("description") and one.get("summary") for one in OPERATIONS.values())
+    assert all(one.get("description") and one.get("summary") for one in operations().values())
     assert len(set(names)) == len(names)
     assert {"list_campaigns", "serve_placement", "create_ad_account", "create_account"} <= set(names)
 
 
 def test_each_plane_has_its_server() -> None:
-    assert [one["url"] for one in DOCUMENT["servers"]] == ["http://127.0.0.1:8090"]
-    assert {one["servers"][0]["url"] for one in ON_DELIVERY.values()} == {"http://127.0.0.1:8080"}
-    assert not any("servers" in one for name, one in OPERATIONS.items() if name not in ON_DELIVERY)
+    assert [one["url"] for one in openapi_document()["servers"]] == ["http://127.0.0.1:8090"]
+    assert {one["servers"][0]["url"] for one in on_delivery().values()} == {"http://127.0.0.1:8080"}
+    assert not any("servers" in one for name, one in operations().items() if name not in on_delivery())
 
 
 async def test_a_running_installation_names_its_own_servers(control: ControlPlane) -> None:
@@ -66,7 +82,9 @@ async def test_a_running_installation_names_its_own_servers(control: ControlPlan
 
 
 def test_a_stream_has_no_schema_but_that_of_its_events() -> None:
-    [described] = DOCUMENT["paths"]["/admin/spend/stream"]["get"]["responses"]["200"]["content"].values()
+    [described] = openapi_document()["paths"]["/admin/spend/stream"]["get"]["responses"]["200"][
+        "content"
+    ].values()
 
     assert "schema" not in described
     assert described["x-itemSchema"]["required"] == ["event", "data"]
@@ -75,7 +93,7 @@ def test_a_stream_has_no_schema_but_that_of_its_events() -> None:
 def test_no_parameter_of_a_query_may_be_null() -> None:
     schemas = [
         parameter["schema"]
-        for one in OPERATIONS.values()
+        for one in operations().values()
         for parameter in one.get("parameters", ())
         if parameter["in"] == "query"
     ]
@@ -84,33 +102,33 @@ def test_no_parameter_of_a_query_may_be_null() -> None:
     assert not any({"type": "null"} in schema.get("anyOf", ()) for schema in schemas)
 
 
-@pytest.mark.parametrize("path", [path for path in LISTS if path.startswith("/admin/")])
-async def test_a_list_takes_the_orders_that_are_described(path: str, admin: Client) -> None:
-    schema = query_of(path, "sort")
-    described = schema.get("enum") or [schema["const"]]
+async def test_a_list_takes_the_orders_that_are_described(admin: Client) -> None:
+    for path in [path for path in lists() if path.startswith("/admin/")]:
+        schema = query_of(path, "sort")
+        described = schema.get("enum") or [schema["const"]]
 
-    answers = {order: (await admin.get(path, params={"sort": order})).status_code for order in described}
+        answers = {order: (await admin.get(path, params={"sort": order})).status_code for order in described}
 
-    assert set(answers.values()) == {200}, answers
-    assert schema["default"] in described
-    assert (await admin.get(path, params={"sort": "nothing"})).status_code == 400
+        assert set(answers.values()) == {200}, (path, answers)
+        assert schema["default"] in described, path
+        assert (await admin.get(path, params={"sort": "nothing"})).status_code == 400, path
 
 
 def test_every_list_says_how_it_can_be_sorted() -> None:
-    assert len(LISTS) > 15
-    assert [path for path in LISTS if not query_of(path, "sort").keys() & {"enum", "const"}] == []
+    assert len(lists()) > 15
+    assert [path for path in lists() if not query_of(path, "sort").keys() & {"enum", "const"}] == []
 
 
 def test_a_name_that_must_not_be_blank_says_so() -> None:
-    assert SCHEMAS["CampaignBody"]["properties"]["name"]["pattern"] == r"\S"
-    assert SCHEMAS["PlacementBody"]["properties"]["label"]["pattern"] == r"\S"
+    assert schemas()["CampaignBody"]["properties"]["name"]["pattern"] == r"\S"
+    assert schemas()["PlacementBody"]["properties"]["label"]["pattern"] == r"\S"
 
 
 @pytest.mark.parametrize(
     "name", ["PATCH /admin/campaigns/{campaign_id}", "POST /admin/campaigns/{campaign_id}/restore"]
 )
 def test_a_change_may_name_the_state_that_it_is_of(name: str) -> None:
-    [header] = [one for one in OPERATIONS[name]["parameters"] if one["in"] == "header"]
+    [header] = [one for one in operations()[name]["parameters"] if one["in"] == "header"]
 
     assert (header["name"], header["schema"]["pattern"]) == ("If-Match", IF_MATCH_PATTERN)
 
@@ -130,6 +148,82 @@ def test_an_if_match_is_accepted_exactly_if_it_is_as_described(header: str) -> N
         is_accepted = True
 
     assert is_accepted == (re.fullmatch(IF_MATCH_PATTERN, header) is not None)
+
+
+async def test_the_example_of_an_import_can_be_imported(admin: Client) -> None:
+    described = openapi_document()["paths"]["/admin/import"]["post"]["requestBody"]["content"][
+        "application/json"
+    ]
+
+    answer = await admin.post("/admin/import", json=described["example"])
+
+    assert described["schema"] == {"$ref": "#/components/schemas/CatalogDocument"}
+    assert (answer.status_code, answer.json()["created"]) == (200, 6)
+
+
+def list_bodies(node: object) -> set[str]:
+    """Name the schemas that a part of the document refers to, and those that they refer to."""
+    if isinstance(node, list):
+        return {name for one in cast("list[object]", node) for name in list_bodies(one)}
+    if not isinstance(node, dict):
+        return set()
+    names: set[str] = set()
+    for key, value in cast("dict[str, Any]", node).items():
+        if key == "$ref":
+            name = value.rpartition("/")[2]
+            names |= {name} | list_bodies(schemas()[name])
+        else:
+            names |= list_bodies(value)
+    return names
+
+
+def list_models(base: type[Body]) -> list[type[Body]]:
+    return [base, *(one for sub in base.__subclasses__() for one in list_models(sub))]
+
+
+def list_integers() -> Iterator[tuple[FieldInfo, Json]]:
+    """Find the fields of bodies that are integers, and how each is described."""
+    bodies = list_bodies([one.get("requestBody") for one in operations().values()])
+    for model in (one for one in list_models(Body) if one.__name__ in bodies):
+        for field in model.model_fields.values():
+            schema = schemas()[model.__name__]["properties"].get(field.alias or "", {})
+            for wanted in [schema, *schema.get("anyOf", ())]:
+                if wanted.get("type") == "integer" and "const" not in wanted:
+                    yield field, wanted
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    integers = list(list_integers())
+
+    assert len(integers) > 40
+    for field, wanted in integers:
+        annotation: Any = Annotated[field.annotation, Field(), *field.metadata]  # pyright: ignore[reportInvalidTypeForm]  made at run time
+        check = TypeAdapter[Any](annotation).validate_python
+        least = wanted["minimum"]
+
+        assert (check(float(least)), type(check(float(least)))) == (least, int), field
+        for refused in (least + 0.5, float(wanted["maximum"]) + 1, least == 0):
+            with pytest.raises(ValidationError):
+                check(refused)
+
+
+async def test_a_number_that_is_not_whole_is_refused_by_name(admin: Client) -> None:
+    placement = {"slug": "with-a-point", "label": "Hero", "layoutType": "full_static"}
+    rule = {"campaignId": (await admin.make_campaign())["id"], "ruleType": "hour_of_day", "operator": "in"}
+
+    made = await admin.made("/admin/placements", {**placement, "maxBanners": 3.0})
+    hours = await admin.made("/admin/targeting-rules", {**rule, "value": [9.0, 17]})
+    [entry] = problem(
+        await admin.post("/admin/placements", json={**placement, "slug": "half", "maxBanners": 1.5}),
+        400,
+        "VALIDATION_FAILED",
+    )["errors"]
+    half_an_hour = await admin.post("/admin/targeting-rules", json={**rule, "value": [9.5]})
+
+    assert made["maxBanners"] == 3
+    assert hours["value"] == [9, 17]
+    assert (entry["field"], "integer" in entry["message"]) == ("maxBanners", True)
+    assert error_fields(problem(half_an_hour, 400, "VALIDATION_FAILED")) == {"value"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -48,6 +48,7 @@ BODIES = {
         placementType="t",
         floorCpm=0.5,
         auctionScoring="learned",
+        rotation="weighted",
         timezone="UTC",
         siteId=None,
     ),
@@ -97,6 +98,7 @@ BODIES = {
     "/admin/api-keys": {"name": "k", "role": "viewer", "accountId": None},
     "/auth/login": {"email": "a@b.c", "password": "p"},
     "/auth/refresh": {"refreshToken": "t"},
+    "/auth/password": {"token": "t", "newPassword": "a good password"},
 }
 CODES = {
     "VALIDATION_FAILED",

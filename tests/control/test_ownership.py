@@ -14,6 +14,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
 from adloom.runtime.postgres import Pool
+from tests.catalog.asset_files import SVG
 from tests.events.builders import a_bid, an_auction
 from tests.support.auctions import apply_auctions
 from tests.support.control import Client, ControlPlane, problem
@@ -38,7 +39,9 @@ TABLES = (
     "auction.auctions",
     "api_keys",
     "users",
+    "account_links",
     "erased_users",
+    "assets",
 )
 # Entities without an owner, which every account may read.
 SHARED = {("GET", "/admin/references/{kind}")}
@@ -57,12 +60,14 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/api/v1/admin/budget/campaigns/{campaign_id}/reset": {"reason": "Mine now"},
     "/admin/campaigns/{campaign_id}/refunds": {"amountPaisa": 1, "reason": "Mine now"},
     "/admin/campaigns/{campaign_id}/what-if": {"bidAmount": 2},
+    "/admin/accounts/{person_id}": {"email": "stolen@example.com"},
     "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
     "/admin/accounts/{person_id}/role": {"role": "admin"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
     "/admin/campaigns/{campaign_id}": {"name": "Stolen"},
+    "/admin/campaigns/{campaign_id}/duplicate": {"name": "Stolen"},
     "/admin/campaigns/{campaign_id}/schedule": {"startsAt": "2026-12-01T00:00:00Z"},
     "/admin/campaigns/{campaign_id}/creatives": {"bannerId": "{banner_id}"},
     "/admin/campaigns/{campaign_id}/placements": {"placementId": "{placement_id}"},
@@ -70,24 +75,39 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners": {"bannerId": "{banner_id}"},
     "/admin/campaigns/{campaign_id}/placements/{placement_id}/banners/{banner_id}": {"weight": 1},
     "/admin/placements/{placement_id}/links/{campaign_id}": {"decision": "accept"},
+    "/admin/placements/{placement_id}/tag-check": {"url": "https://{domain}/"},
     "/admin/placements/{placement_id}/links/{campaign_id}/banners/{banner_id}": {"decision": "refuse"},
 }
 
-PATHS: dict[str, Any] = openapi_document()["paths"]
-OPERATIONS = [
-    (method.upper(), path)
-    for path, operations in PATHS.items()
-    for method in operations
-    if path.startswith(("/admin", "/api/v1/admin"))
-]
-ON_ONE_THING = [(method, path) for method, path in OPERATIONS if "{" in path and (method, path) not in SHARED]
-# An endless answer: `tests/stats/test_spend_stream.py` reads it.
-STREAMS = {
-    path
-    for method, path in OPERATIONS
-    if method == "GET" and "text/event-stream" in PATHS[path]["get"]["responses"]["200"].get("content", {})
-}
-LISTS = [path for method, path in OPERATIONS if method == "GET" and "{" not in path and path not in STREAMS]
+# What advertisers may ask for is shown to all of them.
+OFFERED = "/admin/offered-placements"
+
+
+def paths() -> dict[str, Any]:
+    return openapi_document()["paths"]
+
+
+def operations() -> list[tuple[str, str]]:
+    return [
+        (method.upper(), path)
+        for path, described in paths().items()
+        for method in described
+        if path.startswith(("/admin", "/api/v1/admin"))
+    ]
+
+
+def on_one_thing() -> list[tuple[str, str]]:
+    return [(method, path) for method, path in operations() if "{" in path and (method, path) not in SHARED]
+
+
+def is_stream(path: str) -> bool:
+    """Return whether an answer is endless: `tests/stats/test_spend_stream.py` reads it."""
+    return "text/event-stream" in paths()[path]["get"]["responses"]["200"].get("content", {})
+
+
+def lists() -> list[str]:
+    found = [path for method, path in operations() if method == "GET" and "{" not in path]
+    return [path for path in found if path != OFFERED and not is_stream(path)]
 
 
 async def make_everything(control: ControlPlane) -> dict[str, str]:
@@ -116,6 +136,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         await advertiser.link(campaign, placement)
         await advertiser.assign(campaign, placement, banner)
         await advertiser.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
+        asset = (await advertiser.post("/admin/assets", content=SVG)).json()
     auction = an_auction(
         SystemIds().new(),
         bids=a_bid(banner=BannerId(UUID(banner["id"])), campaign=CampaignId(UUID(campaign["id"]))),
@@ -142,6 +163,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "reference_id": "7",
         "placement_id": placement["id"],
         "banner_id": banner["id"],
+        "asset_id": asset["id"],
         "campaign_id": campaign["id"],
         "key_id": key["id"],
         "person_id": person["id"],
@@ -184,7 +206,7 @@ async def test_another_account_reads_and_changes_nothing(
         await intruder.get("/admin/banners")  # The first request of an account creates it.
         before = await rows_of(pool)
         statuses = {
-            (method, path): await attempt(intruder, method, path, ids) for method, path in ON_ONE_THING
+            (method, path): await attempt(intruder, method, path, ids) for method, path in on_one_thing()
         }
 
     assert {key: status for key, status in statuses.items() if status not in {403, 404}} == {}
@@ -198,7 +220,7 @@ async def test_a_viewer_changes_nothing(control: ControlPlane, pool: Pool) -> No
     async with control.acting_as(Role.VIEWER) as viewer:
         statuses = {
             (method, path): await attempt(viewer, method, path, ids)
-            for method, path in OPERATIONS
+            for method, path in operations()
             if method != "GET"
         }
 
@@ -221,9 +243,10 @@ async def test_a_list_shows_nothing_of_another_account(role: Role, control: Cont
     named = [one for name, one in ids.items() if name not in {"kind", "reference_id", "queue_name"}]
 
     async with control.acting_as(role) as intruder:
-        for path in LISTS:
+        for path in lists():
             query = {"from": "2026-11-15", "to": "2026-11-15", "groupBy": "banner"} if "stats" in path else {}
             query = {"groupBy": "campaign"} if path.endswith("/breakdown") else query
+            query = {"campaignId": ids["campaign_id"]} if path == "/admin/stats/campaigns" else query
             answer = await intruder.get(path, params=query)
 
             assert answer.status_code in {200, 403}, f"{path}: {answer.text}"
@@ -232,13 +255,13 @@ async def test_a_list_shows_nothing_of_another_account(role: Role, control: Cont
 
 async def test_no_route_can_be_read_without_a_token(control: ControlPlane) -> None:
     ids: dict[str, str] = {
-        name: str(SystemIds().new()) for _, path in OPERATIONS for name in PARAMETER.findall(path)
+        name: str(SystemIds().new()) for _, path in operations() for name in PARAMETER.findall(path)
     }
 
     async with control.client() as anonymous:
         statuses = {
             (method, path): (await anonymous.request(method, filled(path, ids), content="{")).status_code
-            for method, path in OPERATIONS
+            for method, path in operations()
         }
 
     assert {key: status for key, status in statuses.items() if status != 401} == {}
@@ -300,7 +323,7 @@ async def test_an_account_can_read_but_not_change_itself(
 ) -> None:
     account_id = SystemIds().new()
     ids = {"advertiser_id": str(account_id), "publisher_id": str(account_id)}
-    own = [(method, path) for method, path in ON_ONE_THING if path.startswith(f"/admin/{noun}/")]
+    own = [(method, path) for method, path in on_one_thing() if path.startswith(f"/admin/{noun}/")]
 
     async with control.acting_as(role, account_id) as client:
         listed = (await client.get(f"/admin/{noun}")).json()

@@ -145,7 +145,9 @@ def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     assert followed.index("event: listening\n") < followed.index("event: spend\n")
     assert '"spentTotalPaisa":200,' in followed
     assert '"hour":"' in answer_to("stats 'groupBy=hour", outputs)
-    assert answer_to("groupBy=day,banner&format=csv", outputs).startswith("date,bannerId,impressions,clicks,")
+    assert answer_to("groupBy=day,banner&format=csv", outputs).startswith(
+        "date,bannerId,bannerTitle,impressions,clicks,"
+    )
     assert '"enqueued":3,' in answer_to("ads POST sync", outputs)
     reports = [json.loads(line) for line in answer_to("report sellpages", outputs).splitlines()]
     assert [body["meta"]["totalRows"] for body in reports] == [1, 1, 1, 1]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.budgets.lifetime_counts import LifetimeCounts
+from adloom.core.delivery import Rotation
 from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
 from adloom.explain.reasons import CandidateOutcome
@@ -135,3 +136,28 @@ def test_an_explanation_never_disagrees_with_what_is_served(
     won = [one.title for one in verdicts if one.outcome is CandidateOutcome.WON]
     assert sorted(won) == sorted(decide_naively(rows, context, slots, excluded, partial=partial))
     assert all((one.removed_by is None) == (one.outcome is not CandidateOutcome.REMOVED) for one in verdicts)
+
+
+def test_banners_that_take_turns_say_so() -> None:
+    rows = [
+        a_row(1),
+        a_row(2, weight=50),
+        a_row(3, display_order=1),
+        a_row(4, rules=(parse_rule("country", "in", ["FR"]),)),
+    ]
+
+    verdicts = explain(*rows, rotation=Rotation.WEIGHTED, max_banners=1)
+
+    outcomes = {one.title: (one.outcome, one.reason) for one in verdicts}
+    assert outcomes["1"][0] is CandidateOutcome.WON
+    assert "takes turns" in outcomes["1"][1]
+    assert outcomes["2"][0] is CandidateOutcome.LOST
+    assert "takes turns" in outcomes["2"][1]
+    assert "come before this one" in outcomes["3"][1]
+    assert outcomes["4"][0] is CandidateOutcome.REMOVED
+
+
+def test_nothing_takes_turns_where_all_fit() -> None:
+    verdicts = explain(a_row(1), a_row(2), rotation=Rotation.BEST, max_banners=2)
+
+    assert {one.reason for one in verdicts} == {"The banner fills a slot."}

@@ -15,7 +15,7 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.explain.budget import find_missing_budget
 from adloom.explain.placement.verdict import explain_placement
-from adloom.runtime.actors.state_store import shard_of
+from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import PlacementRows

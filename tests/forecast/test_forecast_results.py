@@ -114,7 +114,7 @@ def test_the_command_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
     for word in ("Shoes <b>", "before", "after", "change", "seed 1"):
         assert word in results[0].output
     # The same but for the time that it took.
-    assert results[0].output.split(" requests in")[0] in results[1].output
+    assert results[0].stdout.split(" requests in")[0] in results[1].stdout
     assert page.read_text().startswith("<!doctype html>")
 
 

@@ -18,6 +18,7 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
+from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
@@ -108,6 +109,69 @@ async def test_a_spent_budget_is_reported(admin: Client, pool: Pool, valkey: Val
 
     assert (item["kind"], item["noun"], item["id"]) == ("exhausted", "campaign", campaign["id"])
     assert item["message"] == "has spent its budget of today."
+
+
+async def test_a_budget_that_does_not_pay_for_one_more_click_is_reported(
+    admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    await everything_runs(valkey)
+    campaign = await active(admin, budgetTotalPaisa=220, bidType="cpc", bidAmount=0.5)
+    await keep(pool, campaign, a_busy_state(charged=219, held=0, leased=0))
+
+    [item] = await found(admin, "exhausted")
+
+    assert item["message"] == "has 0.01 left of its total budget, which does not pay for one more click."
+
+
+async def test_a_cap_that_is_reached_is_reported(admin: Client, pool: Pool, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    campaign = await active(admin, clickCap=1)
+    await active(admin, clickCap=2)
+    placement, banner = await admin.make_placement(), await admin.make_banner()
+    await EventWriter(pool).write(clicked(banner, placement, campaign))
+
+    [item] = await found(admin)
+
+    assert (item["kind"], item["id"]) == ("exhausted", campaign["id"])
+    assert item["message"] == "has had the 1 clicks that its cap allows, so it is not shown any more."
+
+
+async def test_a_rule_about_countries_is_reported_where_no_country_is_known(
+    admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    await publish_heartbeat(valkey, "worker", Reading())
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6), geoip_file="")
+    campaign = await active(admin)
+    await admin.make_rule(campaign)
+    other = await active(admin)
+    await admin.make_rule(other, operator="not_in")
+
+    items = await found(admin, "countries")
+    placement, banner = await admin.make_placement(), await admin.make_banner()
+    await EventWriter(pool).write(seen(banner, placement, country="DE"))
+    with_events = await found(admin, "countries")
+    await pool.execute("DELETE FROM events.event_counts")
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6), geoip_file="countries.mmdb")
+    with_file = await found(admin, "countries")
+
+    assert [item["id"] for item in items] == [campaign["id"]]
+    assert "ADLOOM_GEOIP_FILE" in items[0]["message"]
+    assert (with_events, with_file) == ([], [])
+
+
+async def test_slugs_that_pages_ask_for_in_vain_are_reported(
+    control: ControlPlane, admin: Client, valkey: Valkey
+) -> None:
+    await publish_heartbeat(valkey, "worker", Reading())
+    reading = Reading(index_version=10**6, unknown_slugs={"heroo": "example.com"})
+    await publish_heartbeat(valkey, "delivery-1", reading)
+
+    [item] = await found(admin)
+    async with control.acting_as(Role.PUBLISHER) as publisher:
+        assert await found(publisher) == []
+
+    assert item["kind"] == "unknownSlugs"
+    assert "example.com asks for the placement 'heroo'" in item["message"]
 
 
 async def test_an_under_delivering_campaign_is_reported_after_a_while(

@@ -32,6 +32,8 @@ FILES = {
     "secrets.json": b"{}",
     "valkey/appendonly.aof.1.incr.aof": b"*1\r\n",
     "spool/delivery-1@a.1": b"\0\1",
+    f"assets/ab/{'ab' * 32}.jpg": b"\xff\xd8\xff",
+    f"assets/cd/{'cd' * 32}/img/a.png": b"\x89PNG",
     "postgres.dump": b"PGDMP" * 300,
 }
 

@@ -59,6 +59,7 @@ async def test_queues_are_listed_with_their_number_of_jobs(admin: Client, queue:
             {"name": "banners", "waiting": 2, "active": 0, "delayed": 0, "failed": 0},
             {"name": "stats-sync", "waiting": 0, "active": 0, "delayed": 0, "failed": 0},
             {"name": "site-crawls", "waiting": 0, "active": 0, "delayed": 0, "failed": 0},
+            {"name": "mail", "waiting": 0, "active": 0, "delayed": 0, "failed": 0},
         ]
     }
 

@@ -7,7 +7,7 @@ import pytest
 from adloom.core.actor import Role
 from adloom.events.log.stream import STREAM
 from adloom.events.projections.dead_letters import DeadLetterQueue
-from adloom.runtime.telemetry.heartbeat import Reading
+from adloom.runtime.telemetry.heartbeat import Reading, ShardReading
 from adloom.runtime.valkey import Valkey
 from tests.support.control import Client, ControlPlane, error_fields, problem
 from tests.support.heartbeats import publish_heartbeat
@@ -37,6 +37,25 @@ async def test_every_process_is_listed_with_what_it_serves(admin: Client, valkey
         ("worker", "worker", None),
     ]
     assert answer["catalogVersion"] == 0
+
+
+async def test_the_shards_of_a_worker_are_listed(admin: Client, valkey: Valkey) -> None:
+    shards = ShardReading(held=(3, 5), lag={5: 12}, fenced_writes=1, moves=2, is_connected=True)
+    await publish_heartbeat(valkey, "worker-1", Reading(shards=shards))
+    await publish_heartbeat(valkey, "worker", Reading())
+
+    items = (await admin.get(f"{PATH}/processes")).json()["items"]
+
+    assert {one["process"]: one["shards"] for one in items} == {
+        "worker": None,
+        "worker-1": {
+            "held": [3, 5],
+            "lag": {"5": 12},
+            "fencedWrites": 1,
+            "moves": 2,
+            "isConnected": True,
+        },
+    }
 
 
 async def test_a_process_without_heartbeats_is_not_listed(

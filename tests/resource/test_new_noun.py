@@ -102,7 +102,9 @@ async def test_a_gadget_is_created_read_changed_deleted_and_restored(client: Cli
     read = await client.get(path)
     changed = await client.patch(path, json={"price": 7}, headers={"If-Match": read.headers["ETag"]})
     stale = await client.patch(path, json={"price": 8}, headers={"If-Match": read.headers["ETag"]})
+    restored_early = await client.post(f"{path}/restore")
     deleted = await client.delete(path)
+    deleted_twice = await client.delete(path)
     changed_late = await client.patch(path, json={"price": 9})
     restored = await client.post(f"{path}/restore")
 
@@ -111,7 +113,9 @@ async def test_a_gadget_is_created_read_changed_deleted_and_restored(client: Cli
     assert (changed.status_code, changed.json()["price"]) == (200, 7)
     problem(stale, 409, "STALE_WRITE")
     assert deleted.status_code == 204
-    problem(changed_late, 400, "GADGET_ALREADY_DELETED")
+    problem(restored_early, 409, "GADGET_NOT_DELETED")
+    problem(deleted_twice, 409, "GADGET_ALREADY_DELETED")
+    problem(changed_late, 409, "GADGET_ALREADY_DELETED")
     assert (restored.status_code, restored.json()["deletedAt"]) == (200, None)
     assert await find_actions(client) == ["restore", "delete", "update", "create"]
 

@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True):
     number: int
 
 
-class Add(msgspec.Struct, frozen=True, kw_only=True):
+class Add(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Everything that a step can do, by request."""
 
     amount: int = 1
@@ -66,13 +66,13 @@ class Add(msgspec.Struct, frozen=True, kw_only=True):
     fails: bool = False
 
 
-class Nap(msgspec.Struct, frozen=True):
+class Nap(msgspec.Struct, frozen=True, tag=True):
     """Set an alarm, and do nothing else."""
 
     until: datetime
 
 
-class Woken(msgspec.Struct, frozen=True):
+class Woken(msgspec.Struct, frozen=True, tag=True):
     pass
 
 
@@ -112,7 +112,15 @@ def tally_step(state: Tally, message: Add | Nap | Woken, now: datetime, chance: 
     return StepResult(after, tuple(effects))
 
 
-TALLY = ActorKind("tally", Tally, tally_step, lambda key, _: Tally(key), on_waking=Woken())
+TALLY = ActorKind(
+    "tally",
+    Tally,
+    tally_step,
+    lambda key, _: Tally(key),
+    on_waking=Woken(),
+    messages=Add | Nap | Woken,
+    replies=Count,
+)
 
 
 def a_tally(key: str = "a") -> Address:

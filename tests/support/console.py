@@ -22,7 +22,7 @@ import httpx
 import msgspec
 from playwright.sync_api import Page
 
-from adloom.console.log_in import COOKIE
+from adloom.console.sign_in.gate import COOKIE
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import SystemIds, UserId
 from adloom.identity import store
@@ -45,15 +45,16 @@ START_SECONDS_MAX = 60.0
 FAST_PASSWORDS = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
-def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str = "/console") -> None:
+def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str | None = "/console") -> None:
     """Log in as the form does, and open a page: every page that a browser loads costs a second of a processor."""
     answer = httpx.post(f"{url}/console/login", data={"email": email, "password": password}, timeout=30)
     page.context.add_cookies([{"name": COOKIE, "value": answer.cookies[COOKIE], "url": url}])
-    page.goto(f"{url}{goal}")
-    page.locator("main#content").wait_for()
+    if goal is not None:
+        page.goto(f"{url}{goal}")
+        page.locator("main#content").wait_for()
 
 
-def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
+def log_in_to(product: Product, page: Page) -> None:
     """Log in as an admin of a whole product."""
     token = issue_access_token(
         product.jwt_secret,
@@ -66,7 +67,7 @@ def log_in_to(product: Product, page: Page, *, goal: str = "/console") -> None:
         json={"email": "tester@example.com", "password": PASSWORD, "role": "admin"},
         headers={"Authorization": f"Bearer {token}"},
     )
-    log_in(page, product.control_url, email="tester@example.com", password=PASSWORD, goal=goal)
+    log_in(page, product.control_url, email="tester@example.com", password=PASSWORD, goal=None)
 
 
 class RunningConsole(msgspec.Struct, frozen=True):

@@ -28,10 +28,12 @@ class Relay:
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pass_on(number, reader, far_writer))
-            group.create_task(self._pass_on(number, far_reader, writer))
+        # As in `website.py`, a handler must not end as cancelled.
+        with contextlib.suppress(asyncio.CancelledError):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pass_on(number, reader, far_writer))
+                group.create_task(self._pass_on(number, far_reader, writer))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator["Relay"]:

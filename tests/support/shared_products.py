@@ -17,6 +17,7 @@ from xdist.workermanage import WorkerController
 from tests.support.product import Product, an_open_folder, wait_until
 
 HEALED_SECONDS_MAX = 30.0
+PRODUCT_MARKERS = ("process", "browser")
 # Fixture to files, in order.
 FILES = {
     "sample_product": (
@@ -84,7 +85,14 @@ class SharedProductScheduling(LoadFileScheduling):
 def has_product(file: Path) -> bool:
     """Look for the markers in the text: only workers import tests."""
     text = file.read_text(encoding="utf-8")
-    return any(f"pytest.mark.{marker}" in text for marker in ("process", "browser"))
+    return any(f"pytest.mark.{marker}" in text for marker in PRODUCT_MARKERS)
+
+
+def is_of_product(file: Path) -> bool:
+    """Return whether all tests of a file run the real product."""
+    _, _, rest = file.read_text(encoding="utf-8").partition("\npytestmark = ")
+    marks, _, _ = rest.partition("\n\n")
+    return any(f"pytest.mark.{marker}" in marks for marker in PRODUCT_MARKERS)
 
 
 class SharedProducts:

@@ -5,7 +5,7 @@ from typing import Final, NewType
 
 import msgspec
 
-from adloom.core.money import Micros
+from adloom.core.money import Micros, impression_cost
 
 Ctr = NewType("Ctr", int)  # In billionths: 0.02 is 20,000,000.
 Quality = NewType("Quality", int)  # In ten-thousandths: 1.1 is 11,000.
@@ -58,6 +58,11 @@ class Bid(msgspec.Struct, frozen=True, kw_only=True):
     def payer(self) -> int:
         """The key of who pays; negative for a campaign without an advertiser."""
         return payer_of(self.advertiser_key, self.campaign_key)
+
+
+def cost_of_one(bid_type: BidType, bid: Micros) -> Micros:
+    """Return what is charged at a time: for one click, or for one impression."""
+    return bid if bid_type is BidType.CPC else impression_cost(bid)
 
 
 def payer_of(advertiser_key: int | None, campaign_key: int) -> int:

@@ -2,10 +2,10 @@
 
 from adloom.budgets.addresses import ADVERTISER, CAMPAIGN
 from adloom.budgets.advertiser import step as advertiser_step
-from adloom.budgets.advertiser.state import AdvertiserState, new_advertiser
+from adloom.budgets.advertiser.state import AdvertiserState, AdvertiserStatus, new_advertiser
 from adloom.budgets.campaign import step as campaign_step
 from adloom.budgets.campaign.state import CampaignState, new_campaign
-from adloom.budgets.messages import AdvertiserMessage, CampaignMessage, CheckClock
+from adloom.budgets.messages import AdvertiserMessage, CampaignMessage, CheckClock, SpendUpdate
 from adloom.runtime.actors.actor import ActorKind, AnyKind
 
 
@@ -17,12 +17,20 @@ def make_campaign_kind() -> "ActorKind[CampaignState, CampaignMessage]":
         new_campaign,
         on_waking=CheckClock(),
         before_keeping=campaign_step.flush_before_persisting,
+        messages=CampaignMessage,
+        replies=SpendUpdate,
     )
 
 
 def make_advertiser_kind() -> "ActorKind[AdvertiserState, AdvertiserMessage]":
     return ActorKind(
-        ADVERTISER, AdvertiserState, advertiser_step.step, new_advertiser, on_waking=CheckClock()
+        ADVERTISER,
+        AdvertiserState,
+        advertiser_step.step,
+        new_advertiser,
+        on_waking=CheckClock(),
+        messages=AdvertiserMessage,
+        replies=AdvertiserStatus,
     )
 
 

@@ -12,14 +12,9 @@ class LifetimeCounts(msgspec.Struct, frozen=True):
 
     impressions: int = 0
     clicks: int = 0
-    conversions: int = 0
 
     def plus(self, other: "LifetimeCounts") -> "LifetimeCounts":
-        return LifetimeCounts(
-            self.impressions + other.impressions,
-            self.clicks + other.clicks,
-            self.conversions + other.conversions,
-        )
+        return LifetimeCounts(self.impressions + other.impressions, self.clicks + other.clicks)
 
 
 NO_COUNTS: Final = LifetimeCounts()

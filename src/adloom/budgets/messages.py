@@ -126,7 +126,6 @@ class CampaignCounts(msgspec.Struct, frozen=True, kw_only=True, tag="campaign_co
 
     impressions: int
     clicks: int
-    conversions: int = 0
     until: str
 
 

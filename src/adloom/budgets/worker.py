@@ -1,7 +1,7 @@
 """Builds the budget actors of a worker, and everything around them."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.count_follower import CountFollower, CountReader
 from adloom.budgets.config.entity_config import CatalogAddresses, EntityConfigurer
 from adloom.budgets.kinds import make_kinds
-from adloom.budgets.leader import OWNER_KEY, LeaderLoop
+from adloom.budgets.leader import OWNER_KEY, LeaderLoop, Run
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.traffic.learner import TrafficLearner
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
@@ -26,10 +26,16 @@ from adloom.events.followers.counted import RecentCounted
 from adloom.events.followers.counted_store import CountedStore
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.mailboxes import Host
+from adloom.runtime.actors.nats.runner import ActorFamily
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
 from adloom.runtime.valkey import Valkey, ValkeyLock
+
+# How often campaigns of several workers hear again what they are configured from, should a message be lost.
+REFRESH_SECONDS: Final = 60.0
 
 
 class WorkerIdentity(NamedTuple):
@@ -39,13 +45,12 @@ class WorkerIdentity(NamedTuple):
     incarnation: str
 
 
-class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that runs while a worker leads, and the projection that charges.
+class BudgetService(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells budget actors of the world, while a worker leads, and the projection that charges.
 
     The event tables report to `recent_counted` what they count in the same process.
     """
 
-    host: ActorHost
     inbox: Inbox
     follower: CatalogFollower
     money: MoneyWriter
@@ -58,6 +63,28 @@ class BudgetActors(msgspec.Struct, frozen=True, kw_only=True):
         return self.leader.is_leader
 
 
+class BudgetActors(BudgetService, frozen=True, kw_only=True):
+    """The same, with the actors: all of them run on the worker that leads."""
+
+    host: ActorHost
+
+
+class SharedBudgetActors(BudgetService, frozen=True, kw_only=True):
+    """The same, with what a worker needs to run some of the actors, whether it leads or not."""
+
+    family: ActorFamily
+
+
+class _Parts(NamedTuple):
+    """What the actors of this process are configured by, recorded by and heard by."""
+
+    configurer: EntityConfigurer
+    money: MoneyWriter
+    decider: BidDecider
+    broadcaster: ValkeyBroadcaster
+    topics: LocalTopics
+
+
 def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     pool: Pool,
     valkey: Valkey,
@@ -67,46 +94,112 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     hold_seconds: int,
     sessions: DeliverySessions | None = None,
 ) -> BudgetActors:
-    catalog, broadcaster, money = BudgetCatalog(pool), ValkeyBroadcaster(valkey), MoneyWriter()
-    configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
-    decider = BidDecider(BidCountStore(pool), load_nets=load_nets)
+    """Build budget actors that run in one process."""
+    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds)
     host = ActorHost(
         make_kinds(),
-        PostgresStateStore(pool, money, clock),
-        introduction=configurer,
-        audience=LocalTopics(broadcaster, decider.take),
+        PostgresStateStore(pool, parts.money, clock),
+        introduction=parts.configurer,
+        audience=parts.topics,
         clock=clock,
         chance=system_chance(),
     )
+    service = _make_service(
+        parts,
+        host,
+        pool,
+        valkey,
+        clock,
+        worker=worker,
+        sessions=sessions,
+        beside=(host.run, parts.decider.run),
+    )
+    return BudgetActors(host=host, **_fields(service))
+
+
+def share_budget_actors(  # noqa: PLR0913 - what it stands between
+    sender: NatsSender,
+    pool: Pool,
+    valkey: Valkey,
+    clock: Clock,
+    *,
+    worker: WorkerIdentity,
+    hold_seconds: int,
+    shard_pool: Pool,
+) -> SharedBudgetActors:
+    """Build budget actors that several workers share; the decider runs beside a worker's own.
+
+    States are written by `shard_pool`, whose transactions must not stay open for long.
+    """
+    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds)
+    family = ActorFamily(
+        kinds=make_kinds(),
+        store=ShardStore(shard_pool, parts.money, clock),
+        introduction=parts.configurer,
+        audience=parts.topics,
+        refresh_seconds=REFRESH_SECONDS,
+    )
+    service = _make_service(parts, sender, pool, valkey, clock, worker=worker, again_seconds=REFRESH_SECONDS)
+    return SharedBudgetActors(family=family, **_fields(service))
+
+
+def _make_parts(pool: Pool, valkey: Valkey, clock: Clock, *, hold_seconds: int) -> _Parts:
+    broadcaster = ValkeyBroadcaster(valkey)
+    decider = BidDecider(BidCountStore(pool), load_nets=load_nets)
+    return _Parts(
+        configurer=EntityConfigurer(BudgetCatalog(pool), clock, hold_seconds=hold_seconds),
+        money=MoneyWriter(),
+        decider=decider,
+        broadcaster=broadcaster,
+        topics=LocalTopics(broadcaster, decider.take),
+    )
+
+
+def _make_service(  # noqa: PLR0913 - what it tells the actors of
+    parts: _Parts,
+    host: Host,
+    pool: Pool,
+    valkey: Valkey,
+    clock: Clock,
+    *,
+    worker: WorkerIdentity,
+    sessions: DeliverySessions | None = None,
+    beside: Sequence[Run] = (),
+    again_seconds: float | None = None,
+) -> BudgetService:
+    """Build what tells the actors of a host of the world; `beside` runs on the leader too."""
     traffic = TrafficLearner(pool, valkey, clock)
     inbox = Inbox(
         valkey,
         SessionStore(pool),
         host,
-        broadcaster,
+        parts.broadcaster,
         clock,
         sessions=sessions,
         find_shape=traffic.find_shape,
         find_day_seconds=traffic.find_day_seconds,
     )
-    follower = CatalogFollower(valkey, catalog, configurer, host)
+    follower = CatalogFollower(valkey, BudgetCatalog(pool), parts.configurer, host)
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
-    counts = CountFollower(CountReader(pool, clock), host)
-    decider.tell = host.tell
-    leader = LeaderLoop(lock, [host.run, inbox.run, follower.run, counts.run, traffic.run, decider.run])
+    counts = CountFollower(CountReader(pool, clock), host, again_seconds=again_seconds)
+    parts.decider.tell = host.tell
+    leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run])
     recent_counted = RecentCounted()
-    return BudgetActors(
-        host=host,
+    return BudgetService(
         inbox=inbox,
         follower=follower,
-        money=money,
-        decider=decider,
+        money=parts.money,
+        decider=parts.decider,
         charges=make_charges_projection(
             pool, host, clock, recent_counted=recent_counted, term=lambda: leader.terms
         ),
         recent_counted=recent_counted,
         leader=leader,
     )
+
+
+def _fields(service: BudgetService) -> dict[str, Any]:
+    return {name: getattr(service, name) for name in service.__struct_fields__}
 
 
 def make_charges_projection(

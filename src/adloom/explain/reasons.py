@@ -153,6 +153,11 @@ OUTCOMES: Final = _build_table(
     ("won_as_evergreen",
      ("There was nothing else to show, so the placement shows its evergreen fallback, whatever the rules "
       "of the campaign say.")),
+    ("won_turn",
+     ("The banner takes turns with the others of its displayOrder, and is one of those that fill the slots: "
+      "another request may show another one.")),
+    ("other_turn", "The banner takes turns with the others of its displayOrder. It fills a slot in other requests.",
+     "Nothing is wrong. Where the rotation is weighted, raise its weight to show it more often."),
     ("slots_filled", "Banners that come before this one fill all slots.",
      "Lower its displayOrder or raise its weight, or raise maxBanners of the placement."),
     ("fallback_not_needed", "The banner is a fallback, and other banners fill all slots.",

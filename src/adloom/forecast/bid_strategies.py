@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from adloom.bidding.decide import WindowRequest, decide_all
+from adloom.bidding.decide import decide_all
 from adloom.bidding.ports import Nets
 from adloom.bidding.window import BidStrategy
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.bid_model import BidCounts, BidsDecided, MultiplierRequest
-from adloom.budgets.bids.decider import add_counts
+from adloom.budgets.bids.decider import add_counts, build_decided, build_window_request
 from adloom.budgets.bids.nets import load_nets
 from adloom.runtime.actors.actor import Address
 
@@ -35,22 +35,13 @@ class SimulatedStrategies:
         if not asked:
             return []
         complete = [add_counts(one, self._count(one)) for one in asked]
-        requests = [WindowRequest(one.strategy, one.memory, one.window, one.rules) for one in complete]
+        requests = [build_window_request(one) for one in complete]
         has_nets = any(one.strategy in WITH_NETS for one in requests)
         answers = decide_all(requests, _load_once() if has_nets else NO_NETS)
         return [
             (
                 campaign_address(request.campaign_id, request.advertiser_id),
-                BidsDecided(
-                    day=request.day,
-                    window=request.window.window,
-                    strategy=request.strategy,
-                    decision=answer.decision,
-                    memory=answer.state,
-                    shadows={},
-                    counts=request.counts,
-                    counted_before=request.counted_before,
-                ),
+                build_decided(request, answer.decision, answer.state, {}),
             )
             for request, answer in zip(complete, answers, strict=True)
         ]

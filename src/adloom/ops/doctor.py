@@ -9,7 +9,7 @@ from rich.table import Table
 
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool
-from adloom.ops.checks import database, event_log, machine, money, processes, sync
+from adloom.ops.checks import database, event_log, machine, money, processes, shards, sync
 from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, InstallationError
@@ -58,6 +58,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             findings.append(await money.check_owner(valkey))
             seen = await HeartbeatReader(valkey).processes(now=clock.now())
             findings += [processes.judge_peers(one) for one in seen if one.kind == "delivery"]
+            findings += shards.judge_shards(seen)
         if not isinstance(connection, Finding):
             findings.append(await money.check_books(connection, clock))
             findings += await sync.check_sync(connection, clock)

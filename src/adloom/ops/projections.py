@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 
 from adloom.budgets.charges import projection as charges
-from adloom.budgets.worker import BudgetActors, make_charges_projection
+from adloom.budgets.worker import BudgetService, make_charges_projection
 from adloom.core.clock import SystemClock
 from adloom.events.auction_log import store as auctions
 from adloom.events.auction_log.side_stream import AuctionSideStream
@@ -51,7 +51,7 @@ def list_projections(  # noqa: PLR0913 - settings, each with its default
     topic_entries_max: int = publish.ENTRIES_MAX,
     auction_days: int = AUCTION_RETENTION_DAYS,
     learning_wait_seconds: int = LEARNING_WAIT_SECONDS,
-    budget_actors: BudgetActors | None = None,
+    budget_actors: BudgetService | None = None,
     attribution: AttributionRules | None = None,
 ) -> list[ProjectionSpec]:
     """List the projections, each after the one it follows. Without budget actors charges stand still."""

@@ -41,6 +41,7 @@ from adloom.resource.forms import (
     strip_rules,
 )
 from adloom.resource.list_spec import ListSpec, Need
+from adloom.resource.names import NAME_COLUMNS
 from adloom.resource.soft_delete import SoftDeletable
 from adloom.resource.table import Owner, ResourceTable
 from adloom.runtime.http.api.pages import ListQuery
@@ -76,6 +77,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     - `noun`: in the audit trail ("targeting_rule"); `words`: in sentences ("targeting rule"),
     - `docs`: sentences that replace the usual ones, by "create", "list", "read", "change", "delete", "restore",
       "body", "answer"; `missing`: the sentence for one that is not there,
+    - `title`: the column with what people call one, if any,
     - `code`: how its error codes begin, if not with the noun ("SITE": SITE_NOT_FOUND).
 
     Storage: see `ResourceTable`.
@@ -84,7 +86,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     the patch, `create_form` of the body only; each is an annotation with its default. `decided` are fields that
     others than the owner decide, by routes of their own; in a document an account can only repeat them.
 
-    Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in;
+    Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in, or conditions with `{}` for it;
     `sort` the columns to sort by, beside the moments.
 
     Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
@@ -108,6 +110,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     plural: str = ""
     noun: str = ""
     article: str = "a"
+    title: str = ""
     code: str = ""
     missing: str = ""
     docs: Mapping[str, str] = {}
@@ -154,6 +157,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     def __post_init__(self) -> None:
         if self.owner is not None:
             OWNED_NOUNS[self.owner.role].append(self.noun or self.name)
+        if self.title:
+            NAME_COLUMNS[self.table_name] = self.title
 
     @cached_property
     def table(self) -> ResourceTable[T]:
@@ -287,7 +292,8 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
                 filters.add_given(f"{self.table.outside(item)} = {{}}", getattr(query, item))
         if self.search:
             text: str | None = getattr(query, "search")  # noqa: B009 - made by `query` above
-            filters.add_search([f"it.{column}" for column in self.search], text)
+            columns = [column if "{}" in column else f"it.{column}" for column in self.search]
+            filters.add_search(columns, text)
         if self.is_soft_deleted and not getattr(query, "include_deleted"):  # noqa: B009 - likewise
             filters.add("it.deleted_at IS NULL")
         return filters

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from adloom.core.errors import ValidationFailedError
 from adloom.core.money import Micros, decimal_from_micros, micros_from_decimal, paisa_from_micros
-from adloom.runtime.http.api.shapes import Moment, Text
+from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Moment, Text
 from adloom.schedule.recurrence_rule import TEXT_CHARACTERS_MAX, parse_recurrence
 from adloom.schedule.schedule import parse_timezone
 from adloom.targeting.values import normalize_domain
@@ -97,7 +97,8 @@ Price = Annotated[
 PriceShown = Annotated[Micros, PlainSerializer(_written_price, return_type=float)]
 PaisaShown = Annotated[Micros, PlainSerializer(paisa_from_micros, return_type=int)]
 AmountShown = Annotated[Decimal, PlainSerializer(float, return_type=float)]
-Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX)]
+Paisa = Annotated[int, Field(strict=True, ge=0, le=PAISA_MAX), TAKES_WHOLE_FLOATS]
+Percent = Annotated[int, Field(strict=True, ge=0, le=100), TAKES_WHOLE_FLOATS]
 TimeZone = Annotated[Text, Field(max_length=TIMEZONE_LENGTH_MAX), AfterValidator(_known_zone)]
 Domain = Annotated[Text, Field(max_length=DOMAIN_LENGTH_MAX), AfterValidator(_normal_domain)]
 RecurrenceRule = Annotated[Text, Field(max_length=TEXT_CHARACTERS_MAX), AfterValidator(_readable_rule)]

@@ -3,11 +3,12 @@
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 ANSWER_SECONDS_MAX: Final = 30.0
+ALREADY_DELETED: Final = "_ALREADY_DELETED"  # The end of a code; the beginning is the noun.
 
 
 class SampleError(Exception):
@@ -17,15 +18,17 @@ class SampleError(Exception):
 class RefusedError(SampleError):
     """The admin API has refused a request, in its own words."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
+    def __init__(self, problem: "Problem", status: int) -> None:
+        super().__init__(problem.message)
+        self.code = problem.error_code
         self.status = status
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a refusal that is shown."""
+    """The part of a refusal that matters here."""
 
     message: str = "The admin API has refused it."
+    error_code: str = ""
 
 
 class AdminClient:
@@ -42,6 +45,13 @@ class AdminClient:
         """Create an item and return its id."""
         return str(self.send("POST", path, body)["id"])
 
+    def upload(self, data: bytes, *, name: str) -> str:
+        """Upload a file and return its address."""
+        status, answer = self._send("POST", f"/admin/assets?{urlencode({'name': name})}", data)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise RefusedError(_parse_problem(answer), status)
+        return str(msgspec.json.decode(answer)["url"])
+
     def read(self, path: str) -> dict[str, Any]:
         return self.send("GET", path)
 
@@ -51,7 +61,7 @@ class AdminClient:
             self.send("DELETE", path)
         except RefusedError as error:
             # Gone for good, or deleted by a person and restorable: both are what we want.
-            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST}:
+            if error.status == HTTPStatus.NOT_FOUND or error.code.endswith(ALREADY_DELETED):
                 return False
             raise
         return True
@@ -60,7 +70,7 @@ class AdminClient:
         """Send a request and return the body of its answer."""
         status, answer = self._send(method, path, None if body is None else msgspec.json.encode(body))
         if status >= HTTPStatus.BAD_REQUEST:
-            raise RefusedError(_reason(answer), status)
+            raise RefusedError(_parse_problem(answer), status)
         return msgspec.json.decode(answer) if answer else {}
 
     def close(self) -> None:
@@ -77,8 +87,8 @@ class AdminClient:
             ) from error
 
 
-def _reason(answer: bytes) -> str:
+def _parse_problem(answer: bytes) -> Problem:
     try:
-        return msgspec.json.decode(answer, type=Problem).message
+        return msgspec.json.decode(answer, type=Problem)
     except msgspec.MsgspecError:
-        return Problem().message
+        return Problem()

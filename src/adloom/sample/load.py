@@ -8,7 +8,8 @@ import msgspec
 
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.catalog import CAMPAIGNS, OUTSIDE, OUTSIDE_PATHS, SELLER, OutsideItem
-from adloom.sample.content.document import build_document, choose_ids
+from adloom.sample.content.document import build_document, choose_ids, list_pictures
+from adloom.sample.content.pictures import FOLDER
 from adloom.sample.manifest import Manifest, State
 from adloom.sample.removal import GOING, OF_A_CAMPAIGN, Stays, UsedBy, plan_removal
 
@@ -34,7 +35,8 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
     ids = choose_ids(new_id, kept)
     manifest = Manifest(state=State.LOADING, loaded_at=now, things={**kept, **ids})
     keep(manifest)
-    admin.send("POST", "/admin/import", dict(build_document(ids, delivery_url=delivery_url, now=now)))
+    document = build_document(ids, delivery_url=delivery_url, now=now, uploaded=_upload_pictures(admin))
+    admin.send("POST", "/admin/import", dict(document))
     for campaign in CAMPAIGNS:
         if campaign.is_deleted:
             admin.delete(f"/admin/campaigns/{ids['campaigns'][campaign.key]}")
@@ -42,6 +44,14 @@ def load_sample(  # noqa: PLR0913 - all that a load needs from outside
     manifest = manifest.in_state(State.THERE)
     keep(manifest)
     return manifest
+
+
+def _upload_pictures(admin: AdminClient) -> dict[str, str]:
+    """Upload the pictures of banners, as people do theirs; return their addresses by path."""
+    return {
+        picture.path: admin.upload(picture.svg().encode(), name=picture.path.removeprefix(FOLDER))
+        for picture in list_pictures()
+    }
 
 
 def _load_abroad(admin: AdminClient, manifest: Manifest, *, keep: Keep, now: datetime) -> Manifest:

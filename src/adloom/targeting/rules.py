@@ -153,9 +153,9 @@ def _text(normalise: Callable[[str], str | None]) -> Callable[[object], Value | 
 
 def _number(below: int) -> Callable[[object], Value | None]:
     def read(word: object) -> Value | None:
-        if not isinstance(word, int) or isinstance(word, bool):
+        if isinstance(word, bool) or not isinstance(word, int | float) or not 0 <= word < below:
             return None
-        return word if 0 <= word < below else None
+        return int(word) if word == int(word) else None  # As JSON Schema has it, 9.0 is an integer.
 
     return read
 

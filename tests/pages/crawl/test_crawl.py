@@ -11,6 +11,7 @@ from adloom.pages.crawl.model import CrawlInterruptedError, CrawlRunningError, C
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Valkey
 from tests.support.crawls import CrawlWorld, open_world
+from tests.support.eventually import eventually
 from tests.support.website import Website, gzipped, running_website
 
 TEXT = (
@@ -353,7 +354,7 @@ async def test_a_crawl_goes_on_from_where_it_was_stopped(world: CrawlWorld, webs
     site = await world.add_site("a.test", crawl_concurrency=2)
     crawl_id = await world.queue_crawl(site)
     crawling = asyncio.ensure_future(world.run(crawl_id))
-    await asyncio.sleep(0.6)
+    await eventually(lambda: len(website.paths) > 6, seconds=10)
 
     world.stop.set()
     with pytest.raises(CrawlInterruptedError):
@@ -363,7 +364,7 @@ async def test_a_crawl_goes_on_from_where_it_was_stopped(world: CrawlWorld, webs
     await world.run(crawl_id)
 
     crawl = await world.read(site, crawl_id)
-    assert 3 < asked_before < 30
+    assert asked_before < 30
     assert (crawl.state, crawl.pages_fetched, crawl.pages_classified) == (CrawlState.FINISHED, 31, 31)
     twice = {path for path in website.paths if website.paths.count(path) > 1}
     assert len(twice - {"/robots.txt", "/sitemap.xml"}) <= 2, "only what was on its way is fetched again"

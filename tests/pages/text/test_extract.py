@@ -2,6 +2,7 @@
 
 import gc
 import time
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -143,27 +144,30 @@ def test_what_cannot_be_read_is_named(body: bytes, failure: UnreadablePage) -> N
     assert TextExtractor().extract(body, address=ADDRESS) is failure
 
 
-HOSTILE = {
-    "100,000 deep": b"<div>" * 100_000 + b"deep",
-    "deep tables": b"<table><tr><td>" * 30_000,
-    "100,000 attributes": b"<div " + b" ".join(b"a%d=1" % number for number in range(100_000)) + b">x",
-    "unclosed": b"<p>word " * 100_000,
-    "null bytes": b"<html>\0\0<p>" + b"\0" * 1_000_000,
-    "only <": b"<" * 1_000_000,
-    "one word": b"<p>" + b"a" * 1_500_000,
-    "links": b"<a href=/x>y</a>" * 100_000,
-    "comments": b"<!--" * 300_000,
-    "binary": bytes(range(256)) * 4_000,
-    "doctypes": b"<!DOCTYPE html [" * 10_000,
-    "entities": b"<p>" + b"&#x110000;&amp;&bogus;&#0;" * 10_000,
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "100,000 deep": lambda: b"<div>" * 100_000 + b"deep",
+    "deep tables": lambda: b"<table><tr><td>" * 30_000,
+    "100,000 attributes": lambda: (
+        b"<div " + b" ".join(b"a%d=1" % number for number in range(100_000)) + b">x"
+    ),
+    "unclosed": lambda: b"<p>word " * 100_000,
+    "null bytes": lambda: b"<html>\0\0<p>" + b"\0" * 1_000_000,
+    "only <": lambda: b"<" * 1_000_000,
+    "one word": lambda: b"<p>" + b"a" * 1_500_000,
+    "links": lambda: b"<a href=/x>y</a>" * 100_000,
+    "comments": lambda: b"<!--" * 300_000,
+    "binary": lambda: bytes(range(256)) * 4_000,
+    "doctypes": lambda: b"<!DOCTYPE html [" * 10_000,
+    "entities": lambda: b"<p>" + b"&#x110000;&amp;&bogus;&#0;" * 10_000,
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_html_ends_soon_and_within_bounds(name: str) -> None:
+    body = HOSTILE[name]()
     began = time.process_time()
 
-    page = TextExtractor().extract(HOSTILE[name], address=ADDRESS)
+    page = TextExtractor().extract(body, address=ADDRESS)
 
     assert time.process_time() - began < 5
     assert isinstance(page, UnreadablePage) or len(page.text) <= TEXT_CHARACTERS_KEPT
@@ -192,7 +196,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, charset: str | None) -> None
 
 
 @pytest.mark.slow
-def test_memory_is_flat_over_a_thousand_pages() -> None:
+def test_memory_is_flat_over_hundreds_of_pages() -> None:
     extractor = TextExtractor()
 
     def read_pages(first: int, count: int) -> None:
@@ -200,10 +204,10 @@ def test_memory_is_flat_over_a_thousand_pages() -> None:
             words = " ".join(f"word{number}x{index}" for index in range(300))
             extractor.extract(a_page(article=f"<p>{STORY} {words}</p>" * 3), address=f"{ADDRESS}{number}")
 
-    read_pages(0, 300)
+    read_pages(0, 200)
     gc.collect()
     before = psutil.Process().memory_info().rss
-    read_pages(300, 1_000)
+    read_pages(200, 500)
     gc.collect()
 
-    assert psutil.Process().memory_info().rss - before < 10 * 2**20
+    assert psutil.Process().memory_info().rss - before < 5 * 2**20

@@ -325,3 +325,46 @@ def test_what_does_not_have_the_token_proves_nothing(body: bytes) -> None:
     assert find_mistake(200, body, "token")
     assert find_mistake(500, b"token", "token")
     assert find_mistake(200, b"\xef\xbb\xbftoken", "token") is None
+
+
+async def check_tag(client: Client, placement: Json, url: str = "https://paper.test/story") -> Json:
+    answer = await client.post(f"/admin/placements/{placement['id']}/tag-check", json={"url": url})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_the_tag_is_looked_for_on_a_page_of_the_site(
+    publisher: Client, website: Website, site: Json
+) -> None:
+    placement = await publisher.make_placement(siteId=site["id"])
+    tag = (await publisher.get(f"/admin/placements/{placement['id']}/tag")).json()["html"]
+    missing = await check_tag(publisher, placement)
+    website.say("/story", "<p>Nothing", "text/html")
+    bare = await check_tag(publisher, placement)
+    website.say(
+        "/story", '<script src="https://cdn.test/tag.js"></script><div data-adloom="other">', "text/html"
+    )
+    other = await check_tag(publisher, placement)
+    website.say("/story", f"<body>{tag}", "text/html")
+    complete = await check_tag(publisher, placement)
+
+    assert "404" in missing["message"]
+    assert "paste both lines" in bare["message"]
+    assert f'data-adloom="{placement["slug"]}"; it has other.' in other["message"]
+    assert [one["isThere"] for one in (missing, bare, other, complete)] == [False, False, False, True]
+    assert complete["slugs"] == [placement["slug"]]
+
+
+async def test_the_tag_is_looked_for_nowhere_else(publisher: Client, website: Website, site: Json) -> None:
+    placement = await publisher.make_placement(siteId=site["id"])
+    homeless = await publisher.make_placement()
+
+    for one, url in (
+        (placement, "https://other.test/"),
+        (placement, "http://127.0.0.1/"),
+        (placement, "file:///etc/passwd"),
+        (homeless, "https://paper.test/"),
+    ):
+        answer = await publisher.post(f"/admin/placements/{one['id']}/tag-check", json={"url": url})
+        assert problem(answer, 400, "VALIDATION_FAILED")["errors"][0]["field"] == "url"
+    assert website.asked == []

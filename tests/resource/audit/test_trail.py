@@ -41,6 +41,7 @@ async def test_a_creation_names_its_author_and_its_fields(control: ControlPlane)
         "ownerId": None,
         "action": "create",
         "changes": {},
+        "names": {banner["id"]: "Tea"},
     }
     assert entries[0]["changes"]["title"] == {"from": None, "to": "Tea"}
 
@@ -52,6 +53,23 @@ async def test_a_change_has_old_and_new_values(admin: Client) -> None:
 
     newest = (await trail(admin))[0]
     assert (newest["action"], newest["changes"]) == ("update", {"label": {"from": "Old", "to": "New"}})
+
+
+async def test_an_entry_has_the_names_of_what_it_mentions(control: ControlPlane, admin: Client) -> None:
+    placement = await admin.make_placement(label="Front page")
+    advertiser = await admin.make_advertiser(name="Birch & Co")
+    campaign = await admin.make_campaign(name="Autumn", advertiserId=advertiser["id"])
+    await admin.link(campaign, placement)
+
+    async with control.acting_as(Role.ADVERTISER, UUID(advertiser["id"])) as own:
+        newest = (await trail(own))[0]
+
+    assert newest["noun"] == "link"
+    assert newest["names"] == {
+        campaign["id"]: "Autumn",
+        placement["id"]: "Front page",
+        advertiser["id"]: "Birch & Co",
+    }
 
 
 async def test_a_change_without_a_difference_writes_nothing(admin: Client, pool: Pool) -> None:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from adloom.catalog.document import CATALOG
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
+from adloom.resource.transfer.schema import build_document_model, describe_document
 from adloom.runtime.postgres import Pool
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
@@ -50,6 +53,7 @@ async def a_whole_catalog(admin: Client) -> None:
         recommendedWidth=300,
         delivery="auction",
         auctionScoring="learned",
+        rotation="best",
         timezone="Asia/Kolkata",
     )
     plain = await admin.make_placement(slug="plain")
@@ -124,6 +128,21 @@ async def a_deleted_catalog(admin: Client) -> None:
     await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     await admin.delete(f"/admin/banners/{banner['id']}")
     await admin.delete(f"/admin/campaigns/{campaign['id']}")
+
+
+async def test_an_export_is_as_the_api_describes_it(admin: Client) -> None:
+    await a_whole_catalog(admin)
+    document = await exported(admin)
+    described = describe_document(CATALOG.lists)
+
+    build_document_model(CATALOG.lists).model_validate_json(document)
+
+    lists = described["CatalogDocument"]["properties"]
+    for name, items in msgspec.json.decode(document).items():
+        if name not in {"format", "version"}:
+            kind = lists[name]["items"]["$ref"].rpartition("/")[2]
+            assert items, name
+            assert set(described[kind]["properties"]) - {"key", "updatedAt"} == set(items[0]), name
 
 
 @pytest.mark.parametrize("kind", FORMATS)

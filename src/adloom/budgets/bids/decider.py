@@ -16,6 +16,8 @@ import structlog
 
 from adloom.bidding.decide import ShadowedAnswer, WindowRequest, decide_beside
 from adloom.bidding.ports import Nets
+from adloom.bidding.state import BidState
+from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.bid_model import BIDS_TOPIC, NO_COUNTS, BidCounts, BidsDecided, MultiplierRequest
 from adloom.core.errors import UnavailableError
@@ -111,22 +113,11 @@ class BidDecider:
         """Decide for some campaigns, and tell each."""
         found = await self._counts.read(requests)
         complete = [add_counts(one, found.get(one.campaign_id, NO_COUNTS)) for one in requests]
-        asked = [WindowRequest(one.strategy, one.memory, one.window, one.rules) for one in complete]
-        answers = await self._run_strategies(asked)
+        answers = await self._run_strategies([build_window_request(one) for one in complete])
         for request, answer in zip(complete, answers, strict=False):
             address = campaign_address(request.campaign_id, request.advertiser_id)
             self.decided += self.tell(
-                address,
-                BidsDecided(
-                    day=request.day,
-                    window=request.window.window,
-                    strategy=request.strategy,
-                    decision=answer.decision,
-                    memory=answer.state,
-                    shadows=dict(answer.shadows),
-                    counts=request.counts,
-                    counted_before=request.counted_before,
-                ),
+                address, build_decided(request, answer.decision, answer.state, answer.shadows)
             )
 
     async def _run_strategies(self, asked: Sequence[WindowRequest]) -> Sequence[ShadowedAnswer]:
@@ -167,6 +158,29 @@ def _run_in_thread(work: Callable[[], list[ShadowedAnswer]]) -> "Future[list[Sha
 
     threading.Thread(target=run, name="bids", daemon=True).start()
     return future
+
+
+def build_window_request(request: MultiplierRequest) -> WindowRequest:
+    return WindowRequest(request.strategy, request.memory, request.window, request.rules)
+
+
+def build_decided(
+    request: MultiplierRequest,
+    decision: BidDecision,
+    memory: BidState,
+    shadows: Mapping[BidStrategy, BidDecision],
+) -> BidsDecided:
+    """Build what a campaign that asked is told."""
+    return BidsDecided(
+        day=request.day,
+        window=request.window.window,
+        strategy=request.strategy,
+        decision=decision,
+        memory=memory,
+        shadows=dict(shadows),
+        counts=request.counts,
+        counted_before=request.counted_before,
+    )
 
 
 def add_counts(request: MultiplierRequest, counts: BidCounts) -> MultiplierRequest:

@@ -60,6 +60,9 @@ class NullHost:
         del message
         raise UnavailableError(f"No budget actors run here, so nothing can be told to {address.key}.")
 
+    async def wait_until_sent(self) -> None:
+        """Return at once: nothing was sent."""
+
 
 class ChargesProjection:
     """Confirms offers to the campaigns of one host."""

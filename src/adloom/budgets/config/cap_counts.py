@@ -22,14 +22,12 @@ WRITTEN_BEFORE = """
      WHERE day < ($1 AT TIME ZONE 'UTC')::date
 """
 COUNTS_BEFORE = """
-    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint,
-           sum(conversions)::bigint
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
       FROM events.event_counts
      WHERE hour < $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
 """
 COUNTS_SINCE = """
-    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint,
-           sum(conversions)::bigint
+    SELECT campaign_id, sum(impressions - invalid_impressions)::bigint, sum(clicks - invalid_clicks)::bigint
       FROM events.event_counts
      WHERE hour >= $2 AND campaign_id = ANY ($1::integer[]) GROUP BY campaign_id
 """

@@ -55,6 +55,7 @@ class CatalogFollower:
         else:
             await self._tell_changed(changed)
         if version != since or self._version is None:
+            await self._host.wait_until_sent()
             await self._valkey.set(VERSION_KEY, version)
         self._version = version
 

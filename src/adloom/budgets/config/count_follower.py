@@ -23,6 +23,7 @@ from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 1.0
+TELL_AGAIN_SECONDS: Final = 60.0  # Where a message to a campaign may be lost on its way.
 
 CAPPED: Final = """
     SELECT campaign.id AS key, campaign.public_id AS id, payer.public_id AS payer_id
@@ -71,9 +72,11 @@ class CountReader:
 class CountFollower:
     """Follows the event tables for the campaigns of one host."""
 
-    def __init__(self, reader: CountReader, host: Host) -> None:
+    def __init__(self, reader: CountReader, host: Host, *, again_seconds: float | None = None) -> None:
         self._reader = reader
         self._host = host
+        self._again_seconds = again_seconds
+        self._again_at = 0.0
         self._told: dict[CampaignId, LifetimeCounts] = {}
         self._is_cut_off = False
 
@@ -84,17 +87,16 @@ class CountFollower:
             await pause(LOOK_SECONDS, stop)
 
     async def look(self) -> None:
-        """Tell the campaigns whose counts have changed since the last look."""
+        """Tell the campaigns whose counts have changed since the last look; from time to time, all."""
+        now = asyncio.get_running_loop().time()
+        if self._again_seconds is not None and now >= self._again_at:
+            self._again_at = now + self._again_seconds
+            self._told.clear()
         found, until = await self._reader.read()
         for campaign_id, payer_id, counts in found:
             if self._told.get(campaign_id) == counts:
                 continue
-            message = CampaignCounts(
-                impressions=counts.impressions,
-                clicks=counts.clicks,
-                conversions=counts.conversions,
-                until=until,
-            )
+            message = CampaignCounts(impressions=counts.impressions, clicks=counts.clicks, until=until)
             if self._host.tell(campaign_address(campaign_id, payer_id), message):
                 self._told[campaign_id] = counts
 

@@ -1,5 +1,6 @@
 """Configures campaigns and advertisers from the catalog before their first message, and finds their addresses."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -35,7 +36,7 @@ class EntityConfigurer:
         self._catalog = catalog
         self._clock = clock
         self._hold_seconds = hold_seconds
-        self._recent: dict[Address, float] = {}  # In order of time.
+        self._recent: OrderedDict[Address, float] = OrderedDict()  # In order of time.
 
     async def load_first_messages(
         self, addresses: Sequence[Address]

@@ -6,6 +6,7 @@ not have heard anyone, silence does not count.
 
 # pure
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,7 +22,7 @@ class DeliverySessions:
     def __init__(self, *, silence_max: float = SESSION_SECONDS_MAX) -> None:
         self._silence_max = silence_max
         self._heard_at: dict[int, float] = {}  # In order of time.
-        self._over: dict[int, None] = {}
+        self._over: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._heard_at)
@@ -40,7 +41,7 @@ class DeliverySessions:
     def restore(self, sessions: Iterable[int], over: Iterable[int], *, at: float) -> None:
         """Take over known sessions; each gets the full time to be heard."""
         self._heard_at.clear()
-        self._over = dict.fromkeys(over)
+        self._over = OrderedDict.fromkeys(over)
         for session in sessions:
             self.record_heard(session, at=at)
 
@@ -49,7 +50,7 @@ class DeliverySessions:
         self._over.pop(session, None)
         self._over[session] = None
         if len(self._over) > REMEMBERED_MAX:
-            del self._over[next(iter(self._over))]
+            self._over.popitem(last=False)
 
     def reset_silence(self, *, at: float) -> None:
         """Restart everyone's silence: until now we could not have heard them."""

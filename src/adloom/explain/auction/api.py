@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -27,6 +28,7 @@ from adloom.explain.placement.api import AskedMoment, RemovedCounts, build_visit
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import ExplainedRows, read_market
 from adloom.resource.api import AdvertiserReads
+from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -64,6 +66,7 @@ class ExplainedBid(Answer):
 
     ad_id: Annotated[UUID | None, Field(description=NOT_YOURS)] = None
     campaign_id: UUID | None = None
+    campaign_name: str | None = None
     placement_id: UUID | None = None
     title: str | None = None
     outcome: CandidateOutcome
@@ -148,7 +151,10 @@ async def explain_auction(  # noqa: PLR0913, PLR0917 - what the framework hands 
             now=moment,
         ),
     )
-    return _show(found, scope.account_id)
+    own = [one.row.campaign_id for one in found.candidates if _is_visible(one, scope.account_id)]
+    async with pool.acquire() as connection:
+        names = await read_names(connection, own)
+    return _show(found, scope.account_id, names)
 
 
 def _build_context(request: FastRequest, visitor: VisitorInfo, zone: str, now: datetime) -> Context:
@@ -200,7 +206,7 @@ async def _find_seen_enough(
     }
 
 
-def _show(found: ExplainedMarket, account_id: UUID | None) -> ExplainedAuction:
+def _show(found: ExplainedMarket, account_id: UUID | None, names: Mapping[UUID, str]) -> ExplainedAuction:
     # A candidate that took no part is shown to its owner only.
     shown = [
         one
@@ -211,7 +217,7 @@ def _show(found: ExplainedMarket, account_id: UUID | None) -> ExplainedAuction:
     is_shown = winner is not None and _is_visible(winner, account_id)
     return ExplainedAuction(
         candidates=[
-            _show_own(one, is_exact=account_id is None)
+            _show_own(one, names, is_exact=account_id is None)
             if _is_visible(one, account_id)
             else ExplainedBid(outcome=one.outcome)
             for one in shown[:CANDIDATES_MAX]
@@ -228,12 +234,13 @@ def _is_visible(one: JudgedBid, account_id: UUID | None) -> bool:
     return account_id is None or one.row.advertiser_id == account_id
 
 
-def _show_own(one: JudgedBid, *, is_exact: bool) -> ExplainedBid:
+def _show_own(one: JudgedBid, names: Mapping[UUID, str], *, is_exact: bool) -> ExplainedBid:
     row = one.row
     to_win = one.would_have_to_bid if is_exact else one.bid_in_band
     return ExplainedBid(
         ad_id=row.banner_id,
         campaign_id=row.campaign_id,
+        campaign_name=names.get(row.campaign_id),
         placement_id=one.placement.id,
         title=row.title,
         outcome=one.outcome,

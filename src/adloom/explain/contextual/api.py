@@ -1,6 +1,6 @@
 """The explanation of a contextual slot over HTTP, on the control plane."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from adloom.explain.placement.api import build_visitor_request
 from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
+from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Body, Text
 from adloom.runtime.random import fast_chance
@@ -66,6 +67,7 @@ class ExplainedCreative(Answer):
 
     banner_id: UUID
     campaign_id: UUID
+    campaign_name: str | None
     title: str
     outcome: CandidateOutcome
     removed_by: str | None = None
@@ -151,11 +153,17 @@ async def explain_contextual_slot(
             if row.assignment.advertiser_id == actor.account_id
         }
         verdicts = [one for one in verdicts if one.campaign_id in own]
-    return _show(url.text, facts, verdicts, throttle)
+    async with pool.acquire() as connection:
+        names = await read_names(connection, (one.campaign_id for one in verdicts))
+    return _show(url.text, facts, verdicts, throttle, names)
 
 
 def _show(
-    url: str, facts: SlotFacts, verdicts: Sequence[CreativeVerdict], throttle: float
+    url: str,
+    facts: SlotFacts,
+    verdicts: Sequence[CreativeVerdict],
+    throttle: float,
+    names: Mapping[UUID, str],
 ) -> SlotExplanation:
     won = next((one for one in verdicts if one.outcome is CandidateOutcome.WON), None)
     return SlotExplanation(
@@ -172,7 +180,9 @@ def _show(
             ],
         ),
         throttle=throttle,
-        candidates=[ExplainedCreative(**_describe(one)) for one in verdicts],
+        candidates=[
+            ExplainedCreative(campaign_name=names.get(one.campaign_id), **_describe(one)) for one in verdicts
+        ],
         winner=None if won is None else won.banner_id,
         price_cpm=None if won is None else _amount(won.price_cpm),
     )

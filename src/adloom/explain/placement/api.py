@@ -1,6 +1,7 @@
 """The explanation of a placement over HTTP, on the control plane."""
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated
 from uuid import UUID
@@ -15,6 +16,7 @@ from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import read_placement
+from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer, Moment, Text
 from adloom.runtime.http.fast.fast_routes import FastRequest
@@ -58,6 +60,7 @@ class ExplainedCandidate(Answer):
 
     ad_id: UUID
     campaign_id: UUID
+    campaign_name: str | None
     title: str
     outcome: CandidateOutcome
     removed_by: str | None = None
@@ -114,7 +117,9 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     if actor.role is Role.ADVERTISER:
         own = {row.campaign_id for row in rows.assignments if row.advertiser_id == actor.account_id}
         verdicts = [one for one in verdicts if one.campaign_id in own]
-    return _show(verdicts, context)
+    async with pool.acquire() as connection:
+        names = await read_names(connection, (one.campaign_id for one in verdicts))
+    return _show(verdicts, context, names)
 
 
 def build_visitor_request(request: Request) -> FastRequest:
@@ -128,11 +133,14 @@ def build_visitor_request(request: Request) -> FastRequest:
     )
 
 
-def _show(verdicts: list[CandidateVerdict], context: Context) -> Explanation:
+def _show(verdicts: list[CandidateVerdict], context: Context, names: Mapping[UUID, str]) -> Explanation:
     winners: list[UUID] = [one.banner_id for one in verdicts if one.outcome is CandidateOutcome.WON]
     return Explanation(
         candidates=[
-            ExplainedCandidate(ad_id=one.banner_id, **msgspec.structs.asdict(one)) for one in verdicts
+            ExplainedCandidate(
+                ad_id=one.banner_id, campaign_name=names.get(one.campaign_id), **msgspec.structs.asdict(one)
+            )
+            for one in verdicts
         ],
         winner=winners[0] if winners else None,
         winners=winners,

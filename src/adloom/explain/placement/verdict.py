@@ -8,6 +8,7 @@ steps then say, one by one, what removed the others.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,9 +16,10 @@ from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.core.ids import BannerId, CampaignId
 from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
 from adloom.serving.eligibility.caps import find_reached_cap
-from adloom.serving.eligibility.decide import decide
+from adloom.serving.eligibility.decide import decide, iter_eligible
 from adloom.serving.eligibility.eligible_set import Exclusions, remove_excluded
 from adloom.serving.eligibility.schedule_mask import build_schedule_mask
+from adloom.serving.eligibility.turns import collect_tiers
 from adloom.serving.index.compile import Interner, compile_placement, fill_order
 from adloom.serving.index.rendered_banner import pack_ids
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows
@@ -51,8 +53,8 @@ def explain_placement(
     if whole is not None:
         return [_build_verdict(row, CandidateOutcome.REMOVED, whole) for row in ordered]
     facts = RequestFacts(context=context, counts=counts, budgets=budgets or {}, now=now)
-    winners = _decide(rows, facts)
-    return [_build_verdict(row, *_judge(row, rows.placement, winners, facts)) for row in ordered]
+    choice = _decide(rows, facts)
+    return [_build_verdict(row, *_judge(row, rows.placement, choice, facts)) for row in ordered]
 
 
 def _check_placement(placement: PlacementRow) -> Reason | None:
@@ -61,7 +63,14 @@ def _check_placement(placement: PlacementRow) -> Reason | None:
     return None if placement.delivery is Delivery.DIRECT else REASONS["placement_not_direct"]
 
 
-def _decide(rows: PlacementRows, facts: RequestFacts) -> Sequence[bytes]:
+class _Choice(NamedTuple):
+    """Who fills the slots; where candidates take turns, those first in order stand for all."""
+
+    winners: Sequence[bytes]
+    in_turn: frozenset[bytes]
+
+
+def _decide(rows: PlacementRows, facts: RequestFacts) -> _Choice:
     placement = run_steps(compile_placement(rows, Interner()))
     masks = run_steps(build_schedule_mask(placement, now=facts.now)).masks
     capped = frozenset(
@@ -71,21 +80,31 @@ def _decide(rows: PlacementRows, facts: RequestFacts) -> Sequence[bytes]:
     )
     exclusions = Exclusions(campaigns={"caps": capped, "budgets": frozenset(facts.budgets)})
     available = remove_excluded(masks, placement, exclusions)
-    return [one.pair for one in decide(placement, facts.context, available)]
+    winners = [one.pair for one in decide(placement, facts.context, available)]
+    if not placement.turns:
+        return _Choice(winners, frozenset())
+    eligible = iter_eligible(placement, facts.context, available)
+    tiers = collect_tiers(placement.turns, eligible, slots_max=placement.slots_max)
+    is_contested = sum(len(tier.candidates) for tier in tiers) > placement.slots_max
+    in_turn = [one.pair for one in tiers[-1].candidates] if is_contested else []
+    return _Choice(winners, frozenset(in_turn))
 
 
 def _judge(
-    row: AssignmentRow, placement: PlacementRow, winners: Sequence[bytes], facts: RequestFacts
+    row: AssignmentRow, placement: PlacementRow, choice: _Choice, facts: RequestFacts
 ) -> tuple[CandidateOutcome, Reason]:
     removal = find_removal(row, facts)
     if removal is None and row.is_fallback and not placement.allow_partial_render:
         removal = REASONS["no_partial_render"]
-    if pack_ids(row.banner_id, row.campaign_id) in winners:
+    pair = pack_ids(row.banner_id, row.campaign_id)
+    if pair in choice.winners:
         # Only an evergreen fills a slot in spite of what removes it.
         shown = "won_as_evergreen" if removal else "won_as_fallback" if row.is_fallback else "won"
-        return CandidateOutcome.WON, OUTCOMES[shown]
+        return CandidateOutcome.WON, OUTCOMES["won_turn" if pair in choice.in_turn else shown]
     if removal is not None:
         return CandidateOutcome.REMOVED, removal
+    if pair in choice.in_turn:
+        return CandidateOutcome.LOST, OUTCOMES["other_turn"]
     return CandidateOutcome.LOST, OUTCOMES["fallback_not_needed" if row.is_fallback else "slots_filled"]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -16,11 +17,15 @@ from adloom.ops.attention.model import (
     AttentionKind,
     AttentionLevel,
     describe_findings,
+    has_country_source,
     judge_budgets,
     judge_calibrations,
+    judge_caps,
     list_ends,
     list_expired_credentials,
+    list_unknown_slugs,
     list_withdrawn,
+    list_without_country,
 )
 from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
 from adloom.ops.checks.processes import (
@@ -30,6 +35,7 @@ from adloom.ops.checks.processes import (
     judge_served_version,
     judge_spooled_bytes,
 )
+from adloom.ops.checks.shards import judge_shards
 from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
@@ -37,6 +43,8 @@ from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import read_frozen
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
+
+DELIVERY: Final = "delivery"
 
 
 class AttentionItem(Answer):
@@ -74,7 +82,11 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
         scope = Scope(actor.account_id)
         async with pool.acquire() as connection:
             found += list_expired_credentials(await store.read_locked_out(connection, scope))
-            found += judge_budgets(await store.read_running_budgets(connection, scope, now=now), now=now)
+            running = await store.read_running_budgets(connection, scope, now=now)
+            found += judge_budgets(running, now=now, currency=request.app.state.currency)
+            found += judge_caps(await store.read_capped(connection, scope))
+            if not await _knows_countries(request, now):
+                found += list_without_country(await store.read_by_country(connection, scope, now=now))
             found += list_ends(await store.read_ending(connection, scope, now=now))
     if actor.sees_all or actor.role is Role.PUBLISHER:
         async with pool.acquire() as connection:
@@ -88,6 +100,14 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
         ],
         counts={kind: count for kind, count in counts.items() if count},
     )
+
+
+async def _knows_countries(request: Request, now: datetime) -> bool:
+    """Whether a delivery process that runs can tell countries; so it is said while none runs."""
+    reader = HeartbeatReader(request.app.state.valkey)
+    delivering = {one.id for one in await reader.processes(now=now) if one.kind == DELIVERY}
+    settings = [one for name, one in (await reader.settings()).items() if name in delivering]
+    return not settings or has_country_source(settings)
 
 
 async def _check_installation(request: Request, pool: Pool, now: datetime) -> list[Attention]:
@@ -104,6 +124,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
             AttentionKind.PROCESSES,
             [
                 *judge_heartbeats(processes),
+                *judge_shards(processes),
                 *(judge_served_version(one, catalog_version=version) for one in processes),
                 *(judge_peers(one) for one in processes),
                 *(judge_frozen(one) for one in frozen),
@@ -118,4 +139,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
             ],
         ),
         *describe_findings(AttentionKind.JOBS, [judge_failed_jobs(await count_failed())]),
+        *list_unknown_slugs(
+            {slug: host for one in processes for slug, host in one.reading.unknown_slugs.items()}
+        ),
     ]

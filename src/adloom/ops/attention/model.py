@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -12,7 +12,10 @@ import msgspec
 
 from adloom.auction.calibration import CalibrationReport
 from adloom.bidding.decide import BELOW_MARKET
+from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.status import BudgetStatus
+from adloom.core.currency import NO_CURRENCY, Currency
+from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.ops.checks.finding import Finding, FindingState
 
 SOON: Final = timedelta(days=3)
@@ -57,6 +60,8 @@ class AttentionKind(StrEnum):
     CREDENTIALS = "credentials"
     VERIFICATION = "verification"
     CALIBRATION = "calibration"
+    COUNTRIES = "countries"
+    UNKNOWN_SLUGS = "unknownSlugs"
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,14 +98,54 @@ def describe_findings(kind: AttentionKind, findings: Iterable[Finding]) -> list[
     ]
 
 
-def judge_budgets(statuses: Iterable[tuple[Thing, BudgetStatus]], *, now: datetime) -> list[Attention]:
+class CappedCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A running campaign with caps, and what it has had."""
+
+    thing: Thing
+    impression_cap: int | None
+    click_cap: int | None
+    counts: LifetimeCounts
+
+
+class RunningCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A running campaign with a budget; `cost` is what one impression or click costs at most."""
+
+    thing: Thing
+    status: BudgetStatus
+    cost: Micros = Micros(0)
+    is_by_click: bool = False
+
+
+def find_exhausted(campaign: RunningCampaign, currency: Currency) -> str | None:
+    """Say which budget does not pay for one more impression or click; None if both do.
+
+    What is held may come back, so it counts as left, unless nothing at all is left to promise.
+    """
+    status = campaign.status
+    budgets = (
+        ("total budget", status.total_budget, status.spent_total),
+        ("budget of today", status.daily_budget, status.spent_window),
+    )
+    for name, budget, spent in budgets:
+        if budget is not None and spent >= budget:
+            return f"has spent its {name}."
+    for name, budget, spent in budgets:
+        if budget is not None and budget - spent < campaign.cost:
+            left = currency.write_price((budget - spent) / MICROS_PER_UNIT)
+            what = "click" if campaign.is_by_click else "impression"
+            return f"has {left} left of its {name}, which does not pay for one more {what}."
+    return "has spent its budget of today." if status.remaining_today == 0 else None
+
+
+def judge_budgets(
+    campaigns: Iterable[RunningCampaign], *, now: datetime, currency: Currency = NO_CURRENCY
+) -> list[Attention]:
     """Find running campaigns that have nothing left to spend, or spend too little."""
     found: list[Attention] = []
-    for thing, status in statuses:
-        if status.remaining_today == 0:
-            is_over = status.total_budget is not None and status.spent_total >= status.total_budget
-            when = "its total budget" if is_over else "its budget of today"
-            found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, f"has spent {when}."))
+    for campaign in campaigns:
+        thing, status = campaign.thing, campaign.status
+        if exhausted := find_exhausted(campaign, currency):
+            found.append(_about(thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, exhausted))
         elif status.pace is not None and status.pace < PACE_GOOD and _is_settled(thing, now):
             because = find_cause(status)
             message = (
@@ -151,6 +196,50 @@ def _is_hoarded(status: BudgetStatus) -> bool:
         and status.unconfirmed > UNCONFIRMED_SHARE * min(budgets)
         and status.unconfirmed > UNCONFIRMED_TIMES * status.spent_today
     )
+
+
+def judge_caps(campaigns: Iterable[CappedCampaign]) -> list[Attention]:
+    """Find running campaigns that have had all that their caps allow."""
+    found: list[Attention] = []
+    for one in campaigns:
+        for what, cap, had in (
+            ("impressions", one.impression_cap, one.counts.impressions),
+            ("clicks", one.click_cap, one.counts.clicks),
+        ):
+            if cap is not None and had >= cap:
+                message = f"has had the {cap:,} {what} that its cap allows, so it is not shown any more."
+                found.append(_about(one.thing, AttentionKind.EXHAUSTED, AttentionLevel.WARN, message))
+                break
+    return found
+
+
+def list_without_country(things: Iterable[Thing]) -> list[Attention]:
+    """List campaigns for certain countries, where no visitor's country is known."""
+    message = (
+        "is for readers of certain countries, and no reader's country is known here, so nobody sees it. "
+        "Set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
+    )
+    return [_about(thing, AttentionKind.COUNTRIES, AttentionLevel.BAD, message) for thing in things]
+
+
+def has_country_source(settings: Iterable[Mapping[str, str]]) -> bool:
+    """Whether a delivery process can know countries: by a file, or by a proxy's header."""
+    return any(one.get("geoip_file") or one.get("trusted_proxies") for one in settings)
+
+
+def list_unknown_slugs(hosts: Mapping[str, str]) -> list[Attention]:
+    """List slugs that tags ask for and no active placement has, each with the host of a page."""
+    return [
+        Attention(
+            kind=AttentionKind.UNKNOWN_SLUGS,
+            level=AttentionLevel.WARN,
+            message=(
+                f"A page of {host} asks for the placement {slug!r}, which no active placement is called. "
+                "Correct the tag, or make the placement."
+            ),
+        )
+        for slug, host in sorted(hosts.items())
+    ]
 
 
 def list_ends(things: Iterable[Thing]) -> list[Attention]:

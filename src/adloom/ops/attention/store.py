@@ -1,21 +1,27 @@
 """What may need attention, out of the database."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from adloom.budgets.status import BudgetStatus
+from adloom.auction.bid import BidType, cost_of_one
+from adloom.budgets.config.cap_counts import read_counts
+from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.budgets.status_store import load_campaign_statuses
 from adloom.core.ids import CampaignId
-from adloom.ops.attention.model import SOON, Thing
+from adloom.core.money import Micros
+from adloom.ops.attention.model import SOON, CappedCampaign, RunningCampaign, Thing
 from adloom.resource.access import Scope
 from adloom.runtime.listing import Filters
-from adloom.runtime.postgres import Connection
+from adloom.runtime.postgres import Connection, Record
 
 BUDGETS_MAX: Final = 300  # The most recently changed: a campaign that has not spent for long is no emergency.
 THINGS_MAX: Final = 10
+COUNTRY_REMEMBERED: Final = timedelta(days=7)
 
 RUNNING: Final = """
-    SELECT it.public_id AS id, it.name, greatest(it.created_at, it.starts_at) AS at
+    SELECT it.public_id AS id, it.name, greatest(it.created_at, it.starts_at) AS at,
+           it.bid_type, it.bid_amount_micros
       FROM campaigns AS it
       LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
       LEFT JOIN brain_states AS state ON state.kind = 'campaign'
@@ -23,6 +29,25 @@ RUNNING: Final = """
      WHERE it.status = 'active' AND it.deleted_at IS NULL
        AND (it.budget_daily_paisa IS NOT NULL OR it.budget_total_paisa IS NOT NULL) AND {filters}
      ORDER BY state.changed_at DESC NULLS LAST, it.id DESC LIMIT {most}
+"""
+CAPPED: Final = """
+    SELECT it.public_id AS id, it.name, it.id AS key, it.impression_cap, it.click_cap
+      FROM campaigns AS it LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE it.status = 'active' AND it.deleted_at IS NULL
+       AND (it.impression_cap IS NOT NULL OR it.click_cap IS NOT NULL) AND {filters}
+     ORDER BY it.updated_at DESC, it.id LIMIT {most}
+"""
+BY_COUNTRY: Final = """
+    SELECT it.public_id AS id, it.name
+      FROM campaigns AS it LEFT JOIN advertisers AS owner ON owner.id = it.advertiser_id
+     WHERE it.status = 'active' AND it.deleted_at IS NULL AND {filters}
+       AND EXISTS (SELECT FROM campaign_targeting_rules AS rule
+                    WHERE rule.campaign_id = it.id AND rule.is_active AND rule.rule_type = 'country'
+                      AND rule.operator = 'in')
+     ORDER BY it.id LIMIT {most}
+"""
+COUNTRY_SEEN: Final = """
+    SELECT EXISTS (SELECT FROM events.event_counts WHERE hour >= $1 AND country_code IS NOT NULL)
 """
 ENDING_CAMPAIGNS: Final = """
     SELECT it.public_id AS id, it.name AS name, it.ends_at AS at
@@ -56,11 +81,42 @@ WITHDRAWN: Final = """
 
 async def read_running_budgets(
     connection: Connection, scope: Scope, *, now: datetime
-) -> list[tuple[Thing, BudgetStatus]]:
+) -> list[RunningCampaign]:
     """Read the budget status of running campaigns."""
-    things = await _read(connection, scope, "campaign", RUNNING, most=BUDGETS_MAX)
-    statuses = await load_campaign_statuses(connection, [CampaignId(one.id) for one in things], now=now)
-    return [(one, statuses[CampaignId(one.id)]) for one in things if one.id in statuses]
+    rows = await _fetch(connection, scope, RUNNING, most=BUDGETS_MAX)
+    statuses = await load_campaign_statuses(connection, [CampaignId(row["id"]) for row in rows], now=now)
+    return [
+        RunningCampaign(
+            thing=Thing(noun="campaign", id=row["id"], name=row["name"], at=row["at"]),
+            status=statuses[row["id"]],
+            cost=cost_of_one(BidType(row["bid_type"]), Micros(row["bid_amount_micros"] or 0)),
+            is_by_click=row["bid_type"] == BidType.CPC,
+        )
+        for row in rows
+        if row["id"] in statuses
+    ]
+
+
+async def read_capped(connection: Connection, scope: Scope) -> list[CappedCampaign]:
+    """Read the running campaigns with caps, and what they have had."""
+    rows = await _fetch(connection, scope, CAPPED, most=BUDGETS_MAX)
+    counts = await read_counts(connection, [row["key"] for row in rows]) if rows else {}
+    return [
+        CappedCampaign(
+            thing=Thing(noun="campaign", id=row["id"], name=row["name"]),
+            impression_cap=row["impression_cap"],
+            click_cap=row["click_cap"],
+            counts=counts.get(row["key"], NO_COUNTS),
+        )
+        for row in rows
+    ]
+
+
+async def read_by_country(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
+    """Read the running campaigns for certain countries; none if a country was seen in the last week."""
+    if await connection.fetchval(COUNTRY_SEEN, now - COUNTRY_REMEMBERED):
+        return []
+    return await _read(connection, scope, "campaign", BY_COUNTRY)
 
 
 async def read_ending(connection: Connection, scope: Scope, *, now: datetime) -> list[Thing]:
@@ -90,8 +146,14 @@ async def _read(
     most: int = THINGS_MAX,
     **values: datetime,
 ) -> list[Thing]:
+    rows = await _fetch(connection, scope, statement, most=most, **values)
+    return [Thing(noun=noun, **row) for row in rows]
+
+
+async def _fetch(
+    connection: Connection, scope: Scope, statement: str, *, most: int, **values: datetime
+) -> Sequence[Record]:
     filters = Filters()
     filters.add_given("owner.public_id = {}", scope.account_id)
     bound = {name: filters.bind(value) for name, value in {"most": most, **values}.items()}
-    rows = await connection.fetch(statement.format(filters=filters.sql, **bound), *filters.values)
-    return [Thing(noun=noun, **row) for row in rows]
+    return await connection.fetch(statement.format(filters=filters.sql, **bound), *filters.values)

@@ -1,7 +1,7 @@
 """The archive: a tar file whose last member has the checksums of all others.
 
-Members are `manifest.json`, `secrets.json`, other JSON files of the data directory, `valkey/…`, `spool/…` and
-`postgres.dump`. Nothing else is taken out of an archive, whatever it has.
+Members are `manifest.json`, `secrets.json`, other JSON files of the data directory, `valkey/…`, `spool/…`, `assets/…`
+and `postgres.dump`. Nothing else is taken out of an archive, whatever it has.
 """
 
 import contextlib
@@ -23,9 +23,13 @@ CHECKSUMS: Final = "checksums.json"
 DUMP: Final = "postgres.dump"
 SECRETS: Final = "secrets.json"
 VALKEY: Final = "valkey"
+NATS: Final = "nats"  # Never in an archive: what counts of it is in PostgreSQL.
 SPOOL: Final = "spool"
+ASSETS: Final = "assets"
 CHUNK_BYTES: Final = 2**20
-_MEMBER: Final = re.compile(r"([\w-]+\.json|postgres\.dump|(valkey|spool)/[\w.@%+=-]+)")
+_MEMBER: Final = re.compile(
+    r"([\w-]+\.json|postgres\.dump|(valkey|spool)/[\w.@%+=-]+|assets/[0-9a-f]{2}/[0-9a-f]{64}[\w.@/-]+)"
+)
 _HIDDEN: Final = re.compile(r"(^|/)\.+(/|$)")
 
 Show = Callable[[int, int], None]
@@ -137,7 +141,7 @@ def extract_archive(path: Path, folder: Path, show: Show) -> None:
             if name in {CHECKSUMS, MANIFEST}:
                 continue
             target = folder / name
-            target.parent.mkdir(mode=0o700, exist_ok=True)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
                 while data := file.read(CHUNK_BYTES):
                     writing.write(data)

@@ -8,6 +8,8 @@ place only when it is in the next. The places are read against that order in tim
 2. Then the spool, then Valkey's files. What was accepted before the backup began and is not in the snapshot is still in
    the stream, or in the spool; if it moves on while we read, it only moves to a place that we read later.
 
+3. Uploaded files last: what the snapshot names was written before it. They never change, so they are read by name.
+
 After a restore the worker goes on at the position of the snapshot, and counts what the stream has behind it. An event
 that is in two places has one correlation id, and counts once. The stream must not have lost entries behind that
 position while we read; that is checked.
@@ -34,11 +36,13 @@ from adloom.events.log.spool.format import parse_name
 from adloom.events.log.stream import STREAM
 from adloom.ops.backup.append_only import FixedFile, open_append_only
 from adloom.ops.backup.archive import (
+    ASSETS,
     DUMP,
     FORMAT,
     MANIFEST,
     SPOOL,
     VALKEY,
+    ArchiveWriter,
     BackupError,
     BackupManifest,
     extract_archive,
@@ -68,12 +72,19 @@ class BackupSource(msgspec.Struct, frozen=True, kw_only=True):
 
     directory: DataDirectory
     spool: Path
+    assets: Path | None  # None: in a bucket, which is backed up by its own means.
     database_url: str
     redis_url: str | None
 
 
-async def make_backup(
-    directory: DataDirectory, spool: Path, file: Path, progress: LongProgress, *, now: datetime
+async def make_backup(  # noqa: PLR0913 - what is backed up, and where to
+    directory: DataDirectory,
+    spool: Path,
+    file: Path,
+    progress: LongProgress,
+    *,
+    now: datetime,
+    assets: Path | None = None,
 ) -> BackupManifest:
     """Write an archive, verify it, and give it its name."""
     if file.exists():
@@ -85,12 +96,15 @@ async def make_backup(
     async def write(source: BackupSource) -> None:
         made.append(await _write(source, file, progress, now=now))
 
-    await _with_source(directory, spool, write)
+    await _with_source(directory, spool, assets, write)
     return made[0]
 
 
 async def _with_source(
-    directory: DataDirectory, spool: Path, work: Callable[[BackupSource], Awaitable[None]]
+    directory: DataDirectory,
+    spool: Path,
+    assets: Path | None,
+    work: Callable[[BackupSource], Awaitable[None]],
 ) -> None:
     """Work on an installation that runs, or start PostgreSQL alone for it."""
     last, secrets = directory.read_installation(), directory.read_secrets()
@@ -102,7 +116,13 @@ async def _with_source(
     if directory.holder_pid() is not None:
         database_url, redis_url = find_database_url({}, directory), find_redis_url({}, directory)
         await work(
-            BackupSource(directory=directory, spool=spool, database_url=database_url, redis_url=redis_url)
+            BackupSource(
+                directory=directory,
+                spool=spool,
+                assets=assets,
+                database_url=database_url,
+                redis_url=redis_url,
+            )
         )
         return
     with directory.lock():
@@ -115,7 +135,11 @@ async def _with_source(
             await supervisor.start([msgspec.structs.replace(postgres, stop_seconds_max=STOP_SECONDS_MAX)])
             await work(
                 BackupSource(
-                    directory=directory, spool=spool, database_url=servers.database_url, redis_url=None
+                    directory=directory,
+                    spool=spool,
+                    assets=assets,
+                    database_url=servers.database_url,
+                    redis_url=None,
                 )
             )
 
@@ -218,9 +242,20 @@ def _write_members(  # noqa: PLR0913, PLR0917 - all that is in it
         for place, files in ((SPOOL, spooled), (VALKEY, appended)):
             for one in files:
                 archive.add(f"{place}/{one.name}", one.file, one.size)
+        _add_assets(archive, source.assets)
         with dump.open("rb") as file:
             archive.add(DUMP, file, dump.stat().st_size)
     progress.finish("Archive", done)
+
+
+def _add_assets(archive: ArchiveWriter, folder: Path | None) -> None:
+    if folder is None or not folder.is_dir():
+        return
+    for path in sorted(folder.rglob("*")):
+        # One that is being written has no name yet, and one that was removed meanwhile is in no banner.
+        if not path.name.startswith(".") and path.is_file():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                archive.add(f"{ASSETS}/{path.relative_to(folder)}", file, os.fstat(file.fileno()).st_size)
 
 
 def _open_spool(folder: Path) -> list[FixedFile]:

@@ -13,7 +13,9 @@ import msgspec
 from adloom.events.log.stream import STREAM
 from adloom.ops.backup.append_only import FOLDER
 from adloom.ops.backup.archive import (
+    ASSETS,
     DUMP,
+    NATS,
     SECRETS,
     SPOOL,
     VALKEY,
@@ -27,6 +29,7 @@ from adloom.ops.backup.progress import LongProgress
 from adloom.runtime.embedded.binaries import find_unprivileged_user, give_ownership
 from adloom.runtime.embedded.servers import Servers, describe_servers
 from adloom.runtime.embedded.sockets import Listening
+from adloom.runtime.files.store import set_modes
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory, Secrets
 from adloom.runtime.ports import free_port
 from adloom.runtime.schema import newest_revision
@@ -85,7 +88,7 @@ async def restore_backup(
 
 
 def _list_present(folder: Path) -> list[Path]:
-    names = (POSTGRES, VALKEY, SPOOL, SECRETS)
+    names = (POSTGRES, VALKEY, NATS, SPOOL, ASSETS, SECRETS)
     found = [folder / name for name in names]
     return [one for one in found if one.is_file() or (one.is_dir() and any(one.iterdir()))]
 
@@ -94,7 +97,9 @@ def _put_aside(folder: Path, present: list[Path], *, now: datetime) -> Path | No
     """Move what is there into a folder of its own, for people to remove."""
     others = [one for one in folder.glob("*.json") if one not in present]
     empty = [
-        one for name in (POSTGRES, VALKEY, SPOOL) if (one := folder / name) not in present and one.is_dir()
+        one
+        for name in (POSTGRES, VALKEY, NATS, SPOOL, ASSETS)
+        if (one := folder / name) not in present and one.is_dir()
     ]
     for one in empty:
         one.rmdir()
@@ -129,8 +134,10 @@ async def _build(file: Path, folder: Path, progress: LongProgress) -> int:
     await run_supervised(work)
     (folder / DUMP).unlink()
     shutil.rmtree(folder / "logs", ignore_errors=True)
-    if (folder / SPOOL).is_dir():
-        give_ownership(folder / SPOOL, find_unprivileged_user())
+    for name in (SPOOL, ASSETS):
+        if (folder / name).is_dir():
+            give_ownership(folder / name, find_unprivileged_user())
+    set_modes(folder / ASSETS)
     return found[0]
 
 

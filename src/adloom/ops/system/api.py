@@ -25,6 +25,18 @@ MINUTES: Final = 60
 SINCE_START: Final = "Since it was started."
 
 
+class ShardsAnswer(Answer):
+    """What a worker has of the budget actors that several workers share."""
+
+    held: Annotated[list[int], Field(description="Numbers of its shards, of 0 to 99.")]
+    lag: Annotated[
+        dict[str, int], Field(description="Messages that wait, by shard; none wait for the others.")
+    ]
+    fenced_writes: Annotated[int, Field(description=f"Refused, as another worker had written. {SINCE_START}")]
+    moves: Annotated[int, Field(description=f"Shards that it got. {SINCE_START}")]
+    is_connected: Annotated[bool, Field(description="Whether NATS answers.")]
+
+
 class ProcessAnswer(Answer):
     """A process that was heard of in the last 10 seconds."""
 
@@ -44,6 +56,9 @@ class ProcessAnswer(Answer):
     p99_seconds: float | None
     pending: Annotated[int | None, Field(description="Events that wait for the ledger.")]
     spool_bytes: Annotated[int | None, Field(description="What waits on its disk for the ledger.")]
+    shards: Annotated[
+        ShardsAnswer | None, Field(description="Of a worker that shares the budget actors with others.")
+    ] = None
 
 
 class ProcessesAnswer(Answer):
@@ -269,6 +284,14 @@ async def read_settings(valkey: ValkeyOfTheApp, now: Now) -> AllSettingsAnswer:
 
 def _process(heartbeat: ProcessHeartbeat) -> ProcessAnswer:
     facts = msgspec.structs.asdict(heartbeat) | msgspec.structs.asdict(heartbeat.reading)
+    if (shards := heartbeat.reading.shards) is not None:
+        facts["shards"] = ShardsAnswer(
+            held=list(shards.held),
+            lag={str(number): waiting for number, waiting in shards.lag.items()},
+            fenced_writes=shards.fenced_writes,
+            moves=shards.moves,
+            is_connected=shards.is_connected,
+        )
     return ProcessAnswer(id=heartbeat.id, **facts)
 
 

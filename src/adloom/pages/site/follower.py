@@ -7,7 +7,7 @@ by the next one, and without that memory everything is told once more, which cha
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 import msgspec
@@ -27,7 +27,6 @@ from adloom.pages.site.messages import (
 )
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.actor import Address
-from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
@@ -41,6 +40,14 @@ AWAY: Final = (UnavailableError, *VALKEY_AWAY)
 
 _encode_news: Final = msgspec.msgpack.Encoder().encode
 _decode_news: Final = msgspec.msgpack.Decoder(list[SiteNews]).decode
+
+
+class SiteHost(Protocol):
+    """Runs the site actors, here or in other processes."""
+
+    async def ask(self, address: Address, message: msgspec.Struct, *, seconds_max: float) -> Any:  # noqa: ANN401 - each kind's own
+        """Send a message and wait for the reply; raises TimeoutError, or UnavailableError if there will be none."""
+        ...
 
 
 class SiteReader:
@@ -87,7 +94,7 @@ def read_news(message: bytes) -> list[SiteNews]:
 class SiteFollower:
     """Follows pages and catalog for the site actors of one host."""
 
-    def __init__(self, pool: Pool, valkey: Valkey, reader: SiteReader, host: ActorHost) -> None:
+    def __init__(self, pool: Pool, valkey: Valkey, reader: SiteReader, host: SiteHost) -> None:
         self._pool = pool
         self._valkey = valkey
         self._reader = reader

@@ -152,7 +152,15 @@ class SiteKind(ActorKind[SiteState, SiteMessage]):
     """Sites as actors."""
 
     def __init__(self) -> None:
-        super().__init__(SITE, SiteState, step, new_site, on_waking=CheckSite())
+        super().__init__(
+            SITE,
+            SiteState,
+            step,
+            new_site,
+            on_waking=CheckSite(),
+            messages=SiteMessage,
+            replies=ToldUpTo,
+        )
 
     def encode(self, state: SiteState) -> bytes:
         """Encode all but the pages: there may be 10,000, and they are in a table of their own."""

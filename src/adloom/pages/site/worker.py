@@ -6,8 +6,12 @@ import msgspec
 
 from adloom.core.clock import Clock
 from adloom.pages.site.follower import NewsBroadcaster, SiteFollower, SiteReader
+from adloom.pages.site.shared_follower import SharedSiteFollower
 from adloom.pages.site.step import SiteKind
 from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.nats.runner import ActorFamily
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.random import system_chance
@@ -22,6 +26,13 @@ class NoRecords:
     async def write(self, connection: Connection, records: Sequence[msgspec.Struct]) -> None:
         del connection
         assert not records, "a site records nothing"
+
+
+class SharedSites(msgspec.Struct, frozen=True):
+    """What a worker needs to run some of the site actors, and what one worker follows for all."""
+
+    family: ActorFamily
+    follower: SharedSiteFollower
 
 
 class SiteActors(msgspec.Struct, frozen=True):
@@ -42,3 +53,17 @@ def make_site_actors(pool: Pool, valkey: Valkey, clock: Clock) -> SiteActors:
         chance=system_chance(),
     )
     return SiteActors(host, SiteFollower(pool, valkey, reader, host))
+
+
+def share_site_actors(
+    sender: NatsSender, pool: Pool, valkey: Valkey, clock: Clock, *, shard_pool: Pool
+) -> SharedSites:
+    """Build site actors that several workers share; states are written by `shard_pool`."""
+    reader = SiteReader(pool)
+    family = ActorFamily(
+        kinds=[SiteKind()],
+        store=ShardStore(shard_pool, NoRecords(), clock),
+        introduction=reader,
+        audience=NewsBroadcaster(valkey),
+    )
+    return SharedSites(family, SharedSiteFollower(pool, valkey, sender))

@@ -73,12 +73,13 @@ async def verify(  # noqa: PLR0913, PLR0917 - what a handler asks for
     async with catalog.read() as connection:
         site = await sites.table.find(connection, scope, site_id)
     if not is_forced:
-        await _limit(valkey, site_id)
+        await limit_checks(valkey, site_id)
     verified = await verify_site(catalog, client, scope, site, is_forced=is_forced, now=now)
     return sites.answer.model_validate(verified)
 
 
-async def _limit(valkey: Valkey, site_id: UUID) -> None:
+async def limit_checks(valkey: Valkey, site_id: UUID) -> None:
+    """Count a look at a site; RateLimitedError if there were too many in a minute."""
     key = f"adloom:verify:{site_id}"
     with unavailable_when_away():
         async with valkey.pipeline(transaction=True) as at_once:

@@ -1,6 +1,7 @@
 """The audit trail as it is read."""
 
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -8,6 +9,7 @@ import msgspec
 
 from adloom.core.actor import Actor
 from adloom.resource.audit.entry import OWNED_NOUNS
+from adloom.resource.names import list_ids, read_names
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 
@@ -26,10 +28,11 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     owner_id: UUID | None
     action: str
     changes: dict[str, Any]
+    names: dict[str, str] = {}  # Of the ids that it has, as far as they have names.
 
 
 ENTRIES = RowSource(
-    columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__),
+    columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__ if name != "names"),
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
@@ -90,7 +93,17 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
 
 
 async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
-    return await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)
+    """Read entries with the names of what they mention: who may read an entry knows these things."""
+    listed = await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)
+    mentioned = [list_ids([one.noun_id, one.owner_id, one.account_id, one.changes]) for one in listed.items]
+    names = await read_names(connection, chain.from_iterable(mentioned))
+    return Listed(
+        items=[
+            msgspec.structs.replace(entry, names={str(one): names[one] for one in ids if one in names})
+            for entry, ids in zip(listed.items, mentioned, strict=True)
+        ],
+        total_count=listed.total_count,
+    )
 
 
 def hide_networks(listed: Listed[AuditEntry]) -> Listed[AuditEntry]:

@@ -56,7 +56,7 @@ def _iterate_items(lists: Mapping[str, msgspec.Raw], known: DocumentLists) -> It
     for name, raw in lists.items():
         if name == "format" and bytes(raw) != msgspec.json.encode(FORMAT):
             problems.append(FieldProblem(name, f"must be {FORMAT}"))
-        elif name == "version" and bytes(raw) != msgspec.json.encode(FORMAT_VERSION):
+        elif name == "version" and bytes(raw) not in {b"%d" % FORMAT_VERSION, b"%d.0" % FORMAT_VERSION}:
             problems.append(FieldProblem(name, f"must be {FORMAT_VERSION}"))
         elif name in known.by_name:
             items = _decode_items(raw)
@@ -137,5 +137,6 @@ def parse_id(spec: ListSpec, value: object) -> Any:  # noqa: ANN401 - a UUID or 
             return None
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < len(str(INT4_MAX)):
         value = int(value)
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT4_MAX
-    return value if is_number else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= INT4_MAX:
+        return None
+    return int(value) if value == int(value) else None

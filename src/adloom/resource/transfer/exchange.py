@@ -22,7 +22,7 @@ from adloom.resource.table import BATCH_MAX, Identity
 from adloom.resource.transfer.document import ItemHead, RawItem, parse_id, read_heads
 from adloom.resource.transfer.plan import ImportChange, ImportContext, Planner
 from adloom.runtime.http.api.exception_handlers import field_problems
-from adloom.runtime.process_tuning import pause_gc
+from adloom.runtime.process.tuning import pause_gc
 
 PROBLEMS_MAX: Final = 1_000  # Nobody reads more at a time, and the next import finds the rest.
 NATURAL_KEY_LENGTH_MAX: Final = 253

@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from adloom.sample.content.catalog import (
     ADVERTISERS,
@@ -57,7 +57,17 @@ def choose_ids(new_id: Callable[[], str], kept: Ids) -> dict[str, dict[str, str]
     return {**chosen, "brands": brands}
 
 
-def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, list[Item]]:
+def list_pictures() -> list[Picture]:
+    """Return the pictures of all banners, each once."""
+    found = [picture for banner in BANNERS for picture in (picture_of(banner), phone_picture_of(banner))]
+    return list(dict.fromkeys(picture for picture in found if picture is not None))
+
+
+def build_document(
+    ids: Ids, *, delivery_url: str, now: datetime, uploaded: Mapping[str, str] | None = None
+) -> dict[str, list[Item]]:
+    """Build the document; `uploaded` has the addresses of pictures that were uploaded, by their paths."""
+    addresses = _Addresses(delivery_url, uploaded or {})
     return {
         "advertisers": [
             {
@@ -82,7 +92,7 @@ def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, l
         ],
         "brands": [{"id": int(ids["brands"][brand.key]), "label": brand.label} for brand in BRANDS],
         "placements": [_placement(slot, ids, delivery_url) for slot in SLOTS],
-        "banners": [_banner(banner, ids, delivery_url, now) for banner in BANNERS],
+        "banners": [_banner(banner, ids, addresses, now) for banner in BANNERS],
         "campaigns": [_campaign(campaign, ids, now) for campaign in CAMPAIGNS],
         "links": [link for campaign in CAMPAIGNS for link in _links(campaign, ids)],
         "assignments": [assignment for campaign in CAMPAIGNS for assignment in _assignments(campaign, ids)],
@@ -103,6 +113,16 @@ def build_document(ids: Ids, *, delivery_url: str, now: datetime) -> dict[str, l
             if banner.per_user_day_max
         ],
     }
+
+
+class _Addresses(NamedTuple):
+    """Where the sample's pages are, and the pictures that were uploaded."""
+
+    delivery_url: str
+    uploaded: Mapping[str, str]
+
+    def find(self, picture: Picture) -> str:
+        return self.uploaded.get(picture.path) or f"{self.delivery_url}{picture.path}"
 
 
 def _placement(slot: SampleSlot, ids: Ids, delivery_url: str) -> Item:
@@ -146,7 +166,7 @@ def phone_picture_of(banner: SampleBanner) -> Picture | None:
     return None if size is None else Picture(banner.subject, banner.palette, *size, is_for_ad=True)
 
 
-def _banner(banner: SampleBanner, ids: Ids, delivery_url: str, now: datetime) -> Item:
+def _banner(banner: SampleBanner, ids: Ids, addresses: _Addresses, now: datetime) -> Item:
     phone = phone_picture_of(banner)
     item: Item = {
         "id": ids["banners"][banner.key],
@@ -155,13 +175,13 @@ def _banner(banner: SampleBanner, ids: Ids, delivery_url: str, now: datetime) ->
         # Feeds show this field; on a page it would repeat the subheadline.
         "description": banner.line if banner.is_for_feeds else None,
         "source": "system",
-        "primaryImageUrl": f"{delivery_url}{picture_of(banner).path}",
+        "primaryImageUrl": addresses.find(picture_of(banner)),
         "primaryImageAlt": banner.alt,
-        "mobileImageUrl": phone and f"{delivery_url}{phone.path}",
+        "mobileImageUrl": phone and addresses.find(phone),
         "headline": banner.headline,
         "subheadline": None if banner.is_for_feeds else banner.line,
         "ctaLabel": banner.action,
-        "ctaUrl": f"{delivery_url}{banner.page}",
+        "ctaUrl": f"{addresses.delivery_url}{banner.page}",
         "utmSource": "hedgerow",
         "utmContent": banner.key,
         "bgColor": picture_of(banner).colour,

@@ -223,13 +223,15 @@ def test_a_prior_moves_a_root_and_makes_another_version(classifier: EmbeddedClas
     assert len({plain.version, sporty.version, classifier.version}) == 3
 
 
+@pytest.mark.slow
 def test_the_texts_that_it_was_fitted_on_are_known(classifier: EmbeddedClassifier) -> None:
     rows = [
         line.split("\t")
         for line in FITTING_TEXTS.read_text(encoding="utf-8").splitlines()
         if not line.startswith("#")
     ]
-    pages = [(root, node, PageContent(title=title, text=text)) for _, root, node, title, text in rows]
+    # Every other one: each takes a tenth of a second of a processor.
+    pages = [(root, node, PageContent(title=title, text=text)) for _, root, node, title, text in rows[::2]]
     ranked = [(root, [one.id for one in classifier.rank_roots(page)]) for root, _, page in pages]
     nodes = [(node, classifier.rank_nodes(page, root)[0].id) for root, node, page in pages if node]
 

@@ -25,15 +25,14 @@ from adloom.events.ingest.ivt.flags import (
     is_prefetch,
 )
 from adloom.events.log.event import Mark
-from adloom.runtime.http.client_address import find_client_address, parse_address
-from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers
+from adloom.runtime.http.client_address import find_client
+from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
 SENDERS_CACHED_MAX: Final = 16_384
 PEER_EVENTS_MIN: Final = 1_000  # Fewer may be a person who tries it out.
 FORWARDED_BYTES_CACHED_MAX: Final = 256  # A longer chain is unusual, and parsed each time.
 
-_FORWARDED_FOR: Final = b"x-forwarded-for"
 _SEC_PURPOSE: Final = b"sec-purpose"
 _PURPOSE: Final = b"purpose"
 _X_MOZ: Final = b"x-moz"
@@ -119,22 +118,27 @@ class TrafficDetector:
 
     def find_rate_key(self, request: FastRequest) -> bytes | None:
         """Return what the requests of a sender are counted by."""
-        return self.identify_sender(request).rate_key if self._trusted else self.find_peer_key(request.client)
+        return self.identify_sender(request).rate_key
 
     def find_peer_key(self, peer: str | None) -> bytes | None:
         """Return what the requests of a peer are counted by, and look at nothing else."""
-        return self._identify_cached(peer, ()).rate_key
+        return self._identify_cached(peer, None).rate_key
 
     def _identify(self, request: FastRequest) -> Sender:
+        forwarded = read_forwarded(request) if self._trusted else None
+        is_usual = forwarded is None or len(forwarded) <= FORWARDED_BYTES_CACHED_MAX
+        sender = (self._identify_cached if is_usual else self._identify_address)(request.client, forwarded)
+        head = request.head
+        return sender if head is not None and not head.has_marks else self._mark_by_headers(request, sender)
+
+    def _mark_by_headers(self, request: FastRequest, sender: Sender) -> Sender:
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values
-        if self._trusted and _FORWARDED_FOR in values:
-            sender = self._identify_forwarded(request)
-        else:
-            sender = self._identify_cached(request.client, ())
         is_crawler = self._is_crawler(values.get(b"user-agent", b""))
         if not (is_crawler or _SEC_PURPOSE in values or _PURPOSE in values or _X_MOZ in values):
+            if request.head is not None:
+                request.head.has_marks = False
             return sender
         purposes = [values.get(name, b"") for name in (_SEC_PURPOSE, _PURPOSE, _X_MOZ)]
         return add_header_marks(sender, is_crawler=is_crawler, is_prefetch=is_prefetch(purposes))
@@ -153,19 +157,10 @@ class TrafficDetector:
             self.marked[mark] += 1
         return flags
 
-    def _identify_forwarded(self, request: FastRequest) -> Sender:
-        forwarded = tuple([value for name, value in request.headers if name == _FORWARDED_FOR])
-        is_usual = sum(map(len, forwarded)) <= FORWARDED_BYTES_CACHED_MAX
-        return (self._identify_cached if is_usual else self._identify_address)(request.client, forwarded)
-
-    def _identify_address(self, peer: str | None, forwarded: tuple[bytes, ...]) -> Sender:
-        text = peer or ""
-        if forwarded:
-            text = find_client_address(peer, [line.decode("latin-1") for line in forwarded], self._trusted)
-        try:
-            address = parse_address(text)
-        except ValueError:
-            return UNREADABLE_SENDER if forwarded else UNKNOWN_SENDER
+    def _identify_address(self, peer: str | None, forwarded: bytes | None) -> Sender:
+        address = find_client(peer, [] if forwarded is None else [forwarded.decode("latin-1")], self._trusted)
+        if address is None:
+            return UNREADABLE_SENDER if forwarded is not None else UNKNOWN_SENDER
         # A proxy of ours, or a trusted server, that does not say for which client it asks.
         if address in self._proxies:
             return UNKNOWN_SENDER
