@@ -26,6 +26,7 @@ from tests.support.databases import Databases
 from tests.support.product import NO_CRAWLS, Product
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
 from tests.support.shared_products import SharedProducts, SharedProductScheduling, is_of_product, order_of
+from tests.support.stray_exceptions import StrayExceptions
 
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)
@@ -33,6 +34,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 STARTER = pytest.StashKey[ServiceStarter]()
 PRODUCTS = pytest.StashKey[SharedProducts]()
+STRAY = pytest.StashKey[StrayExceptions]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 SLOW_MARKERS = ("server", "process", "browser", "slow")
 
@@ -46,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
     render_logs_plainly()
     read_files_once()
+    config.stash[STRAY] = StrayExceptions()
     # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -175,6 +178,13 @@ def refuse_outside_sockets() -> None:
 
 def is_loopback(host: str) -> bool:
     return host == "localhost" or ipaddress.ip_address(host).is_loopback
+
+
+@pytest.fixture(autouse=True)
+def _no_stray_exceptions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves an exception to nobody; autouse fixtures end last."""
+    yield
+    assert request.config.stash[STRAY].take() == []
 
 
 @pytest.fixture(scope="session")
