@@ -197,7 +197,7 @@ def test_an_exception_of_a_library_is_the_same_field() -> None:
     try:
         fail("wrong", password="hunter2")
     except ValueError:
-        logging.getLogger("asyncio").exception("Task failed")
+        logging.getLogger("some.library").exception("Task failed")
 
     assert output.lines()[0]["exception"][0]["exc_value"] == "wrong"
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from adloom.core.errors import UnavailableError
@@ -10,6 +11,7 @@ from adloom.runtime.actors.nats import pinned
 from adloom.runtime.actors.nats.connection import NatsConnection
 from adloom.runtime.actors.nats.pinned import Delivered, PullEnded, PullStatus
 from adloom.runtime.actors.nats.ports import Received
+from tests.support.eventually import becomes
 from tests.support.nats_server import connected
 
 
@@ -142,6 +144,12 @@ async def test_a_deleted_stream_is_noticed(
     first, _ = pullers
     await first.pull()
 
+    async def is_open() -> bool:
+        answer = await connection.request(f"$JS.API.CONSUMER.INFO.BRAIN.{pinned.consumer_of(7)}", b"")
+        return bool(msgspec.json.decode(answer)["num_waiting"])
+
+    # The server takes pulls and requests side by side.
+    await becomes(is_open, seconds=5)
     await connection.request("$JS.API.STREAM.DELETE.BRAIN", b"")
 
     assert await first.next() == PullEnded(7, PullStatus.GONE)
