@@ -43,6 +43,17 @@ def test_the_status_in_words_knows_the_dates(campaign: dict[str, Any], text: str
     assert describe_standing(campaign, now=NOW) == (text, kind)
 
 
+def test_words_follow_the_zone_of_the_person() -> None:
+    soon = a_campaign(startsAt="2026-11-17T20:00:00Z")
+    figures = {"dailySpentAt": "2026-11-17T20:10:00Z", "totalSpentAt": None}
+
+    assert describe_standing(soon, now=NOW).text == "Starts today at 20:00"
+    assert describe_standing(soon, now=NOW, zone="Asia/Kolkata").text == "Starts tomorrow"
+    assert describe_spent(figures, zone="Asia/Kolkata", now=NOW) == [
+        "The day's budget is spent by about 01:40 tomorrow."
+    ]
+
+
 def test_tomorrow_is_tomorrow_in_the_campaigns_zone() -> None:
     late = datetime(2026, 11, 17, 22, 30, tzinfo=UTC)  # Half past eleven in Berlin.
 

@@ -160,6 +160,25 @@ async def test_a_report_groups_by_the_dimensions_of_its_address(
     assert "Not known by country or device" in by_country.text
 
 
+async def test_a_report_has_the_time_zone_of_the_account(ann: Visitor, api: Client, pool: Pool) -> None:
+    placement, banner = await api.make_placement(), await api.make_banner(title="Tulips")
+    campaign = await api.make_campaign(name="Spring", timezone="Europe/Berlin")
+    await EventWriter(pool).write(seen(banner, placement, campaign, at=NOON))
+    person = (await api.get("/admin/accounts")).json()["items"][0]
+    await api.patch(f"/admin/accounts/{person['id']}", json={"timeZone": "Pacific/Auckland"})
+
+    report = await ann.get("/console/reports?from=2026-11-16&to=2026-11-16&by=hour")
+    as_named = await ann.get("/console/reports?from=2026-11-15&to=2026-11-15&by=hour&zone=UTC")
+    schedule = await ann.get(f"/console/campaigns/{campaign['id']}?tab=schedule")
+    account = await ann.get("/console/account")
+
+    assert "11-16 01:00" in report.text, "noon of UTC is one o'clock of the next day"
+    assert "Days and hours are those of Pacific/Auckland" in report.text
+    assert "11-15 12:00" in as_named.text
+    assert "Hours of Pacific/Auckland" in schedule.text
+    assert "Pacific/Auckland" in account.text
+
+
 async def test_a_report_shows_the_error_of_the_api(ann: Visitor) -> None:
     page = await ann.get("/console/reports?from=2020-01-01&to=2026-11-15&by=hour")
 

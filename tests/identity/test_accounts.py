@@ -28,9 +28,32 @@ async def test_a_new_account_can_log_in(control: ControlPlane, admin: Client) ->
     async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
         me = (await ann.get("/admin/accounts/me")).json()
 
-    assert me == {"id": made["id"], "role": "viewer", "accountId": None}
+    assert me == {"id": made["id"], "role": "viewer", "accountId": None, "timeZone": None}
     assert made["disabledAt"] is None
     assert PASSWORD not in str(made)
+
+
+async def test_a_time_zone_is_set_by_its_owner_and_by_admins(
+    control: ControlPlane, admin: Client, pool: Pool
+) -> None:
+    made = await admin.made("/admin/accounts", person_body(timeZone="Asia/Kolkata"))
+    path = f"/admin/accounts/{made['id']}"
+    async with control.client(Authorization=f"Bearer {await token_of(admin)}") as ann:
+        own = (await ann.patch("/admin/accounts/me", json={"timeZone": "Europe/Berlin"})).json()
+        same = (await ann.patch("/admin/accounts/me", json={})).json()
+        wrong = await ann.patch("/admin/accounts/me", json={"timeZone": "Mars/Olympus"})
+        by_admin = (await admin.patch(path, json={"timeZone": None})).json()
+        other = await admin.patch(path, json={"email": "bob@example.com"})
+        me = (await ann.get("/admin/accounts/me")).json()
+    machine = await admin.patch("/admin/accounts/me", json={"timeZone": "UTC"})
+
+    assert made["timeZone"] == "Asia/Kolkata"
+    assert own == same == {**me, "timeZone": "Europe/Berlin"}
+    assert error_fields(problem(wrong, 400, "VALIDATION_FAILED")) == {"timeZone"}
+    assert by_admin["timeZone"] is me["timeZone"] is other.json()["timeZone"] is None
+    problem(machine, 403, "ACCOUNT_OF_MACHINE")
+    changes = await pool.fetch("SELECT changes FROM audit_entries WHERE changes ? 'timeZone' ORDER BY id")
+    assert len(changes) == 3, "made, by herself, by the admin"
 
 
 async def test_accounts_are_searched_filtered_and_sorted(admin: Client) -> None:

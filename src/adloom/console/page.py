@@ -9,7 +9,7 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from adloom.console.client import ApiClient, ProblemError, SessionEndedError
+from adloom.console.components.format import show_times_in
 from adloom.console.components.layout import empty_state, problem_notice
 from adloom.console.components.messages import notify_error
 from adloom.console.shell import EVERYBODY, shell
@@ -26,6 +27,7 @@ from adloom.console.sign_in.gate import LOG_IN, SessionGuard, make_log_in_url
 from adloom.core.actor import Role
 from adloom.core.clock import Clock
 from adloom.identity.console_sessions import ConsoleSession
+from adloom.schedule.schedule import find_zone
 
 # A page is sent when it is built; put slower work in a timer.
 BUILD_SECONDS_MAX: Final = 30.0
@@ -43,10 +45,11 @@ REGISTERED: Final[set[str]] = set()
 class PageVisit:
     """One opened page: the user, the address and the API client."""
 
-    def __init__(self, request: Request, *, api: ApiClient, clock: Clock, email: str, role: Role) -> None:
+    def __init__(self, request: Request, *, api: ApiClient, clock: Clock, session: ConsoleSession) -> None:
         self.api = api
-        self.email = email
-        self.role = role
+        self.email = session.email
+        self.role = session.user.role
+        self.zone = session.time_zone  # None until the person has chosen one.
         self.path = request.url.path
         self.query = dict(request.query_params)
         self.parts: dict[str, str] = {name: str(value) for name, value in request.path_params.items()}
@@ -55,6 +58,15 @@ class PageVisit:
     @property
     def now(self) -> datetime:
         return self._clock.now()
+
+    @property
+    def today(self) -> date:
+        """The day that it is for the person."""
+        return self.now.astimezone(find_zone(self.zone or "UTC") or UTC).date()
+
+    def zone_for(self, own: str | None) -> str:
+        """Return the zone in which to show the times of a thing: the person's, else the thing's own."""
+        return self.zone or own or "UTC"
 
     @property
     def may_write(self) -> bool:
@@ -90,9 +102,8 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     token, session = found
     await guard.sessions.mark_seen(token, session, now=guard.clock.now())
     role = session.user.role
-    visit = PageVisit(
-        request, api=guard.make_client(token), clock=guard.clock, email=session.email, role=role
-    )
+    visit = PageVisit(request, api=guard.make_client(token), clock=guard.clock, session=session)
+    show_times_in(visit.zone)
     ui.context.client.on_exception(lambda error: _show_failure(visit.path, error))
     with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
         if role not in roles:

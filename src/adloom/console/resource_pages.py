@@ -69,7 +69,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     is_compact: bool = False  # All fields in one narrow card.
     is_admins_only: bool = False  # Only admins create, change and delete.
     badge: Callable[[Json], Markup] = lambda _: Markup("")
-    badge_at: Callable[[Json, datetime], Markup] | None = None  # Instead, where it depends on the time.
+    badge_at: Callable[[Json, datetime, str | None], Markup] | None = (
+        None  # Instead, where it depends on the time, and on whose.
+    )
     detail_note: Callable[[Json], str] = lambda _: ""
     links: Callable[[Json], None] = lambda _: None  # For every role.
     actions: Callable[[PageVisit, Json, Reload], None] = _no_actions  # For those who may write.
@@ -196,7 +198,8 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         given = {
             name: visit.query[key] for name, key in self.defaults_from_query.items() if key in visit.query
         }
-        form = Form({**self.defaults, **given})
+        own = {"timezone": visit.zone} if visit.zone and "timezone" in self.defaults else {}
+        form = Form({**self.defaults, **own, **given})
         await self._add_fields(visit, form, is_new=True)
 
         async def save() -> None:
@@ -224,7 +227,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             item[self.name_field],
             note=self.detail_note(item),
             crumbs=[(self.title, self.home)],
-            badge=self.badge(item) if self.badge_at is None else self.badge_at(item, visit.now),
+            badge=self.badge(item) if self.badge_at is None else self.badge_at(item, visit.now, visit.zone),
         ):
             self.links(item)
             if visit.may_write and not is_deleted:

@@ -36,6 +36,14 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         return self.role not in ACCOUNT_ROLES
 
     @property
+    def person_id(self) -> UUID | None:
+        """The account of the person who asks; keys and tokens of machines have none."""
+        try:
+            return UUID(self.subject)
+        except ValueError:
+            return None
+
+    @property
     def advertiser_id(self) -> UUID | None:
         return self.account_id if self.role is Role.ADVERTISER else None
 

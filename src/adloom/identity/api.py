@@ -204,7 +204,4 @@ async def _find_owner(connection: Connection, actor: Actor) -> UUID | None:
     """Return the person behind an actor: a key that makes keys makes them for its owner."""
     if actor.subject.startswith(KEY_SUBJECT):
         return await store.find_key_owner(connection, UUID(actor.subject.removeprefix(KEY_SUBJECT)))
-    try:
-        return UUID(actor.subject)
-    except ValueError:
-        return None
+    return actor.person_id

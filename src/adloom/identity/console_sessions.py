@@ -36,7 +36,7 @@ INSERT = """
 """
 FIND = """
     SELECT account.public_id AS id, account.email, account.role, account.account_id, account.disabled_at,
-           account.token_epoch, account.must_change_password, session.seen_at, session.expires_at
+           account.token_epoch, account.must_change_password, account.time_zone, session.seen_at, session.expires_at
       FROM console_sessions AS session JOIN users AS account ON account.id = session.user_id
      WHERE session.token_hash = $1
 """
@@ -78,6 +78,7 @@ class ConsoleSession(msgspec.Struct, frozen=True, kw_only=True):
 
     user: User
     email: str
+    time_zone: str | None
     seen_at: datetime
     expires_at: datetime
 
@@ -148,7 +149,11 @@ class ConsoleSessions:
         if row is None:
             return None
         session = ConsoleSession(
-            user=read_user(row), email=row["email"], seen_at=row["seen_at"], expires_at=row["expires_at"]
+            user=read_user(row),
+            email=row["email"],
+            time_zone=row["time_zone"],
+            seen_at=row["seen_at"],
+            expires_at=row["expires_at"],
         )
         return session if session.is_open(now=now) else None
 

@@ -1,12 +1,14 @@
 """Numbers and times as people read them."""
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, cast
 
 from markupsafe import Markup, escape
+from nicegui.slot import Slot
 
 from adloom.console import strings
 from adloom.core.currency import NO_CURRENCY, Currency
+from adloom.schedule.schedule import find_zone
 
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
@@ -14,6 +16,7 @@ DAY: Final = 24 * HOUR
 MONTH: Final = 30 * DAY
 MILLION: Final = 1_000_000
 BILLION: Final = 1_000_000_000
+ZONE: Final = "zone"
 
 
 class _Shown:
@@ -25,6 +28,18 @@ class _Shown:
 def show_money_in(currency: Currency) -> None:
     """Set the currency of all amounts of the console."""
     _Shown.currency = currency
+
+
+def show_times_in(zone: str | None) -> None:
+    """Set the time zone of all full times on the page that is being built, and of what it shows later."""
+    Slot.get_stack()[-1].parent.client.storage[ZONE] = zone
+
+
+def shown_zone() -> str:
+    """Return the zone of the person who looks at the page; UTC where there is no page."""
+    stack = Slot.get_stack()
+    zone = cast("str | None", stack[-1].parent.client.storage.get(ZONE)) if stack else None
+    return zone or "UTC"
 
 
 def shown_currency() -> Currency:
@@ -102,13 +117,14 @@ def ago(text: str | datetime | None, *, now: datetime) -> Markup:
 
 
 def full_moment(text: str | datetime | None) -> str:
-    at = moment(text)
-    return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """Format a time in the person's zone, which it names."""
+    at, zone = moment(text), shown_zone()
+    return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d %H:%M} {zone}"
 
 
-def day(text: str | datetime | None) -> str:
+def day(text: str | datetime | None, zone: str = "UTC") -> str:
     at = moment(text)
-    return strings.NONE if at is None else f"{at.astimezone(UTC):%Y-%m-%d}"
+    return strings.NONE if at is None else f"{at.astimezone(find_zone(zone) or UTC):%Y-%m-%d}"
 
 
 def _span(seconds: float) -> str:

@@ -16,11 +16,11 @@ SCHEDULE_KINDS: Final = {"evergreen": "good", "scheduled": "info", "active": "go
 Thing = Mapping[str, Any]
 
 
-def campaign_badge(campaign: Thing, now: datetime | None = None) -> Markup:
+def campaign_badge(campaign: Thing, now: datetime | None = None, zone: str | None = None) -> Markup:
     """Show what a campaign does now; without a moment, only its status."""
     if now is None:
         return badge(*STATUSES[campaign["status"]])
-    return badge(*describe_standing(campaign, now=now))
+    return badge(*describe_standing(campaign, now=now, zone=zone))
 
 
 def banner_badge(banner: Thing) -> Markup:
@@ -44,8 +44,9 @@ def account_badge(account: Thing) -> Markup:
 def format_dates(campaign: Thing) -> str:
     if not campaign["startsAt"] and not campaign["endsAt"]:
         return "no end"
-    first = day(campaign["startsAt"]) if campaign["startsAt"] else "…"
-    last = day(campaign["endsAt"]) if campaign["endsAt"] else "no end"
+    zone = campaign["timezone"]
+    first = day(campaign["startsAt"], zone) if campaign["startsAt"] else "…"
+    last = day(campaign["endsAt"], zone) if campaign["endsAt"] else "no end"
     return f"{first} → {last}"
 
 

@@ -1,4 +1,4 @@
-"""Your own account: the second factor of your log-in."""
+"""Your own account: its time zone, and the second factor of your log-in."""
 
 from typing import Final
 
@@ -11,6 +11,8 @@ from adloom.console.components.layout import badge, card, copy_button, div, empt
 from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.page import PageVisit, page
 
+OWN: Final = "/admin/accounts/me"
+NOT_CHOSEN: Final = "Empty: UTC in reports, and in calendars what each campaign has."
 FACTOR: Final = "/admin/accounts/me/second-factor"
 WHAT_IT_IS: Final = (
     "A second factor protects your account when somebody learns your password: after it you enter a code that an"
@@ -25,10 +27,11 @@ CODES_NOTE: Final = (
 @page("/console/account", title="Your account")
 async def account(visit: PageVisit) -> None:
     heading("Your account", note=f"{visit.email} · {visit.role.value}")
+    _show_time_zone(visit)
     try:
         state = await visit.api.get(FACTOR)
     except ProblemError as error:
-        empty_state("lock", "There is nothing to set here", error.message)
+        empty_state("lock", "There is no second factor", error.message)
         return
     with card("Second factor"):
         _show_state(state)
@@ -39,6 +42,21 @@ async def account(visit: PageVisit) -> None:
                     ui.button("Take it off", on_click=lambda: _remove(visit)).props("outline")
             else:
                 ui.button("Set it up", on_click=lambda: _begin(visit)).props("unelevated")
+
+
+def _show_time_zone(visit: PageVisit) -> None:
+    form = Form({"timeZone": visit.zone})
+
+    async def save() -> None:
+        await visit.api.patch(OWN, form.values())
+        notify_success("Your reports, charts and calendars have this time zone now.")
+        ui.navigate.reload()
+
+    with card("Time zone"), div("stack tight"):
+        hint("Days of reports, hours of charts and calendars, and when your e-mails are sent.")
+        with div("grid-of tiles"):
+            form.time_zone("timeZone", is_required=False, hint=NOT_CHOSEN)
+        form.buttons("Save", save)
 
 
 def _show_state(state: Json) -> None:

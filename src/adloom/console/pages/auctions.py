@@ -1,7 +1,7 @@
 """Auctions: totals, price against eCPM, the latest ones live, and one in detail."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
@@ -32,6 +32,7 @@ from adloom.console.pages.calibration import show_calibration
 from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
+from adloom.schedule.schedule import find_zone
 
 PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 
@@ -61,6 +62,7 @@ class AuctionsView:
 
     def __init__(self, visit: PageVisit) -> None:
         self._visit = visit
+        self.zone = find_zone(visit.zone_for(None)) or UTC
         asked = visit.query.get("hours", HOURS_DEFAULT)
         self.hours = asked if asked in PERIODS else HOURS_DEFAULT
         self.type = visit.query.get("type") or None
@@ -258,7 +260,7 @@ async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
     answer = await view.read("/statistics/breakdown", groupBy="hour")
     found = {fmt.moment(part["hour"]): part for part in answer["items"]}
     parts = [found.get(hour) for hour in view.every_hour]
-    labels = [f"{hour:%m-%d %H:%M}" for hour in view.every_hour]
+    labels = [f"{hour.astimezone(view.zone):%m-%d %H:%M}" for hour in view.every_hour]
     held = [part["totalAuctions"] if part else 0 for part in parts]
     rates = [part["averageWinRate"] / 100 if part else None for part in parts]
     return labels, [

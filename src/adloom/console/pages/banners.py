@@ -206,7 +206,7 @@ def _show_calendar(visit: PageVisit, banner: Json, form: Form, draft: ui.switch)
     @ui.refreshable
     def weeks() -> None:
         shown = _preview_saved(banner, form, visit, is_draft=bool(draft.value))
-        zone = shown["scheduleTimezone"] or "UTC"
+        zone = visit.zone_for(shown["scheduleTimezone"])
         calendar(list_days(banner_is_on(shown), zone=zone, now=visit.now), now=visit.now, zone=zone)
 
     def redraw() -> None:

@@ -1,7 +1,6 @@
 """Daily budgets of campaigns and advertisers: the lists, and the spend of a day against the plan with its reset."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from typing import Final
 
 from markupsafe import Markup
@@ -85,7 +84,7 @@ async def budgets(visit: PageVisit) -> None:
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
             Column("Pace", lambda row: pace_badge(row["pace"]), is_wide_only=True),
             Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
-            Column("Spent by about", lambda row: _spent_by(row, visit.now), is_wide_only=True),
+            Column("Spent by about", lambda row: _spent_by(row, visit), is_wide_only=True),
         ],
         lambda query: _campaigns(visit.api, query),
         href=lambda row: f"{ADDRESS}/campaigns/{row['campaignId']}",
@@ -123,8 +122,8 @@ async def advertisers(visit: PageVisit) -> None:
     refresh_every(REFRESH_SECONDS, table.show)
 
 
-def _spent_by(row: Json, now: datetime) -> Markup:
-    return Markup('<span class="small">{}</span>').format(_describe_end(row, now))
+def _spent_by(row: Json, visit: PageVisit) -> Markup:
+    return Markup('<span class="small">{}</span>').format(_describe_end(row, visit))
 
 
 async def _top(visit: PageVisit, current: str) -> None:
@@ -179,7 +178,7 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
 
     async def show() -> None:
         budget = await fetch_budget(visit.api, noun, item_id)
-        _say_end(words, budget, visit.now)
+        _say_end(words, budget, visit)
         daily, left = budget["dailyBudgetPaisa"], budget["remainingTodayPaisa"]
         spent.update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(daily))
         held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
@@ -255,7 +254,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
     budget, day = await read()
     _update_tiles(tiles, budget, day)
     words = hint()
-    _say_end(words, budget, visit.now)
+    _say_end(words, budget, visit)
     with card(strings.AGAINST_PLAN, note=f"{day['day']}, {day['timezone']}"):
         chart = DayChart(day, now=visit.now)
         if day["dailyBudgetPaisa"] is None:
@@ -268,7 +267,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
         _update_tiles(tiles, budget, day)
         chart.update(day, now=visit.now)
         where.content = _where(budget)
-        _say_end(words, budget, visit.now)
+        _say_end(words, budget, visit)
 
     refresh_every(REFRESH_SECONDS, refresh)
     return refresh
@@ -286,16 +285,16 @@ def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
         tiles[3].update(fmt.money(budget["heldPaisa"]))
 
 
-def _say_end(words: ui.label, budget: Json, now: datetime) -> None:
-    words.text = _describe_end(budget, now)
+def _say_end(words: ui.label, budget: Json, visit: PageVisit) -> None:
+    words.text = _describe_end(budget, visit)
     words.set_visibility(bool(words.text))
 
 
-def _describe_end(budget: Json, now: datetime) -> str:
+def _describe_end(budget: Json, visit: PageVisit) -> str:
     """Say when a campaign's budgets are spent; empty where they last, and for advertisers."""
     if "dailySpentAt" not in budget:
         return ""
-    return " ".join(describe_spent(budget, zone=budget["timezone"], now=now))
+    return " ".join(describe_spent(budget, zone=visit.zone_for(budget["timezone"]), now=visit.now))
 
 
 def _limit(paisa: int | None) -> str:

@@ -1,6 +1,7 @@
 """The first page: live figures, charts over time, and what needs attention."""
 
 from collections import deque
+from datetime import UTC
 from typing import Final
 
 from markupsafe import Markup
@@ -13,6 +14,7 @@ from adloom.console.components.layout import Tile, card, div, empty_state, headi
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.actor import Role
+from adloom.schedule.schedule import find_zone
 
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
 
@@ -121,16 +123,16 @@ class OverviewFigures:
     async def build_charts(self, main: ui.element, below: ui.element) -> None:
         """Draw the charts of the span: the first in the middle, the others below."""
         answer = await self._read_span()
-        note = "by day, UTC" if answer["stepSeconds"] == DAY_SECONDS else "by hour, UTC"
+        note = "by day, UTC" if _is_of_days(answer) else f"by hour, {self._visit.zone_for(None)}"
         for index, (name, title, series) in enumerate(self._drawn(answer)):
             with below if index else main, card(title, note=note):
-                self._charts[name] = Chart(_labels(answer), series, description=title)
+                self._charts[name] = Chart(self._labels(answer), series, description=title)
         self._show_span(answer)
 
     async def refresh_span(self) -> None:
         answer = await self._read_span()
         for name, _, series in self._drawn(answer):
-            self._charts[name].update(_labels(answer), series)
+            self._charts[name].update(self._labels(answer), series)
         self._show_span(answer)
 
     async def refresh_now(self) -> None:
@@ -187,6 +189,12 @@ class OverviewFigures:
                     money(totals[field]), note=span, values=[one[field] for one in points]
                 )
 
+    def _labels(self, answer: Json) -> list[str]:
+        """Name hours as the person's clock has them; days are those of UTC."""
+        zone = UTC if _is_of_days(answer) else find_zone(self._visit.zone_for(None)) or UTC
+        begins = [at.astimezone(zone) for one in answer["points"] if (at := moment(one["beginsAt"]))]
+        return [at.strftime("%a %d" if _is_of_days(answer) else "%H:%M") for at in begins]
+
     def _drawn(self, answer: Json) -> list[tuple[str, str, list[Series]]]:
         points = answer["points"]
 
@@ -224,9 +232,8 @@ def _remember(history: deque[float | None], value: float | None) -> list[float |
     return list(history)
 
 
-def _labels(answer: Json) -> list[str]:
-    pattern = "%a %d" if answer["stepSeconds"] == DAY_SECONDS else "%H:%M"
-    return [at.strftime(pattern) for one in answer["points"] if (at := moment(one["beginsAt"])) is not None]
+def _is_of_days(answer: Json) -> bool:
+    return answer["stepSeconds"] == DAY_SECONDS
 
 
 class AttentionList:

@@ -31,7 +31,7 @@ def list_months(today: date) -> list[str]:
 
 async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
     """Show a month of a publisher."""
-    months = list_months(visit.now.date())
+    months = list_months(visit.today)
     asked = visit.query.get("month", "")
     month = asked if asked in months else months[0]
     address = f"/admin/publishers/{publisher['id']}/statement"

@@ -31,19 +31,23 @@ class CampaignStanding(NamedTuple):
     kind: Kind
 
 
-def describe_standing(campaign: Thing, *, now: datetime) -> CampaignStanding:
-    """Say what a campaign does now: an active one may still wait for its start, or be over."""
+def describe_standing(campaign: Thing, *, now: datetime, zone: str | None = None) -> CampaignStanding:
+    """Say what a campaign does now: an active one may still wait for its start, or be over.
+
+    Times are those of a zone, or of the campaign's own.
+    """
+    zone_name: str = zone or campaign.get("timezone") or "UTC"
     if campaign.get("deletedAt"):
         return CampaignStanding("Deleted", "bad")
     status: str = campaign["status"]
     starts_at, ends_at = _parse(campaign.get("startsAt")), _parse(campaign.get("endsAt"))
     if status in WAITING and starts_at is not None and starts_at > now:
-        return CampaignStanding(f"Starts {describe_moment(starts_at, _zone(campaign), now)}", "info")
+        return CampaignStanding(f"Starts {describe_moment(starts_at, zone_name, now)}", "info")
     if status == "active" and ends_at is not None:
         if ends_at <= now:
             return CampaignStanding("Over", "")
         if ends_at - now < timedelta(days=1):
-            return CampaignStanding(f"Ends {describe_moment(ends_at, _zone(campaign), now)}", "good")
+            return CampaignStanding(f"Ends {describe_moment(ends_at, zone_name, now)}", "good")
     return CampaignStanding(*STATUSES[status])
 
 
@@ -69,7 +73,7 @@ def describe_spent(figures: Thing, *, zone: str, now: datetime) -> list[str]:
         found.append(
             "The day's budget is spent."
             if daily <= now
-            else f"The day's budget is spent by about {_local(daily, zone):%H:%M} today."
+            else f"The day's budget is spent by about {_about_hour(daily, zone, now)}."
         )
     if total is not None:
         found.append(
@@ -78,6 +82,12 @@ def describe_spent(figures: Thing, *, zone: str, now: datetime) -> list[str]:
             else f"The total budget is spent by about {_about(total, zone, now)}."
         )
     return found
+
+
+def _about_hour(at: datetime, zone: str, now: datetime) -> str:
+    """Say at what time; a day of the budget may end tomorrow where somebody else looks at it."""
+    local, today = _local(at, zone), _local(now, zone)
+    return f"{local:%H:%M} {'today' if local.date() == today.date() else 'tomorrow'}"
 
 
 def _about(at: datetime, zone: str, now: datetime) -> str:
@@ -90,10 +100,6 @@ def _about(at: datetime, zone: str, now: datetime) -> str:
 
 def _parse(text: str | datetime | None) -> datetime | None:
     return datetime.fromisoformat(text) if isinstance(text, str) else text
-
-
-def _zone(campaign: Thing) -> str:
-    return campaign.get("timezone") or "UTC"
 
 
 def _local(at: datetime, zone: str) -> datetime:

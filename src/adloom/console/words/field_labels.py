@@ -108,6 +108,7 @@ LABELS: Final = {
     "subheadline": "Subheadline",
     "targetCpa": "What a conversion should cost",
     "targetCpaMicros": "What a conversion should cost",
+    "timeZone": "Time zone",
     "timezone": "Time zone",
     "transitionDurationMs": "Slides in within milliseconds",
     "updatedAt": "Changed",

@@ -12,6 +12,7 @@ from adloom.core.ids import UserId
 from adloom.identity import store as users
 from adloom.identity.account import store
 from adloom.identity.account.changes import (
+    change_time_zone,
     email_taken,
     end_access,
     lock_person,
@@ -26,6 +27,7 @@ from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN, User
 from adloom.identity.security_record import USER, record_event
 from adloom.resource.audit.difference import describe_change, describe_creation, describe_deletion
 from adloom.resource.forms import build_answer
+from adloom.resource.shapes import TimeZone
 from adloom.runtime.auth import Passwords
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
@@ -61,6 +63,12 @@ ActsFor = Annotated[
 ]
 
 
+OwnTimeZone = Annotated[
+    TimeZone | None,
+    Field(description="Of its reports, charts and e-mails, such as `Europe/Berlin`; null is UTC."),
+]
+
+
 class AccountBody(Body):
     """A new user; advertisers and publishers act for an account of the catalog."""
 
@@ -76,6 +84,7 @@ class AccountBody(Body):
     ] = None
     role: Role
     account_id: ActsFor = None
+    time_zone: OwnTimeZone = None
 
 
 class AccountPatch(Body):
@@ -84,6 +93,13 @@ class AccountPatch(Body):
     email: Email | None = None
     role: Role | None = None
     account_id: ActsFor = None
+    time_zone: OwnTimeZone = None
+
+
+class OwnAccountPatch(Body):
+    """What you change of your own account; what is left out stays."""
+
+    time_zone: OwnTimeZone = None
 
 
 class PasswordBody(Body):
@@ -124,6 +140,9 @@ class OwnAccountAnswer(Answer):
     id: str
     role: Role
     account_id: UUID | None
+    time_zone: Annotated[
+        str | None, Field(description="Of your reports, charts and e-mails; null is UTC. Machines have none.")
+    ]
 
 
 def _passwords(request: Request) -> Passwords:
@@ -140,10 +159,10 @@ def _no_password() -> ForbiddenError:
 
 
 def _own_id(actor: CurrentActor) -> UUID:
-    try:
-        return UUID(actor.subject)
-    except ValueError:
-        raise _no_password() from None
+    person_id = actor.person_id
+    if person_id is None:
+        raise _no_password()
+    return person_id
 
 
 PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
@@ -154,9 +173,33 @@ router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 
 
 
 @router.get("/me")
-async def read_own_account(actor: CurrentActor) -> OwnAccountAnswer:
+async def read_own_account(actor: CurrentActor, pool: Database) -> OwnAccountAnswer:
     """Return who you are."""
-    return OwnAccountAnswer(id=actor.subject, role=actor.role, account_id=actor.account_id)
+    person_id = actor.person_id
+    time_zone = None
+    if person_id is not None:
+        async with pool.acquire() as connection:
+            time_zone = await store.read_time_zone(connection, person_id)
+    return OwnAccountAnswer(
+        id=actor.subject, role=actor.role, account_id=actor.account_id, time_zone=time_zone
+    )
+
+
+@router.patch("/me")
+async def edit_own_account(
+    body: OwnAccountPatch, actor: CurrentActor, author: SecurityAuthor, pool: Database, now: Now
+) -> OwnAccountAnswer:
+    """Change your own account: its time zone."""
+    person_id = actor.person_id
+    if person_id is None:
+        raise ForbiddenError("Only a person's account can be changed.", code="ACCOUNT_OF_MACHINE")
+    async with pool.acquire() as connection, connection.transaction():
+        person = await lock_person(connection, person_id)
+        if "time_zone" in body.model_fields_set:
+            person = await change_time_zone(connection, person, body.time_zone, author, now)
+    return OwnAccountAnswer(
+        id=actor.subject, role=actor.role, account_id=actor.account_id, time_zone=person.time_zone
+    )
 
 
 @router.put("/me/password", status_code=status.HTTP_204_NO_CONTENT)
@@ -212,6 +255,7 @@ async def create_account(  # noqa: PLR0913, PLR0917 - what the framework hands i
         await check_acts_for(connection, body.role, body.account_id)
         if not await users.insert_user(connection, user, email=body.email, password_hash=hashed, now=now):
             raise email_taken(body.email)
+        await store.set_time_zone(connection, user.id, body.time_zone)
         person = await lock_person(connection, user.id)
         changes = describe_creation(person)
         await record_event(connection, author, "create", USER, user.id, at=now, changes=changes)
@@ -257,6 +301,8 @@ async def edit_account(
             before, changed = changed, await lock_person(connection, person_id)
             changes = describe_change(before, changed)
             await record_event(connection, author, "update", USER, person.id, at=now, changes=changes)
+        if "time_zone" in body.model_fields_set:
+            changed = await change_time_zone(connection, changed, body.time_zone, author, now)
         return AccountAnswer.model_validate(changed)
 
 

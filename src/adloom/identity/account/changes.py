@@ -72,6 +72,19 @@ async def move_person(  # noqa: PLR0913 - what it changes, and how that is recor
     return changed
 
 
+async def change_time_zone(
+    connection: Connection, person: Person, time_zone: str | None, author: Author, now: datetime
+) -> Person:
+    """Set the time zone of a person who is locked; nothing is recorded where it stays the same."""
+    if time_zone == person.time_zone:
+        return person
+    await store.set_time_zone(connection, person.id, time_zone)
+    changed = await lock_person(connection, person.id)
+    changes = describe_change(person, changed)
+    await record_event(connection, author, "update", USER, person.id, at=now, changes=changes)
+    return changed
+
+
 async def end_access(connection: Connection, person_id: UUID, author: Author, now: datetime) -> None:
     """End a user's log-ins, and revoke the keys that the user has made."""
     await users.end_log_ins(connection, person_id)

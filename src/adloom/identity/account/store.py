@@ -29,6 +29,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     account_id: UUID | None
     account_name: Annotated[str | None, Field(description="Of the advertiser or publisher that it acts for.")]
+    time_zone: Annotated[
+        str | None, Field(description="Of its reports, charts and e-mails; null is UTC, until one is chosen.")
+    ]
     has_password: Annotated[bool, Field(description="False until an invited person has chosen one.")]
     has_single_sign_on: Annotated[bool, Field(description="Whether they have logged in by the provider.")]
     has_second_factor: bool
@@ -38,7 +41,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
 PEOPLE = RowSource(
     columns=(
-        "it.public_id AS id, it.email, it.role, it.account_id, it.created_at, it.disabled_at, "
+        "it.public_id AS id, it.email, it.role, it.account_id, it.time_zone, it.created_at, it.disabled_at, "
         + ", ".join(f"{sql} AS {name}" for name, sql in Person.virtual.items())
     ),
     tables="""users AS it
@@ -58,6 +61,8 @@ SET_EMAIL = """
        AND NOT EXISTS (SELECT FROM users WHERE lower(email) = lower($2) AND public_id <> $1)
     RETURNING true
 """
+SET_TIME_ZONE = "UPDATE users SET time_zone = $2 WHERE public_id = $1"
+TIME_ZONE = "SELECT time_zone FROM users WHERE public_id = $1"
 SET_DISABLED = "UPDATE users SET disabled_at = $2 WHERE public_id = $1"
 DELETE = "DELETE FROM users WHERE public_id = $1"
 
@@ -98,6 +103,14 @@ async def set_role(connection: Connection, person_id: UUID, role: Role, account_
 async def set_email(connection: Connection, person_id: UUID, email: str) -> bool:
     """Change an e-mail address; False where another account has it."""
     return bool(await connection.fetchval(SET_EMAIL, person_id, email))
+
+
+async def set_time_zone(connection: Connection, person_id: UUID, time_zone: str | None) -> None:
+    await connection.execute(SET_TIME_ZONE, person_id, time_zone)
+
+
+async def read_time_zone(connection: Connection, person_id: UUID) -> str | None:
+    return await connection.fetchval(TIME_ZONE, person_id)
 
 
 async def delete_person(connection: Connection, person_id: UUID) -> None:

@@ -167,10 +167,12 @@ class Form:
         self._fields[name] = field
         return field
 
-    def time_zone(self, name: str, label: str = "Time zone") -> ui.select:
+    def time_zone(self, name: str, *, is_required: bool = True, hint: str = "") -> ui.select:
         zones = sorted({self._initial.get(name) or "UTC", *zoneinfo.available_timezones()})
-        self._initial.setdefault(name, "UTC")
-        return self.choice(name, label, zones, is_required=True, is_searchable=True)
+        if is_required:
+            self._initial.setdefault(name, "UTC")
+        options: Any = {"is_required": is_required, "is_clearable": not is_required, "hint": hint}
+        return self.choice(name, "Time zone", zones, is_searchable=True, **options)
 
     def moment(
         self,

@@ -42,10 +42,12 @@ async def complete_rows(visit: PageVisit, rows: list[Json]) -> None:
     for row in rows:
         row["figures"] = figures[row["id"]]
         row["ownerName"] = names.get(row["advertiserId"], strings.THE_HOUSE)
-        row["badge"] = campaign_badge(row, now)
+        row["badge"] = campaign_badge(row, now, visit.zone)
         starts_at, ends_at = moment(row["startsAt"]), moment(row["endsAt"])
         row["elapsed"] = (now - starts_at) / (ends_at - starts_at) if starts_at and ends_at else None
-        row["spentWords"] = " ".join(describe_spent(row["figures"], zone=row["timezone"], now=now))
+        row["spentWords"] = " ".join(
+            describe_spent(row["figures"], zone=visit.zone_for(row["timezone"]), now=now)
+        )
 
 
 async def _fetch_figures(visit: PageVisit, rows: Sequence[Json]) -> dict[str, Json]:

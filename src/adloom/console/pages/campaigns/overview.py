@@ -59,7 +59,7 @@ def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
 
 def _say_when(visit: PageVisit, campaign: Json) -> None:
     """Say that an active campaign waits for its start, or that it is over."""
-    standing = describe_standing(campaign, now=visit.now)
+    standing = describe_standing(campaign, now=visit.now, zone=visit.zone)
     if campaign["status"] != "active" or campaign["deletedAt"]:
         return
     link = f"/console/campaigns/{campaign['id']}?tab=schedule"
@@ -101,10 +101,11 @@ async def _show_caps(visit: PageVisit, campaign: Json) -> None:
 
 async def show_results(visit: PageVisit, **narrowed: str) -> None:
     """Show impressions and clicks of the last days of a campaign, a banner or a placement."""
-    last = visit.now.date()
+    last = visit.today
     days = [last - timedelta(days=RESULT_DAYS - 1 - number) for number in range(RESULT_DAYS)]
     answer = await visit.api.get(
-        "/admin/stats/banners", **{"from": days[0], "to": last, "groupBy": "day", **narrowed}
+        "/admin/stats/banners",
+        **{"from": days[0], "to": last, "groupBy": "day", "timeZone": visit.zone_for(None), **narrowed},
     )
     by_day = {row["date"]: row for row in answer["items"]}
     totals = answer["totals"]
@@ -117,7 +118,7 @@ async def show_results(visit: PageVisit, **narrowed: str) -> None:
                     name="Impressions",
                     values=[by_day.get(str(day), {}).get("impressions", 0) for day in days],
                     has_area=True,
-                    is_last_unfinished=last == visit.now.date(),
+                    is_last_unfinished=True,
                 ),
                 Series(
                     name="Clicks",

@@ -84,7 +84,7 @@ async def ads(visit: PageVisit) -> None:
     is_own = visit.role is Role.ADVERTISER
     sellers = [] if is_own else await _sellers(visit)
     seller = None if is_own else visit.query.get("sellerId") or (sellers[0]["id"] if sellers else None)
-    asked = AdsQuery(visit.query, today=visit.now.date(), seller=seller)
+    asked = AdsQuery(visit.query, today=visit.today, seller=seller)
     with heading(
         await _title(visit, asked),
         note="What ad accounts elsewhere have cost and brought, day by day.",
@@ -103,7 +103,7 @@ async def ads(visit: PageVisit) -> None:
             "storefront", strings.NO_ADVERTISERS, "A seller is an advertiser with ad accounts elsewhere. Make an advertiser first.", action=strings.TO_ADVERTISERS, href="/console/advertisers"
         )  # fmt: skip
         return
-    _controls(asked, sellers, visit.now.date())
+    _controls(asked, sellers, visit.today)
     view_links(
         [
             (label, asked.address(level=level, campaignId=None, adsetId=None))

@@ -1,7 +1,7 @@
 """Reports: any dimension and range, as a chart, a table and a CSV file."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 from zoneinfo import available_timezones
 
@@ -27,6 +27,7 @@ from adloom.console.pages.reports.question import (
     report_chart,
 )
 from adloom.core.actor import Role
+from adloom.schedule.schedule import find_zone
 
 ADDRESS: Final = "/console/reports"
 # The field with the name of each key.
@@ -57,11 +58,11 @@ STATISTICS: Final = "/admin/stats/banners"
 
 @page(ADDRESS, title="Reports")
 async def reports(visit: PageVisit) -> None:
-    today = visit.now.date()
-    question = parse_query(visit.query, today=today)
+    today = visit.today
+    question = parse_query(visit.query, today=today, zone=visit.zone_for(None))
     with heading(
         "Reports",
-        note=f"Impressions, clicks and spend, by whatever you want to know. Days are those of {question.zone}, hours of UTC.",
+        note=f"Impressions, clicks and spend, by whatever you want to know. Days and hours are those of {question.zone}.",
     ):
         ui.button("Download CSV", icon="download", on_click=lambda: _download(visit.api, question)).props(
             "outline"
@@ -82,7 +83,7 @@ async def reports(visit: PageVisit) -> None:
         )
         return
     _totals(answer["totals"], question, earlier and earlier["totals"])
-    names = _Names(rows)
+    names = _Names(rows, question.zone)
     with card():
         report_chart(question, rows, names.label, now=visit.now, earlier=earlier["items"] if earlier else ())
     await _table(visit, question, rows, names)
@@ -177,7 +178,8 @@ def _totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None
 class _Names:
     """The names of a report's keys, as its rows have them."""
 
-    def __init__(self, rows: Sequence[Json]) -> None:
+    def __init__(self, rows: Sequence[Json], zone: str) -> None:
+        self._zone = find_zone(zone)
         fields = [(FIELDS[one], title) for one, title in NAMED.items() if rows and title in rows[0]]
         self._known = {row[key]: row[title] for row in rows for key, title in fields if row[title]}
 
@@ -187,7 +189,7 @@ class _Names:
         text = str(key)
         match dimension:
             case "hour":
-                return f"{text[5:10]} {text[11:16]}"
+                return f"{datetime.fromisoformat(text).astimezone(self._zone):%m-%d %H:%M}"
             case "week":
                 return f"week of {text}"
             case "month":

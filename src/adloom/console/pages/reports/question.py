@@ -89,28 +89,28 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
             "by": ",".join(self.by),
             "metric": self.metric,
             "compare": "1" if self.is_compared else None,
-            "zone": self.zone if self.zone != UTC else None,
+            "zone": self.zone,
             **self.filters,
             **changes,
         }
         return urlencode({name: value for name, value in asked.items() if value})
 
 
-def parse_query(query: Mapping[str, str], *, today: date) -> ReportFilters:
-    """Parse an address; invalid values become defaults."""
+def parse_query(query: Mapping[str, str], *, today: date, zone: str = UTC) -> ReportFilters:
+    """Parse an address; invalid values become defaults, and `zone` is that of the person."""
     last = _day(query.get("to")) or today
     first = _day(query.get("from")) or last - timedelta(days=DAYS_DEFAULT - 1)
     by = tuple(dict.fromkeys(one for one in query.get("by", "").split(",") if one in FIELDS))
     metric = query.get("metric", "")
     filters = {name: query[name] for name in FILTERS if query.get(name)}
-    zone = query.get("zone", UTC)
+    named = query.get("zone", "")
     asked = ReportFilters(
         first=min(first, last),
         last=last,
         by=by or ("day",),
         filters=filters,
         is_compared=query.get("compare") == "1",
-        zone=zone if find_zone(zone) else UTC,
+        zone=named if find_zone(named) else zone,
     )
     known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
     return msgspec.structs.replace(asked, metric=metric if known else "impressions")

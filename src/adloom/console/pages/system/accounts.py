@@ -87,6 +87,7 @@ class AccountsTab:
         with form_dialog("New account", "New account", save, {"role": "viewer"}) as form:
             form.text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api)
+            form.time_zone("timeZone", is_required=False)
             form.password("password", "Password", is_required=False).props["hint"] = NO_PASSWORD_HINT
 
     async def _edit(self, person_id: str) -> None:
@@ -107,6 +108,7 @@ class AccountsTab:
         with form_dialog(f"Edit {person['email']}", "Save", save, person) as form:
             form.text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api, current if person["accountId"] else None)
+            form.time_zone("timeZone", is_required=False)
             ui.label(
                 "Another role, or acting for another, logs them out and revokes their API keys."
             ).classes("quiet small")
