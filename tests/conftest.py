@@ -3,6 +3,7 @@
 import functools
 import ipaddress
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -36,6 +37,7 @@ STARTER = pytest.StashKey[ServiceStarter]()
 PRODUCTS = pytest.StashKey[SharedProducts]()
 STRAY = pytest.StashKey[StrayExceptions]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
+MEMORY_KB_MAX = 1_200_000  # A whole run needs about 700,000.
 SLOW_MARKERS = ("server", "process", "browser", "slow")
 
 
@@ -181,10 +183,11 @@ def is_loopback(host: str) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _no_stray_exceptions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves an exception to nobody; autouse fixtures end last."""
+def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves an exception to nobody, or with which the test process holds too much; it ends last."""
     yield
     assert request.config.stash[STRAY].take() == []
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < MEMORY_KB_MAX
 
 
 @pytest.fixture(scope="session")
