@@ -24,6 +24,7 @@ from adloom.market.auctioneer.state import (
     WrittenShortlists,
     build_slot_terms,
 )
+from adloom.market.messages import DemandVersions
 from adloom.market.routing import STRIPES, auctioneer_address, bidder_address
 from adloom.market.store import StoredDemand
 from simulation.market.network import START, Campaigns, Network
@@ -88,6 +89,28 @@ def test_incident_10_a_bidder_that_missed_a_push_is_not_dark_for_long(stripe: in
     assert [one.campaign_id for one in market.states[bidder_address("483", stripe)].campaigns] == list(
         market.campaigns.active
     )
+
+
+def test_a_site_that_a_moved_bidder_does_not_know_is_told_by_the_versions_of_categories() -> None:
+    market = OneSite()
+    market.campaigns.put(a_demand(1, "483"))
+    market.run(5)
+    assert market.banners() == [1]
+    for stripe in range(STRIPES):
+        market.restart(bidder_address("483", stripe))  # It forgets which sites have asked it.
+    market.campaigns.put(a_demand(2, "483"))
+    market.run(5)
+    assert market.banners() == [1]
+
+    market.step(HOUSE, DemandVersions(dict(market.versions)))
+    market.run(2)
+    assert sorted(market.banners()) == [1, 2]
+
+    rounds = market.states[HOUSE].rounds
+    for _ in range(10):
+        market.step(HOUSE, DemandVersions(dict(market.versions)))
+        market.run(2)
+    assert market.states[HOUSE].rounds == rounds  # What is known is not asked again.
 
 
 def test_incident_11_boot_registrations_evict_nothing_and_auction_nothing() -> None:

@@ -10,10 +10,12 @@ import pytest
 from adloom.budgets.campaign.demand import DIRECTORY, CampaignReady
 from adloom.core.clock import SystemClock
 from adloom.core.ids import SiteId
+from adloom.market.auctioneer.state import ConfigureAuctions
 from adloom.market.kinds import make_kinds
-from adloom.market.messages import LoadDemand, LoadResults, RecordResults
+from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadResults, RecordResults
 from adloom.market.ranker.ranker import FLUSH_AFTER
 from adloom.market.routing import auctioneer_address, bidder_address, ranker_address
+from adloom.market.shared.tables import MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketWriter
@@ -21,6 +23,7 @@ from adloom.market.term import MarketTerm
 from adloom.market.worker import NoticeBroadcaster
 from adloom.runtime.actors.actor import FencedOutError
 from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.shards import SHARDS, shard_of
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
@@ -131,6 +134,36 @@ def a_shortlist(site_id: SiteId, slot: str) -> PageShortlists:
         updated_at=now,
         expires_at=now + timedelta(hours=1),
     )
+
+
+async def test_shared_actors_read_what_a_message_could_not_carry(
+    pool: Pool, valkey: Valkey, site_id: SiteId
+) -> None:
+    await pool.execute(
+        """
+        INSERT INTO placements (public_id, slug, label, layout_type, delivery, site_id)
+        SELECT gen_random_uuid(), 'slot', 'Slot', 'sidebar_single', 'contextual', id FROM sites WHERE public_id = $1
+        """,
+        site_id,
+    )
+    await insert_site(pool, "no-slots.test")
+    async with a_worker(pool, valkey) as host:
+        await host.send_durably(DIRECTORY, CampaignReady(a_demand(1, "483")))
+    address = auctioneer_address(site_id)
+    tables = SharedMarketTables(pool)
+
+    loaded = (await tables.load_first_messages([DIRECTORY]))[DIRECTORY]
+    again = await MarketRefresh(pool).load_first_messages(
+        [DIRECTORY, address, bidder_address("483", 1), ranker_address("483", "*")]
+    )
+
+    assert [type(one) for one in loaded] == [LoadDemand, AllDemand]
+    assert set(again) == {DIRECTORY, address}
+    [configured, versions] = again[address]
+    assert isinstance(configured, ConfigureAuctions)
+    assert versions == DemandVersions({"483": 1})
+    assert set(await tables.list_woken(range(SHARDS))) == {DIRECTORY, address}
+    assert await tables.list_woken([shard_of(DIRECTORY)]) == [DIRECTORY]
 
 
 async def test_shortlists_are_removed_a_day_after_they_expired(pool: Pool, site_id: SiteId) -> None:

@@ -5,7 +5,7 @@ campaigns are told, so that whatever was lost on the way is made good.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -33,7 +33,7 @@ from adloom.pages.notice import PAGE_NOTICES
 from adloom.resource.changes import NOTICE_CHANNEL
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import LookLoop
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 from adloom.runtime.valkey import VALKEY_AWAY, Subscription, Valkey
 
 LOOK_SECONDS: Final = 2.0
@@ -82,17 +82,7 @@ class MarketFollower:
         """Tell what has changed since the last look."""
         now = asyncio.get_running_loop().time()
         async with self._pool.acquire() as connection:
-            if self._version is None or now >= self._all_at:
-                changes = await load_all(connection)
-                self._all_at = now + ALL_SECONDS
-                if self._version is not None and changes.version != self._version:
-                    # Sites are told by their own changes; pages by theirs.
-                    sites = (await load_changes(connection, since=self._version)).sites
-                    changes = MarketChanges(
-                        version=changes.version, bidding=changes.bidding, sites=sites, is_everything=True
-                    )
-            else:
-                changes = await load_changes(connection, since=self._version)
+            changes = await self._read_changes(connection, now)
             configured = await load_sites(connection, changes.sites) if changes.sites else {}
             if self._spending or self._paying:
                 named = await load_named(connection, self._spending, self._paying)
@@ -107,6 +97,17 @@ class MarketFollower:
         if now >= self._clean_at:
             await remove_expired(self._pool)
             self._clean_at = now + CLEAN_SECONDS
+
+    async def _read_changes(self, connection: Connection, now: float) -> MarketChanges:
+        if self._version is not None and now < self._all_at:
+            return await load_changes(connection, since=self._version)
+        changes = await load_all(connection)
+        self._all_at = now + ALL_SECONDS
+        if self._version is None or changes.version == self._version:
+            return changes
+        # Sites are told by their own changes; pages by theirs.
+        sites = (await load_changes(connection, since=self._version)).sites
+        return msgspec.structs.replace(changes, sites=sites)
 
     def _hear_of_spend(self, message: bytes) -> None:
         """Note budgets that ran out or were restored; what is lost is found within a minute."""
@@ -140,17 +141,24 @@ class MarketFollower:
         for site_id, version in versions.items():
             known = self._pages.get(site_id)
             if known is None and site_id not in self._awake:
-                self._tell(site_id, CheckClock())  # It reads all pages itself when it wakes.
+                self._wake(site_id)
             elif known is None or version.newest > known:
                 changed = None if known is None else await read_changes(self._pool, site_id, known)
-                if changed is None:
-                    table = await read_table(self._pool, site_id)
-                    message = PagesClassified(_sell(table.entries.values()), is_all=True)
-                else:
-                    gone = tuple(entry.url for entry in changed if entry.expires_at is None)
-                    message = PagesClassified(_sell(changed), gone=gone)
-                self._tell(site_id, message)
+                await self._tell_changed_pages(site_id, changed)
             self._pages[site_id] = version.newest
+
+    async def _tell_changed_pages(self, site_id: SiteId, changed: Sequence[PageEntry] | None) -> None:
+        """Tell an auctioneer which pages have changed; None if that is not known."""
+        if changed is None:
+            table = await read_table(self._pool, site_id)
+            message = PagesClassified(_sell(table.entries.values()), is_all=True)
+        else:
+            gone = tuple(entry.url for entry in changed if entry.expires_at is None)
+            message = PagesClassified(_sell(changed), gone=gone)
+        self._tell(site_id, message)
+
+    def _wake(self, site_id: SiteId) -> None:
+        self._tell(site_id, CheckClock())  # It reads all pages itself when it wakes.
 
     def _tell(self, site_id: SiteId, message: msgspec.Struct) -> None:
         if not self._host.tell(auctioneer_address(site_id), message):

@@ -6,9 +6,10 @@ from adloom.budgets.campaign.demand import DIRECTORY
 from adloom.budgets.messages import CheckClock
 from adloom.market.auctioneer import auctioneer
 from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
-from adloom.market.auctioneer.state import AuctioneerState
+from adloom.market.auctioneer.state import AuctioneerMessage, AuctioneerState
 from adloom.market.bidder import bidder
 from adloom.market.directory import directory, distributor
+from adloom.market.messages import BidderMessage, DirectoryMessage, DistributorMessage, RankerMessage
 from adloom.market.ranker import ranker
 from adloom.market.routing import AUCTIONEER, BIDDER, DISTRIBUTOR, RANKER
 from adloom.runtime.actors.actor import ActorKind, AnyKind
@@ -26,6 +27,7 @@ def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
             lambda _key, _now: directory.DirectoryState(),
             on_waking=wake,
             is_transient=True,
+            messages=DirectoryMessage,
         ),
         ActorKind(
             DISTRIBUTOR,
@@ -34,12 +36,25 @@ def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
             lambda _key, _now: distributor.DistributorState(),
             on_waking=wake,
             is_transient=True,
+            messages=DistributorMessage,
         ),
         ActorKind(
-            BIDDER, bidder.BidderState, bidder.step, bidder.new_bidder, on_waking=wake, is_transient=True
+            BIDDER,
+            bidder.BidderState,
+            bidder.step,
+            bidder.new_bidder,
+            on_waking=wake,
+            is_transient=True,
+            messages=BidderMessage,
         ),
         ActorKind(
-            RANKER, ranker.RankerState, ranker.step, ranker.new_ranker, on_waking=wake, is_transient=True
+            RANKER,
+            ranker.RankerState,
+            ranker.step,
+            ranker.new_ranker,
+            on_waking=wake,
+            is_transient=True,
+            messages=RankerMessage,
         ),
         ActorKind(
             AUCTIONEER,
@@ -48,5 +63,6 @@ def make_kinds(*, campaigns_max: int = CAMPAIGNS_A_SLOT) -> list[AnyKind]:
             partial(auctioneer.new_auctioneer, campaigns_max=campaigns_max),
             on_waking=wake,
             is_transient=True,
+            messages=AuctioneerMessage,
         ),
     ]

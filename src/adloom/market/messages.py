@@ -16,14 +16,14 @@ from adloom.market.weights import DecayingCounts
 # To the directory.
 
 
-class AllDemand(msgspec.Struct, frozen=True):
+class AllDemand(msgspec.Struct, frozen=True, tag="all_demand.v1"):
     """All campaigns that bid, as the catalog was at `version`: what was missed is made good."""
 
     version: int
     demands: tuple[CampaignDemand, ...]
 
 
-class LoadDemand(msgspec.Struct, frozen=True):
+class LoadDemand(msgspec.Struct, frozen=True, tag="load_demand.v1"):
     """What the directory had recorded when it was last in memory."""
 
     demands: tuple[CampaignDemand, ...]
@@ -35,7 +35,7 @@ DirectoryMessage: TypeAlias = CampaignReady | CampaignGone | AllDemand | LoadDem
 # To a distributor, and on to bidders.
 
 
-class CategoryDemand(msgspec.Struct, frozen=True):
+class CategoryDemand(msgspec.Struct, frozen=True, tag="category_demand.v1"):
     """All campaigns of a category; an older version than the known one is dropped.
 
     Only a change of a campaign makes a new version: what is said again, for example after a start, is no edit.
@@ -46,7 +46,7 @@ class CategoryDemand(msgspec.Struct, frozen=True):
     campaigns: tuple[CampaignDemand, ...]
 
 
-class DemandTaken(msgspec.Struct, frozen=True):
+class DemandTaken(msgspec.Struct, frozen=True, tag="demand_taken.v1"):
     """A bidder has a category's campaigns, of this version or a later one."""
 
     category: str
@@ -57,7 +57,7 @@ class DemandTaken(msgspec.Struct, frozen=True):
 DistributorMessage: TypeAlias = CategoryDemand | DemandTaken | CheckClock
 
 
-class BidRequest(msgspec.Struct, frozen=True):
+class BidRequest(msgspec.Struct, frozen=True, tag="bid_request.v1"):
     """A site wants the bids of a category for its groups of slots."""
 
     site_id: SiteId
@@ -65,7 +65,7 @@ class BidRequest(msgspec.Struct, frozen=True):
     slots: tuple[SlotTerms, ...]
 
 
-class BidAnswer(msgspec.Struct, frozen=True):
+class BidAnswer(msgspec.Struct, frozen=True, tag="bid_answer.v1"):
     """A bidder's bids for a site's groups of slots, in the order of the request."""
 
     category: str
@@ -74,11 +74,17 @@ class BidAnswer(msgspec.Struct, frozen=True):
     slots: tuple[CategoryBids, ...]
 
 
-class DemandChanged(msgspec.Struct, frozen=True):
+class DemandChanged(msgspec.Struct, frozen=True, tag="demand_changed.v1"):
     """A category's campaigns have changed: a site that asked for its bids may ask again."""
 
     category: str
     version: int
+
+
+class DemandVersions(msgspec.Struct, frozen=True, tag="demand_versions.v1"):
+    """The newest versions of categories that have changed: what a site missed is asked for again."""
+
+    versions: dict[str, int]
 
 
 BidderMessage: TypeAlias = CategoryDemand | BidRequest | CheckClock
@@ -86,13 +92,13 @@ BidderMessage: TypeAlias = CategoryDemand | BidRequest | CheckClock
 # To a ranker.
 
 
-class Quote(msgspec.Struct, frozen=True):
+class Quote(msgspec.Struct, frozen=True, tag="quote.v1"):
     """A site wants to know how well a category does."""
 
     site_id: SiteId
 
 
-class RecordResults(msgspec.Struct, frozen=True):
+class RecordResults(msgspec.Struct, frozen=True, tag="record_results.v1"):
     """Impressions and clicks that were counted, up to a row of the results; what is known already is dropped."""
 
     impressions: int
@@ -101,7 +107,7 @@ class RecordResults(msgspec.Struct, frozen=True):
     through: int
 
 
-class LoadResults(msgspec.Struct, frozen=True):
+class LoadResults(msgspec.Struct, frozen=True, tag="load_results.v1"):
     """What the ranker had recorded when it was last in memory, and up to which row of the results."""
 
     impressions: float
@@ -110,7 +116,7 @@ class LoadResults(msgspec.Struct, frozen=True):
     through: int
 
 
-class Quoted(msgspec.Struct, frozen=True):
+class Quoted(msgspec.Struct, frozen=True, tag="quoted.v1"):
     """What a ranker knows; `site` may be all sites together."""
 
     category: str

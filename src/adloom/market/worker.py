@@ -7,17 +7,22 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from adloom.budgets.leader import LeaderLoop
+from adloom.budgets.leader import LeaderLoop, Run
 from adloom.budgets.worker import WorkerIdentity
 from adloom.core.clock import Clock
 from adloom.market.follower import MarketFollower
 from adloom.market.kinds import make_kinds
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.placement_results import PlacementResultsFollower
+from adloom.market.shared.follower import SharedMarketFollower
+from adloom.market.shared.tables import REFRESH_SECONDS, MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.notice import name_channel
 from adloom.market.store import MarketTables, MarketWriter
 from adloom.market.term import MarketTerm
 from adloom.runtime.actors.host import ActorHost
+from adloom.runtime.actors.nats.runner import ActorFamily
+from adloom.runtime.actors.nats.sender import NatsSender
+from adloom.runtime.actors.nats.store import ShardStore
 from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.postgres import Pool
 from adloom.runtime.random import system_chance
@@ -26,17 +31,30 @@ from adloom.runtime.valkey import Valkey, ValkeyLock
 OWNER_KEY: Final = "adloom:market:owner"
 # Bidders are told every minute, auctioneers look every five; only rankers leave.
 IDLE_MAX: Final = timedelta(minutes=30)
+# An auctioneer that wakes may have thousands of pages to read: campaigns of the same worker do not wait for many.
+ALARMS_AT_ONCE: Final = 50
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class MarketActors(msgspec.Struct, frozen=True, kw_only=True):
-    """The market's actors, and what tells them of the world: both run on the one worker that leads."""
+class MarketService(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells the market's actors of the world, on the one worker that leads."""
 
-    host: ActorHost
     follower: MarketFollower
     results: ResultsFollower
     leader: LeaderLoop
+
+
+class MarketActors(MarketService, frozen=True, kw_only=True):
+    """The same, with the actors: all of them run on the worker that leads."""
+
+    host: ActorHost
+
+
+class SharedMarketActors(MarketService, frozen=True, kw_only=True):
+    """The same, with what a worker needs to run some of the actors, whether it leads or not."""
+
+    family: ActorFamily
 
 
 class NoticeBroadcaster:
@@ -68,12 +86,46 @@ def make_market(
     )
     follower = MarketFollower(pool, valkey, host)
     results = ResultsFollower(pool, valkey, host, clock)
-    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
 
     async def run_host(over: asyncio.Event) -> None:
         await term.begin(pool)
         await host.run(over)
 
     on_placements = PlacementResultsFollower(pool, valkey, clock)
-    leader = LeaderLoop(lock, [run_host, follower.run, results.run, on_placements.run])
+    leader = _lead(valkey, worker, [run_host, follower.run, results.run, on_placements.run])
     return MarketActors(host=host, follower=follower, results=results, leader=leader)
+
+
+def share_market(  # noqa: PLR0913 - what it stands between
+    sender: NatsSender,
+    pool: Pool,
+    valkey: Valkey,
+    clock: Clock,
+    *,
+    worker: WorkerIdentity,
+    campaigns_max: int,
+    shard_pool: Pool,
+) -> SharedMarketActors:
+    """Build actors of the market that several workers share; their rows are written by `shard_pool`."""
+    tables = SharedMarketTables(pool)
+    family = ActorFamily(
+        kinds=make_kinds(campaigns_max=campaigns_max),
+        store=ShardStore(shard_pool, MarketWriter(), clock),
+        introduction=tables,
+        audience=NoticeBroadcaster(valkey),
+        refresh_seconds=REFRESH_SECONDS,
+        refresh=MarketRefresh(pool),
+        list_woken=tables.list_woken,
+        idle_max=IDLE_MAX,
+        alarms_at_once=ALARMS_AT_ONCE,
+    )
+    follower = SharedMarketFollower(pool, valkey, sender)
+    results = ResultsFollower(pool, valkey, sender, clock)
+    on_placements = PlacementResultsFollower(pool, valkey, clock)
+    leader = _lead(valkey, worker, [follower.run, results.run, on_placements.run])
+    return SharedMarketActors(family=family, follower=follower, results=results, leader=leader)
+
+
+def _lead(valkey: Valkey, worker: WorkerIdentity, runs: Sequence[Run]) -> LeaderLoop:
+    lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
+    return LeaderLoop(lock, runs)

@@ -1,4 +1,4 @@
-"""Composes the actors of a worker: all of them in this process, or some of them shared with other workers by NATS."""
+"""Composes the actors of a worker: all of them in this process, or shared with other workers by NATS."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -10,7 +10,8 @@ from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.worker import BudgetService, WorkerIdentity, make_budget_actors, share_budget_actors
 from adloom.core.clock import Clock
 from adloom.core.ids import SystemIds
-from adloom.market.worker import make_market
+from adloom.market.kinds import make_kinds as make_market_kinds
+from adloom.market.worker import make_market, share_market
 from adloom.pages.site.step import SiteKind
 from adloom.pages.site.worker import OWNER_KEY, make_site_actors, share_site_actors
 from adloom.runtime.postgres import Pool
@@ -63,17 +64,17 @@ def make_link(settings: NatsSettings, worker: WorkerIdentity) -> "NatsLink | Non
     from adloom.runtime.actors.nats.link import NatsLink  # noqa: PLC0415
 
     name = f"{worker.consumer}:{worker.incarnation[-LIFE_CHARACTERS:]}"
-    kinds = [*make_kinds(), SiteKind()]
+    kinds = [*make_kinds(), SiteKind(), *make_market_kinds()]
     return NatsLink(settings.url, kinds, SystemIds(), name=name, replicas=settings.replicas)
 
 
 def compose_actors(parts: WorkerParts) -> WorkerActors:
-    """Compose campaigns, advertisers, sites and the market; the market always runs in one process."""
+    """Compose campaigns, advertisers, sites and the market."""
     settings, valkey, clock, worker = parts.settings, parts.valkey, parts.clock, parts.worker
-    market = make_market(parts.pool, valkey, clock, worker=worker, campaigns_max=settings.campaigns_per_slot)
-    register_market(parts.metrics, market)
     if parts.link is not None:
-        return _share_actors(parts, parts.link, [market.leader.run])
+        return _share_actors(parts, parts.link)
+    market = make_market(parts.pool, valkey, clock, worker=worker, campaigns_max=settings.campaigns_per_slot)
+    register_market(parts.metrics, market, market.host)
     budgets = make_budget_actors(
         parts.ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
     )
@@ -83,8 +84,8 @@ def compose_actors(parts: WorkerParts) -> WorkerActors:
     return WorkerActors(budgets, [budgets.leader.run, lead_sites.run, market.leader.run])
 
 
-def _share_actors(parts: WorkerParts, link: "NatsLink", leading: Sequence[Run]) -> WorkerActors:
-    """Compose campaigns, advertisers and sites, of which this worker runs some if it has that role."""
+def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
+    """Compose all actors, of which this worker runs some if it has that role."""
     budgets = share_budget_actors(
         link.sender,
         parts.ledger_pool,
@@ -95,13 +96,25 @@ def _share_actors(parts: WorkerParts, link: "NatsLink", leading: Sequence[Run]) 
         shard_pool=parts.shard_pool,
     )
     sites = share_site_actors(link.sender, parts.pool, parts.valkey, parts.clock, shard_pool=parts.shard_pool)
+    market = share_market(
+        link.sender,
+        parts.pool,
+        parts.valkey,
+        parts.clock,
+        worker=parts.worker,
+        campaigns_max=parts.settings.campaigns_per_slot,
+        shard_pool=parts.shard_pool,
+    )
     host = None
     if WorkerRole.ENTITY in parts.settings.nats.roles:
-        host = link.add_host([budgets.family, sites.family], parts.shard_pool, parts.clock)
+        families = [budgets.family, sites.family, market.family]
+        host = link.add_host(families, parts.shard_pool, parts.clock)
         register_shards(parts.metrics, host)
     register_budget_actors(parts.metrics, budgets, host)
+    register_market(parts.metrics, market, host)
     lead_sites = _lead_sites(parts, [sites.follower.run])
-    return WorkerActors(budgets, [budgets.leader.run, lead_sites.run, *leading], [budgets.decider.run])
+    leading = [budgets.leader.run, lead_sites.run, market.leader.run]
+    return WorkerActors(budgets, leading, [budgets.decider.run])
 
 
 def _lead_sites(parts: WorkerParts, runs: Sequence[Run]) -> LeaderLoop:

@@ -15,7 +15,8 @@ from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
 from adloom.events.tables.partitions import PartitionMaintenance
 from adloom.identity.link.mail import LinkMailer
-from adloom.market.worker import MarketActors
+from adloom.market.routing import AUCTIONEER
+from adloom.market.worker import MarketService
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.actors.nats.host import NatsActorHost
 from adloom.runtime.jobs.queue import JobQueue
@@ -247,25 +248,28 @@ def _register_inbox(metrics: Metrics, budget_actors: BudgetService) -> None:
     )
 
 
-def register_market(metrics: Metrics, market: MarketActors) -> None:
-    metrics.gauge(
-        "adloom_market_actors", "Actors of the contextual market in memory.", lambda: market.host.active
-    )
-    metrics.counters(
-        "adloom_market_messages",
-        "Messages to actors of the contextual market, by what became of them.",
-        "outcome",
-        lambda: {
-            "processed": market.host.counts.steps,
-            "failed": market.host.counts.failed,
-            "refused": market.host.counts.refused,
-        },
-    )
+def register_market(metrics: Metrics, market: MarketService, host: ActorHost | NatsActorHost | None) -> None:
+    """Register the market's metrics; a host on NATS counts messages of all its actors together."""
     metrics.gauge(
         "adloom_market_is_leader",
-        "Whether this worker runs the contextual market.",
+        "Whether this worker tells the contextual market of changes, and without NATS runs it.",
         lambda: float(market.leader.is_leader),
     )
+    if host is None:
+        return
+    counts = host.counts
+    metrics.gauge(
+        "adloom_market_actors",
+        "Actors of the contextual market in memory.",
+        lambda: host.active if isinstance(host, ActorHost) else host.count_active({AUCTIONEER}),
+    )
+    if isinstance(host, ActorHost):
+        metrics.counters(
+            "adloom_market_messages",
+            "Messages to actors of the contextual market, by what became of them.",
+            "outcome",
+            lambda: {"processed": counts.steps, "failed": counts.failed, "refused": counts.refused},
+        )
 
 
 def register_learning(metrics: Metrics, trainer: Trainer) -> None:

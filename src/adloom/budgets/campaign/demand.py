@@ -48,13 +48,13 @@ class CampaignDemand(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset((*self.categories, FILLER) if self.takes_filler else self.categories)
 
 
-class CampaignReady(msgspec.Struct, frozen=True):
+class CampaignReady(msgspec.Struct, frozen=True, tag="campaign_ready.v1"):
     """An active campaign with categories; the same again changes nothing."""
 
     demand: CampaignDemand
 
 
-class CampaignGone(msgspec.Struct, frozen=True):
+class CampaignGone(msgspec.Struct, frozen=True, tag="campaign_gone.v1"):
     """A campaign that bids no more, as of a version of the catalog."""
 
     campaign_id: CampaignId

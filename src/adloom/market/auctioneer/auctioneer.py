@@ -44,7 +44,7 @@ from adloom.market.auctioneer.state import (
     Round,
     build_slot_terms,
 )
-from adloom.market.messages import BidAnswer, BidRequest, DemandChanged, Quote, Quoted
+from adloom.market.messages import BidAnswer, BidRequest, DemandChanged, DemandVersions, Quote, Quoted
 from adloom.market.routing import EVERYWHERE, bidder_address, ranker_address, stripe_of
 from adloom.market.shortlist.model import ApprovalSeen, BannersSeen, PageShortlists, ShortlistsChanged
 from adloom.runtime.actors.actor import Effect, Publish, RecordRow, Step, StepResult, Tell, Wake
@@ -110,9 +110,8 @@ def _receive(  # noqa: PLR0913, PLR0917 - a step's own arguments
             state = _changed(state, floors=floors, tick=tick)
         case FloorTick():
             state = take_tick(state, message, effects)
-        case DemandChanged(category=category):
-            pages = state.by_category.get(category, NOTHING)
-            state = _changed(state, changed=state.changed | {category}, due=state.due | pages)
+        case DemandChanged() | DemandVersions():
+            state = _note_changed(state, message)
         case BidAnswer():
             state = _take_bids(state, message)
         case Quoted():
@@ -122,6 +121,20 @@ def _receive(  # noqa: PLR0913, PLR0917 - a step's own arguments
         case _:
             assert_never(message)
     return state
+
+
+def _note_changed(state: AuctioneerState, message: DemandChanged | DemandVersions) -> AuctioneerState:
+    """Note categories whose bids must be asked for again, and auction their pages."""
+    if isinstance(message, DemandChanged):
+        changed = {message.category}
+    else:
+        newest = message.versions
+        changed = {one for one, held in state.bids.items() if newest.get(one, 0) > held.version}
+        changed -= state.changed
+    if not changed:
+        return state
+    pages = frozenset(url for one in changed for url in state.by_category.get(one, NOTHING))
+    return _changed(state, changed=state.changed | changed, due=state.due | pages)
 
 
 def _configure(state: AuctioneerState, message: ConfigureAuctions) -> AuctioneerState:

@@ -14,7 +14,7 @@ from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
 from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
 from adloom.market.bids import CategoryBids, SlotTerms
-from adloom.market.messages import BidAnswer, DemandChanged, Quoted
+from adloom.market.messages import BidAnswer, DemandChanged, DemandVersions, Quoted
 from adloom.market.shortlist.model import Shortlist
 from adloom.market.weights import DecayingCounts
 
@@ -70,14 +70,14 @@ class PageForSale(msgspec.Struct, frozen=True, gc=False):
     expires_at: datetime
 
 
-class ConfigureAuctions(msgspec.Struct, frozen=True):
+class ConfigureAuctions(msgspec.Struct, frozen=True, tag="configure_auctions.v1"):
     """The site's configuration and approvals, read at one version of the catalog."""
 
     terms: SiteTerms
     approvals: ApprovalRules
 
 
-class PagesClassified(msgspec.Struct, frozen=True):
+class PagesClassified(msgspec.Struct, frozen=True, tag="pages_classified.v1"):
     """Pages that were classified or checked again; `is_all`: there are no others."""
 
     pages: tuple[PageForSale, ...]
@@ -92,21 +92,21 @@ class WrittenShortlists(msgspec.Struct, frozen=True, gc=False):
     expires_at: datetime
 
 
-class LoadShortlists(msgspec.Struct, frozen=True):
+class LoadShortlists(msgspec.Struct, frozen=True, tag="load_shortlists.v1"):
     """What was written last, with versions, so that a restart writes only what changed."""
 
     by_url: dict[str, WrittenShortlists]
     version: int
 
 
-class LoadFloors(msgspec.Struct, frozen=True):
+class LoadFloors(msgspec.Struct, frozen=True, tag="load_floors.v1"):
     """The floors that were recorded last, by category, and the last tick that they know."""
 
     by_category: dict[str, SweepState]
     tick: int
 
 
-class FloorTick(msgspec.Struct, frozen=True):
+class FloorTick(msgspec.Struct, frozen=True, tag="floor_tick.v1"):
     """A quarter of an hour is over: impressions and revenue of the site in it, by category."""
 
     number: int
@@ -120,6 +120,7 @@ AuctioneerMessage: TypeAlias = (
     | LoadFloors
     | FloorTick
     | DemandChanged
+    | DemandVersions
     | BidAnswer
     | Quoted
     | CheckClock

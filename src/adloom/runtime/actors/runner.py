@@ -35,6 +35,7 @@ from adloom.runtime.actors.batch import ActiveActor, StepBatch
 from adloom.runtime.actors.mailboxes import Alarms, Envelope
 
 STEPS_AT_ONCE: Final = 200
+STEP_SECONDS_MAX: Final = 0.05  # Of steps without letting other tasks of the process run.
 KEPT_AT_ONCE: Final = 2_000
 TELLS_MAX: Final = 2_000  # Within a batch; further messages wait for a later one.
 RETRY_AFTER: Final = timedelta(seconds=0.2)
@@ -156,12 +157,13 @@ class BatchRunner:
     async def _make_durable(self, batch: StepBatch, envelopes: Sequence[Envelope]) -> None:
         introductions = await self._activate(batch, {envelope.address for envelope in envelopes})
         now = self._clock.now()
+        turn = _Turn()
         for introduction in introductions:
             batch.run_step(self._actors[introduction.address], introduction, now)
-        for number, envelope in enumerate(envelopes, start=1):
+            await turn.pass_on()
+        for envelope in envelopes:
             self._step(batch, envelope, now)
-            if number % STEPS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # Let other tasks of this process run.
+            await turn.pass_on()
         self._deliver_locally(batch, now)
         batch.complete(now)
         await self._commit(batch, envelopes)
@@ -274,6 +276,21 @@ class BatchRunner:
             envelope.fail(_not_kept(error))
             if envelope.is_alarm:
                 self.alarms.set(envelope.address, again_at)
+
+
+class _Turn:
+    """Lets other tasks of this process run between steps, from time to time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._began_at = self._loop.time()
+        self._steps = 0
+
+    async def pass_on(self) -> None:
+        self._steps += 1
+        if self._steps >= STEPS_AT_ONCE or self._loop.time() - self._began_at >= STEP_SECONDS_MAX:
+            await asyncio.sleep(0)
+            self._began_at, self._steps = self._loop.time(), 0
 
 
 class NeverKeptError(UnavailableError):

@@ -88,7 +88,7 @@ class PostgresStateStore:
         self, connection: Connection, writes: Sequence[StateWrite], records: Sequence[msgspec.Struct]
     ) -> None:
         """Write states and records in the connection's transaction."""
-        kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now())
+        kept = await connection.fetchval(KEEP, *_columns(writes), self._clock.now()) if writes else 0
         if kept != len(writes):
             refused = await connection.fetch(REFUSED_STATES, *_columns(writes)[:2])
             raise FencedOutError(

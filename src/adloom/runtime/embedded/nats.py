@@ -92,6 +92,6 @@ class EmbeddedNats:
             'server_name: "adloom"\n'
             f'authorization {{ user: "{USER}", password: "{self._password}" }}\n'
             "jetstream: enabled\n"
-            "max_payload: 1MB\n"
+            "max_payload: 8MB\n"
             "logtime: true\n"
         )

@@ -39,6 +39,10 @@ class NatsConnection:
     def is_connected(self) -> bool:
         return self._client.is_connected
 
+    @property
+    def payload_max(self) -> int:
+        return self._client.max_payload
+
     async def open(self, stop: asyncio.Event) -> None:
         """Connect, however long that takes, unless told to stop."""
         while not stop.is_set():

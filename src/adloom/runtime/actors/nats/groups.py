@@ -71,7 +71,7 @@ def _open_message(message: SentMessage, kinds: Mapping[str, AnyKind], now: datet
         raise UnreadableMessageError(f"No actors of the kind {message.kind} run here.")
     body = kind.decode_message(message.body)
     if not message.is_exact:
-        return Envelope(message.address, body)
+        return Envelope(message.address, body, is_fresh=message.is_fresh)
     if not is_current(message.id, now):
         raise UnreadableMessageError("It is too old: nobody knows whether it was applied.")
     loop = asyncio.get_running_loop()

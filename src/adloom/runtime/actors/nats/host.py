@@ -5,8 +5,7 @@ that has more than its share gives some up. A shard that nobody has gets a messa
 """
 
 import asyncio
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -17,7 +16,6 @@ from adloom.core.errors import UnavailableError
 from adloom.core.ids import IdSource
 from adloom.core.random import Chance
 from adloom.runtime.actors.actor import ActorCounts
-from adloom.runtime.actors.host import IDLE_MAX
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.balance import (
     BEAT_SECONDS,
@@ -40,7 +38,7 @@ from adloom.runtime.postgres import Pool
 
 BEATS: Final = "adloom.workers"
 BATCH_MAX: Final = 256  # Groups, of all shards together.
-ALARMS_MAX: Final = 2_000
+PASSIVATED_AT_ONCE: Final = 2_000
 RETRY_SECONDS: Final = 0.5
 DAYS_SECONDS: Final = 3_600.0
 WAIT_SECONDS_MAX: Final = 0.5  # Then actors are configured again whose turn it is.
@@ -69,12 +67,10 @@ class NatsActorHost:
         chance: Chance,
         ids: IdSource,
         replicas: int = 1,
-        idle_max: timedelta = IDLE_MAX,
     ) -> None:
         self._connection = connection
         self._pool = pool
         self._clock = clock
-        self._idle_max = idle_max
         self.name, self._version = name, version
         self.counts = ActorCounts()
         self._peers = Peers()
@@ -91,6 +87,7 @@ class NatsActorHost:
                 counts=self.counts,
                 send=sender.forward,
                 find_kind=sender.find_kind,
+                fits=sender.fits,
                 give_up=self._unwanted.add,
             )
             for family in families
@@ -105,6 +102,10 @@ class NatsActorHost:
     @property
     def active(self) -> int:
         return sum(len(one) for one in self._runners)
+
+    def count_active(self, kinds: Collection[str]) -> int:
+        """Return how many actors of the family of some kinds are in memory."""
+        return sum(len(one) for one in self._runners if any(kind.name in kinds for kind in one.family.kinds))
 
     @property
     def waiting(self) -> int:
@@ -169,7 +170,7 @@ class NatsActorHost:
         self.pulls.has_work.clear()
         now = self._clock.now()
         due = [at for one in self._runners if (at := one.alarms.next_at()) is not None]
-        idle = [at + self._idle_max for one in self._runners if (at := one.oldest_touch()) is not None]
+        idle = [at + one.family.idle_max for one in self._runners if (at := one.oldest_touch()) is not None]
         seconds = [(at - now).total_seconds() for at in (*due, *idle)]
         await pause(max(0.0, min([WAIT_SECONDS_MAX, *seconds])), self.pulls.has_work)
 
@@ -193,6 +194,9 @@ class NatsActorHost:
         for runner in self._runners:
             kinds = [kind.name for kind in runner.family.kinds]
             runner.set_alarms(await runner.family.store.read_timers(shards, kinds))
+            if runner.family.list_woken is not None:
+                now = self._clock.now()
+                runner.set_alarms([(one, now) for one in await runner.family.list_woken(shards)])
 
     async def _work(self, delivered: Sequence[Delivered]) -> None:
         """Run one batch, and acknowledge what is durable then."""
@@ -201,7 +205,7 @@ class NatsActorHost:
         self.counts.failed += sum(len(one.unreadable) for one in work)
         is_repeated = any(one.delivered.times > 1 or one.group.attempt > 1 for one in work)
         for runner in self._runners:
-            due = runner.alarms.take_due(now, count_max=ALARMS_MAX)
+            due = runner.alarms.take_due(now, count_max=runner.family.alarms_at_once)
             alarms = [
                 Envelope(address, self._kind_of[address.kind].on_waking, is_alarm=True) for address in due
             ]
@@ -234,9 +238,9 @@ class NatsActorHost:
             await self.pulls.give_up(sorted(given_up))
 
     async def _passivate(self) -> None:
-        oldest = self._clock.now() - self._idle_max
         for runner in self._runners:
-            idle = runner.idle_since(oldest, count_max=ALARMS_MAX)
+            oldest = self._clock.now() - runner.family.idle_max
+            idle = runner.idle_since(oldest, count_max=PASSIVATED_AT_ONCE)
             await runner.persist(idle)
             for actor in idle:
                 runner.evict(actor)

@@ -17,7 +17,7 @@ from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.shards import shard_of
 
 FORMAT: Final = 1
-# A group stays far below the megabyte that a NATS message may have by default.
+# A group stays far below the megabyte that a NATS message may have by default; a larger message goes alone.
 GROUP_MESSAGES_MAX: Final = 64
 GROUP_BYTES_MAX: Final = 256 * 1024
 # An id that was made so long ago, or ahead, is not applied: nobody would know whether it was before.
@@ -113,8 +113,8 @@ def split_groups(messages: Sequence[SentMessage]) -> list[list[SentMessage]]:
     groups: list[list[SentMessage]] = []
     size = 0
     for message in messages:
-        is_full = not groups or len(groups[-1]) >= GROUP_MESSAGES_MAX or size >= GROUP_BYTES_MAX
-        if is_full:
+        is_full = not groups or len(groups[-1]) >= GROUP_MESSAGES_MAX
+        if is_full or size + len(message.body) > GROUP_BYTES_MAX:
             groups.append([])
             size = 0
         groups[-1].append(message)

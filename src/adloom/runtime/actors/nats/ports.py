@@ -21,6 +21,11 @@ class Messaging(Protocol):
     @property
     def is_connected(self) -> bool: ...
 
+    @property
+    def payload_max(self) -> int:
+        """How many bytes a message may have."""
+        ...
+
     async def publish(
         self, subject: str, data: bytes, *, reply: str = "", headers: dict[str, str] | None = None
     ) -> bool:

@@ -1,14 +1,15 @@
 """Processes batches of messages to the actors of the shards that this worker has.
 
 As in process, with three differences. Exact messages are applied once: their ids are written with the states. Messages
-to other actors are written with the states too, and sent after the commit. And another worker may have written an actor
+to other actors are written with the states too, and sent after the commit; those to actors whose states are not stored
+may get lost, and are only sent. And another worker may have written an actor
 meanwhile: then its state is loaded again and the step repeated, three times; then its shard is given up.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -29,14 +30,17 @@ from adloom.runtime.actors.actor import (
     Tell,
 )
 from adloom.runtime.actors.batch import ActiveActor, StepBatch
+from adloom.runtime.actors.host import IDLE_MAX
 from adloom.runtime.actors.mailboxes import Envelope
 from adloom.runtime.actors.nats.messages import SentMessage
 from adloom.runtime.actors.nats.store import AppliedMessage, OutboxMessage, ShardCommit, ShardStore
+from adloom.runtime.actors.nats.terms import StaleTermError
 from adloom.runtime.actors.runner import BatchRunner
 from adloom.runtime.actors.shards import shard_of
 
 REFUSALS_MAX: Final = 3
 CONFIGURED_AT_ONCE: Final = 500
+ALARMS_AT_ONCE: Final = 2_000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -50,6 +54,11 @@ class ActorFamily(msgspec.Struct, frozen=True, kw_only=True):
     audience: Broadcaster
     # How often actors in memory read again what they are configured from, should a message about it be lost.
     refresh_seconds: float | None = None
+    refresh: FirstMessages | None = None  # What they read then, where that is not all of the introduction.
+    # The actors that must run wherever a shard is, and have no stored alarm that would wake them.
+    list_woken: Callable[[Sequence[int]], Awaitable[Sequence[Address]]] | None = None
+    idle_max: timedelta = IDLE_MAX
+    alarms_at_once: int = ALARMS_AT_ONCE
 
 
 class ShardRunner(BatchRunner):
@@ -65,6 +74,7 @@ class ShardRunner(BatchRunner):
         counts: ActorCounts,
         send: Callable[[Sequence[SentMessage]], None],
         find_kind: Callable[[str], AnyKind | None],
+        fits: Callable[[bytes], bool] = lambda _: True,
         give_up: Callable[[int], None],
     ) -> None:
         kinds: Mapping[str, AnyKind] = {kind.name: kind for kind in family.kinds}
@@ -83,6 +93,7 @@ class ShardRunner(BatchRunner):
         self._ids = ids
         self._send_messages = send
         self._find_kind = find_kind
+        self._fits = fits
         self._give_up = give_up
         self._outgoing: list[SentMessage] = []
         self._is_checking = False
@@ -100,7 +111,7 @@ class ShardRunner(BatchRunner):
         """Forget the actors and alarms of shards that this worker has lost, or has just got."""
         lost = set(shards)
         if lost:
-            self._evict(address for address in list(self._actors) if shard_of(address) in lost)
+            self._evict_shards(lost)
             self.alarms.drop(lambda address: shard_of(address) in lost)
 
     def set_alarms(self, timers: Iterable[tuple[Address, datetime]]) -> None:
@@ -123,7 +134,8 @@ class ShardRunner(BatchRunner):
         addresses = {self._unconfigured.popleft() for _ in range(count)}
         active = sorted(address for address in addresses if address in self._actors)
         if active:
-            found = await self.family.introduction.load_first_messages(active)
+            reader = self.family.refresh or self.family.introduction
+            found = await reader.load_first_messages(active)
             await self.run(
                 [Envelope(address, message) for address in active for message in found.get(address, ())]
             )
@@ -158,6 +170,8 @@ class ShardRunner(BatchRunner):
 
     def _note_refusal(self, error: FencedOutError) -> None:
         self._counts.fenced += max(1, len(error.addresses))
+        if isinstance(error, StaleTermError):
+            self._evict_shards(set(error.shards))
         log.warning("entity_writes_refused", entities=len(error.addresses), reason=str(error))
         # The other worker may have applied some of the messages.
         self._is_checking = True
@@ -171,6 +185,10 @@ class ShardRunner(BatchRunner):
     def _evict(self, addresses: Iterable[Address]) -> None:
         for address in addresses:
             self._actors.pop(address, None)
+
+    def _evict_shards(self, shards: Set[int]) -> None:
+        self._evict([address for address in self._actors if shard_of(address) in shards])
+        self._shard_store.terms.forget(shards)
 
     # ------------------------------------------------------------ what differs within a batch
 
@@ -199,12 +217,18 @@ class ShardRunner(BatchRunner):
             else:
                 envelope.answered.set_result(self._kinds[envelope.address.kind].decode_reply(reply))
 
+    async def _activate(self, batch: StepBatch, addresses: set[Address]) -> list[Envelope]:
+        absent = addresses.difference(self._actors)
+        await self._shard_store.terms.begin(
+            shard_of(address) for address in absent if self._kinds[address.kind].is_transient
+        )
+        return await super()._activate(batch, addresses)
+
     def _deliver_locally(self, batch: StepBatch, now: datetime) -> None:
         """Deliver nothing: the other actor may be another worker's, so all messages go by the outbox."""
 
     async def _commit(self, batch: StepBatch, envelopes: Sequence[Envelope]) -> None:
-        outbox = [one for tell in batch.tells if (one := self._build_outgoing(tell)) is not None]
-        self._outgoing = [one.message for one in outbox]
+        self._outgoing = [one for tell in batch.tells if (one := self._build_outgoing(tell)) is not None]
         if batch.persisting:
             new = [actor.address for actor in batch.persisting.values() if _is_new(actor)]
             await self._shard_store.commit_batch(
@@ -212,7 +236,8 @@ class ShardRunner(BatchRunner):
                     writes=batch.build_writes(),
                     records=batch.records,
                     applied=self._list_applied(batch, envelopes),
-                    outbox=outbox,
+                    outbox=[OutboxMessage(one.shard, one) for one in self._outgoing if one.is_exact],
+                    transient=[address for address, one in batch.persisting.items() if one.kind.is_transient],
                 )
             )
             self._unconfigured.extend(new)
@@ -229,14 +254,18 @@ class ShardRunner(BatchRunner):
             applied.append(AppliedMessage(one.id, shard_of(one.address), encoded))
         return applied
 
-    def _build_outgoing(self, tell: Tell) -> OutboxMessage | None:
+    def _build_outgoing(self, tell: Tell) -> SentMessage | None:
         kind = self._find_kind(tell.to.kind)
         if kind is None:
             self._counts.refused += 1  # Nobody runs it.
             return None
         body = kind.encode_message(tell.message)
-        message = SentMessage(self._ids.new(), tell.to.kind, tell.to.key, body, is_exact=True)
-        return OutboxMessage(message.shard, message)
+        if not self._fits(body):
+            self._counts.refused += 1
+            log.error("message_too_large", kind=tell.to.kind, key=tell.to.key, bytes=len(body))
+            return None
+        is_exact = not kind.is_transient
+        return SentMessage(self._ids.new(), tell.to.kind, tell.to.key, body, is_exact=is_exact)
 
     def _send_tells(self, batch: StepBatch) -> None:
         del batch

@@ -33,6 +33,7 @@ PUBLISH_AGAIN_SECONDS: Final = 1.0
 ASK_AGAIN_SECONDS: Final = 1.0
 DURABLE_SECONDS_MAX: Final = 30.0  # Then it is not known whether the message was applied.
 LOOK_SECONDS: Final = 0.25
+ENVELOPE_BYTES_MAX: Final = 4_096
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -86,13 +87,20 @@ class NatsSender:
     def waiting(self) -> int:
         return self._waiting
 
+    def fits(self, body: bytes) -> bool:
+        """Whether NATS takes a message of this size, with its envelope."""
+        return len(body) + ENVELOPE_BYTES_MAX <= self._connection.payload_max
+
     def find_kind(self, name: str) -> AnyKind | None:
         return self._kinds.get(name)
 
-    def tell(self, address: Address, message: msgspec.Struct) -> bool:
-        """Send a message without waiting; return whether it is on its way."""
+    def tell(self, address: Address, message: msgspec.Struct, *, is_fresh: bool = False) -> bool:
+        """Send a message without waiting; return whether it is on its way.
+
+        With `is_fresh` the actor reads again what it is configured from.
+        """
         try:
-            self._put([self._build(address, message)])
+            self._put([self._build(address, message, is_fresh=is_fresh)])
         except UnavailableError:
             return False
         return True
@@ -194,6 +202,9 @@ class NatsSender:
             self.refused += 1
             raise UnavailableError(f"No actors of the kind {address.kind} get messages from here.")
         body = kind.encode_message(message)
+        if not self.fits(body):
+            self.refused += 1
+            raise UnavailableError(f"A message of {len(body)} bytes is more than NATS takes (max_payload).")
         return SentMessage(self._ids.new(), *address, body, is_exact, is_ask, is_fresh)
 
     def _put(self, messages: Sequence[SentMessage], *, attempt: int = 1) -> None:

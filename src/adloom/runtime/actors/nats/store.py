@@ -7,10 +7,12 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.actor import Address, FencedOutError, StateRejectedError, StateWrite
 from adloom.runtime.actors.nats.messages import SentMessage, decode_message, encode_message, first_id
-from adloom.runtime.actors.state_store import REFUSED, PostgresStateStore
+from adloom.runtime.actors.nats.terms import ShardTerms
+from adloom.runtime.actors.state_store import REFUSED, PostgresStateStore, RecordWriter
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection, Pool, unavailable_when_away
 
 DAYS_BEFORE: Final = 2
@@ -63,21 +65,31 @@ class OutboxMessage(NamedTuple):
 
 
 class ShardCommit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch makes durable: all of it, or nothing."""
+    """What a batch makes durable: all of it, or nothing.
+
+    Records of actors in `transient` have no state with them whose version could be refused.
+    """
 
     writes: Sequence[StateWrite]
     records: Sequence[msgspec.Struct]
     applied: Sequence[AppliedMessage]
     outbox: Sequence[OutboxMessage]
+    transient: Sequence[Address] = ()
 
 
 class ShardStore(PostgresStateStore):
     """Keeps what the actors of some kinds need on several machines."""
 
+    def __init__(self, pool: Pool, records: RecordWriter, clock: Clock) -> None:
+        super().__init__(pool, records, clock)
+        self.terms = ShardTerms(pool)
+
     async def commit_batch(self, batch: ShardCommit) -> None:
         """Store a batch; FencedOutError also if one of its messages was applied by another worker."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
+                if batch.transient:
+                    await self.terms.check(connection, batch.transient)
                 await self._keep(connection, batch.writes, batch.records)
                 if batch.applied:
                     await _apply(connection, batch.applied)

@@ -1,0 +1,88 @@
+"""What actors of the market read on whichever worker they run.
+
+Lists of all campaigns are too large for messages: the directory reads them from the catalog itself, when it wakes and
+every half minute. Then auctioneers read their configuration and the versions of categories, should they have missed a
+change: a bidder that has moved to another worker does not know which sites had asked it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from adloom.budgets.campaign.demand import DIRECTORY
+from adloom.core.ids import SiteId
+from adloom.market.demand_store import load_all
+from adloom.market.messages import AllDemand, DemandVersions
+from adloom.market.routing import AUCTIONEER, auctioneer_address
+from adloom.market.site_store import load_sites
+from adloom.market.store import MarketTables
+from adloom.runtime.actors.actor import Address
+from adloom.runtime.actors.shards import shard_of
+from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
+
+REFRESH_SECONDS: Final = 30.0
+# Of several refreshes: one may have come to nothing.
+RECENT_VERSIONS: Final = """
+    SELECT category, version FROM demand_versions WHERE changed_at > now() - interval '5 minutes'
+"""
+SELLING: Final = """
+    SELECT site.public_id FROM sites AS site
+     WHERE NOT site.is_suspended AND EXISTS (
+           SELECT FROM placements WHERE site_id = site.id AND delivery = 'contextual' AND is_active
+     )
+"""
+
+
+class SharedMarketTables(MarketTables):
+    """What actors get before their first message, and which of them must run where a shard is."""
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        found = dict(await super().load_first_messages(addresses))
+        if DIRECTORY in addresses:
+            with unavailable_when_away("The catalog cannot be read"):
+                async with self._pool.acquire() as connection:
+                    found[DIRECTORY] = [*found[DIRECTORY], await _read_demand(connection)]
+        return found
+
+    async def list_woken(self, shards: Sequence[int]) -> list[Address]:
+        """List the directory and the auctioneers of sites that sell, of some shards."""
+        with unavailable_when_away("The sites cannot be read"):
+            rows = await self._pool.fetch(SELLING)
+        all_woken = [DIRECTORY, *(auctioneer_address(SiteId(row[0])) for row in rows)]
+        wanted = frozenset(shards)
+        return [address for address in all_woken if shard_of(address) in wanted]
+
+
+class MarketRefresh:
+    """What actors in memory read again from time to time."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def load_first_messages(
+        self, addresses: Sequence[Address]
+    ) -> Mapping[Address, Sequence[msgspec.Struct]]:
+        sites = [SiteId(UUID(address.key)) for address in addresses if address.kind == AUCTIONEER]
+        found: dict[Address, Sequence[msgspec.Struct]] = {}
+        with unavailable_when_away("The catalog cannot be read"):
+            async with self._pool.acquire() as connection:
+                if DIRECTORY in addresses:
+                    found[DIRECTORY] = [await _read_demand(connection)]
+                if sites:
+                    rows = await connection.fetch(RECENT_VERSIONS)
+                    versions = DemandVersions({row["category"]: row["version"] for row in rows})
+                    configured = await load_sites(connection, sites)
+                    found |= {
+                        auctioneer_address(site_id): [message, versions]
+                        for site_id, message in configured.items()
+                    }
+        return found
+
+
+async def _read_demand(connection: Connection) -> AllDemand:
+    changes = await load_all(connection)
+    return AllDemand(changes.version, tuple(changes.bidding))
