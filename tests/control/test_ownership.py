@@ -63,6 +63,7 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/accounts/{person_id}": {"email": "stolen@example.com"},
     "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
     "/admin/accounts/{person_id}/role": {"role": "admin"},
+    "/admin/banners/{banner_id}/preview-link": {"placementId": "{placement_id}"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
@@ -79,6 +80,8 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/placements/{placement_id}/links/{campaign_id}/banners/{banner_id}": {"decision": "refuse"},
 }
 
+# Changes nothing: a viewer may.
+PREVIEW_LINK = ("POST", "/admin/banners/{banner_id}/preview-link")
 # What advertisers may ask for is shown to all of them.
 OFFERED = "/admin/offered-placements"
 
@@ -224,6 +227,7 @@ async def test_a_viewer_changes_nothing(control: ControlPlane, pool: Pool) -> No
             if method != "GET"
         }
 
+    assert statuses.pop(PREVIEW_LINK) == 200
     assert set(statuses.values()) == {403}
     assert await rows_of(pool) == before
 

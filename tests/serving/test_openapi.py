@@ -32,6 +32,7 @@ ROUTES = {
     "/v1/serve/batch": "post",
     "/v1/serve/page": "post",
     "/v1/classify-page": "post",
+    "/v1/preview": "post",
     "/tag.js": "get",
     "/tag-{name}.js": "get",
     "/tag-debug.js": "get",

@@ -50,6 +50,7 @@ def control_settings(database_url: str, redis_url: str, **changes: Any) -> Contr
         port=0,
         public_url="http://127.0.0.1:8090",
         jwt_secret=Secret(SECRET),
+        token_secret=Secret(SECRET),
         rate_limit_permits_per_minute=1_000_000,
         trusted_proxies=(),
         assets_url=folder_url(Path("/nonexistent")),

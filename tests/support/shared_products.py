@@ -40,6 +40,7 @@ FILES = {
         "tests/browser/test_tag_behaves.py",
         "tests/browser/test_tag_counts.py",
         "tests/browser/test_tag_kinds.py",
+        "tests/browser/test_tag_preview.py",
         "tests/browser/test_tag_shows.py",
         "tests/browser/test_tag_text.py",
         "tests/docs/test_clients.py",

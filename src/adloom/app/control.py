@@ -17,6 +17,7 @@ import adloom.catalog.assignment.api
 import adloom.catalog.campaign_work.api
 import adloom.catalog.consent.api
 import adloom.catalog.creative.api
+import adloom.catalog.preview.api
 import adloom.catalog.reference.api
 import adloom.catalog.taxonomy.api
 import adloom.explain.auction.api
@@ -67,6 +68,7 @@ from adloom.app.listeners import take_socket
 from adloom.app.process import run_process
 from adloom.catalog.asset.upload import AssetUploads
 from adloom.catalog.document import CATALOG
+from adloom.catalog.preview.token import PreviewKeys
 from adloom.catalog.schedule_sync import QUEUE as BANNERS_QUEUE
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.currency import Currency
@@ -137,6 +139,7 @@ ROUTERS = (
     adloom.catalog.taxonomy.api.router,
     adloom.catalog.api.placements_router,
     adloom.catalog.api.banners_router,
+    adloom.catalog.preview.api.router,
     adloom.catalog.asset.api.router,
     adloom.catalog.campaign_work.api.router,
     adloom.catalog.api.campaigns_router,
@@ -303,6 +306,7 @@ def build_control(
 
 def _add_settings(app: FastAPI, settings: ControlSettings) -> None:
     app.state.sealer = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
+    app.state.preview_keys = PreviewKeys(settings.token_secret) if settings.token_secret else None
     app.state.public_url, app.state.public_prefix = settings.public_url, settings.public_prefix
     app.state.delivery_url = settings.delivery_url
     app.state.rate_limiter = RateLimiter(settings.rate_limit_permits_per_minute)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import timedelta
 from http import HTTPStatus
 from typing import NamedTuple, TypeVar
 
@@ -24,7 +23,9 @@ from adloom.app.delivery_contextual import (
 from adloom.app.delivery_traffic import (
     TrafficParts,
     build_offer_bounds,
+    build_preview_keys,
     build_sharer,
+    build_token_keys,
     build_traffic,
     lift_limits,
 )
@@ -59,7 +60,7 @@ from adloom.runtime.http.fast.protocol import make_protocol
 from adloom.runtime.http.fast.traced_route import trace_routes
 from adloom.runtime.http.plain import PlainApp
 from adloom.runtime.http.server import serve
-from adloom.runtime.postgres import open_pool
+from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.tuning import (
     REQUEST_THRESHOLD,
     count_connections_max,
@@ -92,9 +93,12 @@ from adloom.serving.neutral_routes import build_neutral_routes
 from adloom.serving.request.context import ContextParser
 from adloom.serving.tag.page_slots import PageSlotRoutes
 from adloom.serving.tag.pages import ScriptlessRoutes
+from adloom.serving.tag.preview import PreviewRoutes
 from adloom.serving.tag.script import script_routes
 
-POOL_SIZE_MAX = 3  # The refresher of the index, and health checks: requests never use the database.
+POOL_SIZE_MAX = (
+    3  # The refresher of the index, health checks and previews: no other request uses the database.
+)
 FIRST_INDEX_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 5
 
@@ -113,6 +117,7 @@ class Running(NamedTuple):
     """What runs beside the requests of a process, and what they all need."""
 
     clock: Clock
+    pool: Pool
     line: DedicatedConnection
     spool: DiskSpool | None
     appender: EventAppender
@@ -159,20 +164,9 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
     ):
         health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
-            clock,
-            line,
-            spool,
-            appender,
-            RecordingParts(beside, recording),
-            leases,
-            models,
-            reporters,
-            sites,
-            valkey,
-            refresher,
-            bounds,
-            site_traffic,
-        )
+            clock, pool, line, spool, appender, RecordingParts(beside, recording), leases, models, reporters, sites,
+            valkey, refresher, bounds, site_traffic,
+        )  # fmt: skip
         public, auctions, figures = _build_public_routes(settings, metrics, running)
         routes = _add_other_routes(public, settings, refresher)
         async with publish_meanwhile(_build_heartbeat(settings, running, figures)), health.run():
@@ -229,7 +223,7 @@ def _build_public_routes(
 ) -> tuple[list[FastRoute], AuctionParts, ServeFigures]:
     """Build the public routes and their metrics. The auctions have to be flushed at the end."""
     clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
-    keys = _token_keys(settings)
+    keys = build_token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
     traffic = build_traffic(settings, contexts, running.bounds, lambda: refresher.current)
     detector, senders = traffic.detector, traffic.senders
@@ -280,6 +274,7 @@ def _build_public_routes(
         *ConversionRoutes(running.appender, keys, clock).routes(),
         *AdEventRoutes(lambda: refresher.current, keys, clock, events).routes(),
         *ScriptlessRoutes(offers, events, traffic.pages, prefix=settings.public_prefix).routes(),
+        *PreviewRoutes(running.pool, build_preview_keys(settings), clock, SystemIds()).routes(),
     ]
     return traffic.limiter.limit(routes), auctions, figures
 
@@ -353,14 +348,6 @@ def _register_running(metrics: Metrics, running: Running, auctions: AuctionParts
     register_index(metrics, running.refresher, running.clock)
     register_leases(metrics, running.leases)
     register_model(metrics, running.models)
-
-
-def _token_keys(settings: DeliverySettings) -> TokenKeys:
-    return TokenKeys(
-        settings.token_secret,
-        older=settings.older_token_secrets,
-        lifetime=timedelta(seconds=settings.token_seconds),
-    )
 
 
 @asynccontextmanager

@@ -1,16 +1,18 @@
-"""Composes what looks at the senders of requests and events in a delivery process."""
+"""Composes what looks at tokens and at the senders of requests and events in a delivery process."""
 
 from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
+from adloom.catalog.preview.token import PreviewKeys
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.ivt.offers import OfferBounds, OfferCheck
 from adloom.events.ingest.ivt.pages import PageCheck
 from adloom.events.ingest.ivt.pair_counts import PairCounts
 from adloom.events.ingest.ivt.shared_counts import CountSharer
+from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.settings import DeliverySettings, TrafficSettings
 from adloom.runtime.valkey import Valkey
 from adloom.serving.index.index import Index
@@ -47,6 +49,18 @@ def lift_limits(settings: DeliverySettings) -> DeliverySettings:
             click_ms_min=0,
         ),
     )
+
+
+def build_token_keys(settings: DeliverySettings) -> TokenKeys:
+    return TokenKeys(
+        settings.token_secret,
+        older=settings.older_token_secrets,
+        lifetime=timedelta(seconds=settings.token_seconds),
+    )
+
+
+def build_preview_keys(settings: DeliverySettings) -> PreviewKeys:
+    return PreviewKeys(settings.token_secret, older=settings.older_token_secrets)
 
 
 def build_offer_bounds(settings: TrafficSettings) -> OfferBounds:

@@ -26,6 +26,7 @@ NEUTRAL_NAMES: Final = {
     "/v1/serve/batch": "/fit/batch",
     "/v1/serve/page": "/page",
     "/v1/classify-page": "/text",
+    "/v1/preview": "/look",
     "/serve/": "/box/",
     "/p/": "/p/",
     "/tag.js": "/loom.js",

@@ -18,7 +18,8 @@ LABEL_CHARACTERS_MAX: Final = 63
 # Query parameters that say where a reader came from and not what the page shows; compared in lower case.
 TRACKING_PARAMETERS: Final = frozenset(
     """
-    __hsfp __hssc __hstc _ga _gac _gid _gl _hsenc _hsmi _ke _kx _openstat action_object_map adloom_click
+    __hsfp __hssc __hstc _ga _gac _gid _gl _hsenc _hsmi _ke _kx _openstat action_object_map adloom-debug
+    adloom-preview adloom_click
     at_campaign at_medium awc cjevent cmp cmpid dclid dm_i ef_id epik fb_action_ids fb_action_types
     fb_ref fb_source fbclid gad_campaignid gad_source gbraid gclid gclsrc guccounter guce_referrer
     guce_referrer_sig hsctatracking icid igsh igshid irclickid irgwc li_fat_id mbid mkt_tok ml_subscriber

@@ -1,7 +1,6 @@
 """Settings: read from the environment once, in an entrypoint, into one frozen struct per process.
 
-Each setting is one field: its variable, how the text is parsed, its default. A wrong value stops the process
-at start; the message names every wrong variable, its value and what was expected.
+Each setting is one field: its variable, how the text is parsed, its default. Wrong values stop the process at start, all named.
 """
 
 import os
@@ -253,6 +252,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_in: LogInSettings = LogInSettings()
     quotas: QuotaSettings = QuotaSettings()
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
+    token_secret: Annotated[Secret | None, Variable("ADLOOM_TOKEN_SECRET", _parse_secret)] = None
     rate_limit_permits_per_minute: Annotated[int, _PERMITS] = 60
     trusted_proxies: Annotated[tuple[Network, ...], _PROXIES] = ()
     auctions: AuctionSettings = AuctionSettings()

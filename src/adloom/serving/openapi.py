@@ -16,6 +16,7 @@ from adloom.serving.contextual.classify_page import SentText
 from adloom.serving.direct.model import ServePageRequest
 from adloom.serving.operations import name_operations
 from adloom.serving.tag.page_slots import PageSlotsRequest
+from adloom.serving.tag.preview import PreviewAnswer, PreviewRequest
 
 Json: TypeAlias = dict[str, Any]
 Uri: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
@@ -231,7 +232,7 @@ class BatchAnswer(msgspec.Struct):
 STRUCTS: Final = (
     VisitorContext, ServePageRequest, ServedAnswer, ServedPage, ServeRequest, AuctionedAd, AdEvent, ReportAccepted,
     ImpressionRequest, ClickRequest, ConversionRequest, BatchBody, BatchAnswer, SlotsRequest, SlotAd, ServedSlots, SentText, TextAnswer,
-    PageSlotsRequest, FilledPageSlot, ServedPageSlots,
+    PageSlotsRequest, FilledPageSlot, ServedPageSlots, PreviewRequest, PreviewAnswer,
 )  # fmt: skip
 
 
@@ -351,6 +352,8 @@ def _build_contextual_paths(query: list[Json]) -> Json:
         "/v1/classify-page": _post("Give the text of a page of a verified site; the Origin (or Referer) must be of the page's host.",
             "SentText", _json(202, "TextAnswer") | {"200": _answer("It is not needed: the page is known, or being classified.")},
             400, 403, 413, 429, 503),
+        "/v1/preview": _post("Which banner does this signed link show, and in which slot? For the tag; nothing of it counts.",
+            "PreviewRequest", _json(200, "PreviewAnswer"), 400, 403, 404, 409, 413, 429, 503),
     }
     # fmt: on
 
@@ -391,6 +394,7 @@ ANSWERS: Final = {
     "ServedSlots": "The state of the page, and an ad, null or a problem for each slug.",
     "SlotAd": "The ad.",
     "ServedPageSlots": "What is known of the page where a slot depends on it, and an answer or a problem for each slug.",
+    "PreviewAnswer": "The slot, with the banner in it.",
     "TextAnswer": "The text waits to be classified.",
     "BatchAnswer": "All that were accepted are in the event log.",
 }

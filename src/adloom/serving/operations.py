@@ -18,6 +18,7 @@ OPERATION_IDS: Final = {
     "/v1/serve/batch": "serve_slots",
     "/v1/serve/page": "serve_page",
     "/v1/classify-page": "send_page_text",
+    "/v1/preview": "show_preview",
     "/p/{file}": "load_file",
     "/tag.js": "load_tag",
     "/tag-{name}.js": "load_tag_version",

@@ -22,8 +22,8 @@ from adloom.serving.tag.script import (
     script_routes,
 )
 
-# rjsmin does not shorten names: 7.4 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
-GZIPPED_BYTES_MAX = 7_500
+# rjsmin does not shorten names: 7.7 KB. A minifier of our own, 200 lines, saved a tenth and was dropped.
+GZIPPED_BYTES_MAX = 7_700
 LINES_MAX = 400
 NODE = shutil.which("node")
 # Syntax that is newer than 2020, and calls that could turn text into markup or code.
@@ -150,7 +150,7 @@ def test_with_a_prefix_the_script_asks_for_neutral_names_only(path: str, asks_fo
     answer = route.handler(FastRequest(b"GET", path.encode()))
 
     assert isinstance(answer, FastAnswer)
-    assert f'post("{asks_for}"'.encode() in answer.body
+    assert f'read("{asks_for}"'.encode() in answer.body
     assert re.search(rb"v1/|banners/events|tag-debug", answer.body) is None
 
 

@@ -21,6 +21,7 @@ from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.campaigns.overview import show_results
 from adloom.console.pages.frequency_caps import show_caps
+from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
@@ -248,6 +249,8 @@ async def _show_uses(visit: PageVisit, banner: Json, _: Reload) -> None:
     await show_results(visit, bannerId=banner["id"])
     answer = await visit.api.get("/admin/assignments", bannerId=banner["id"], pageSize=ASSIGNMENTS_MAX)
     with card("Where it is shown"):
+        if not banner["deletedAt"]:
+            preview_button(visit, banner["id"])
         if not answer["items"]:
             empty_state(
                 "campaign",
@@ -258,7 +261,10 @@ async def _show_uses(visit: PageVisit, banner: Json, _: Reload) -> None:
             )
         with div("al-list"):
             for row in answer["items"]:
-                html(_use(row))
+                with div("row-of"):
+                    html(_use(row)).classes("grow")
+                    if not banner["deletedAt"]:
+                        preview_button(visit, banner["id"], (row["placementId"], row["placementLabel"]))
 
 
 def _use(row: Json) -> Markup:

@@ -18,6 +18,7 @@ from adloom.console.components.layout import badge, card, div, empty_state, head
 from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.components.status import campaign_badge
 from adloom.console.page import PageVisit, page
+from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
 from adloom.console.shell import PUBLISHER_SIDE
 
@@ -84,14 +85,16 @@ async def show_ads(visit: PageVisit, placement: Json, reload: Reload) -> None:
             empty_state("image", "Nothing is shown here yet", "No campaign has a banner on this placement.")
         with div("al-list"):
             for row in rows:
-                _show_ad(visit, f"{path}/links/{row['campaignId']}", row, reload)
+                _show_ad(visit, placement, row, reload)
 
 
-def _show_ad(visit: PageVisit, address: str, row: Json, reload: Reload) -> None:
+def _show_ad(visit: PageVisit, placement: Json, row: Json, reload: Reload) -> None:
+    address = f"/admin/placements/{placement['id']}/links/{row['campaignId']}"
     with div("row-of apart"):
         html(_ad(row)).classes("grow")
         with div("row-of tight"):
             ui.button("Preview", on_click=lambda: show_banners([row])).props("flat")
+            preview_button(visit, row["bannerId"], (placement["id"], placement["label"]))
             if row["linkState"] == "requested":
                 _decision_buttons(visit, address, row["campaignName"], reload)
             else:

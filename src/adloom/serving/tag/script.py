@@ -16,7 +16,13 @@ from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRo
 NAMED_PREFIX: Final = "/tag-"
 DEBUG_PATH: Final = "/tag-debug.js"
 # What the script asks for, as its parts name it.
-ASKED_PATHS: Final = ("/v1/serve/page", "/v1/classify-page", "/banners/events/batch", DEBUG_PATH)
+ASKED_PATHS: Final = (
+    "/v1/serve/page",
+    "/v1/classify-page",
+    "/v1/preview",
+    "/banners/events/batch",
+    DEBUG_PATH,
+)
 OWN_NAME: Final = "'/tag'"
 BROWSER_PARTS: Final = Path(__file__).parent / "browser"
 # In order: each may use what the parts before it define.

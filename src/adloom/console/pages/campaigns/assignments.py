@@ -17,6 +17,7 @@ from adloom.console.components.layout import badge, card, div, empty_state, html
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import thumbnail
 from adloom.console.page import PageVisit
+from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload, save_changes
 from adloom.core.actor import Role
 
@@ -96,6 +97,7 @@ class _Assignments:
     def _banner(self, row: Json, *, is_first: bool) -> None:
         with div("row-of"):
             html(_banner_row(row, is_first=is_first)).classes("grow")
+            preview_button(self._visit, row["bannerId"], (row["placementId"], row["placementLabel"]))
             if self._may_write:
                 ui.button("Change", on_click=lambda: self._change(row)).props("flat")
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")

@@ -92,6 +92,6 @@ function cardOf(banner, isText, shown, clicked) {
     };
     link.append(pictureOf(banner, variants, make("img", { className: "media", alt, onload, onerror })), text || "");
   }
-  card.append(written("label", options.label || "Ad"));
+  card.append(written(banner.label ? "label preview" : "label", banner.label || options.label || "Ad"));
   return card;
 }

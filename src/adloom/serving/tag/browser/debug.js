@@ -50,6 +50,7 @@ const sentenceOf = (reason) => `${reason}: ${SENTENCES[reason] || "see the guide
 function describe({ answer }) {
   if (!answer) return ["empty", ["Not asked for yet."]];
   if (!answer.banners) return ["problem", [answer.message]];
+  if (answer.expiresAt) return ["filled", [`Preview by a signed link, until ${answer.expiresAt}: nothing of it counts.`]];
   const kind = `Filled by: ${answer.delivery}.`;
   if (!answer.banners.length) return ["empty", [kind, sentenceOf(answer.reason)]];
   const ads = answer.banners.map(({ title, id, campaignId, category }) => {

@@ -10,6 +10,7 @@ const sheet = new CSSStyleSheet(); // Which is allowed by whatever policy a page
 sheet.replaceSync(STYLE);
 
 let asking;
+let previewing;
 let turns = 0;
 
 // Later, so that what goes wrong there is theirs, and ends nothing of ours.
@@ -56,13 +57,15 @@ function want(wanted) {
 async function ask() {
   asking = 0;
   if (!isAllowed) return;
+  const previews = await (previewing = previewing || askPreview());
   const turn = ++turns;
   const slugs = new Set();
   slots.forEach((slot) => {
     if (!slot.isWanted) return;
     slot.isWanted = false;
     slot.asked = turn;
-    slugs.add(slot.slug);
+    if (previews[slot.slug]) fill(slot, (slot.answer = previews[slot.slug]));
+    else slugs.add(slot.slug);
   });
   const list = [...slugs];
   const requests = [];
@@ -70,17 +73,29 @@ async function ask() {
   await Promise.all(requests);
 }
 
+// A signed link shows one banner in its slot, for who opens it. It has no token, so nothing of it counts.
+async function askPreview() {
+  const [, token] = /[?&]adloom-preview=([^&]*)/.exec(location.search) || [];
+  if (!token || options.preview === "off") return {};
+  const { slots: shown, message } = await read("v1/preview", { token });
+  say({ slug: "preview" }, message || `${Object.keys(shown)}: nothing of it counts`);
+  return shown || {};
+}
+
+async function read(path, body) {
+  try {
+    return await (await post(path, body)).json();
+  } catch (error) {
+    return { message: `${error}` };
+  }
+}
+
 async function askFor(slugs, turn) {
   const url = pageUrl();
-  let body;
-  try {
-    const userId = readerId();
-    const canonicalUrl = (document.querySelector("link[rel=canonical]") || {}).href;
-    const asked = { url, canonicalUrl, slots: slugs, context: contextOf(userId), userId };
-    body = await (await post("v1/serve/page", asked)).json();
-  } catch (error) {
-    body = { message: `${error}` };
-  }
+  const userId = readerId();
+  const canonicalUrl = (document.querySelector("link[rel=canonical]") || {}).href;
+  const asked = { url, canonicalUrl, slots: slugs, context: contextOf(userId), userId };
+  const body = await read("v1/serve/page", asked);
   const page = body.page || {};
   if (page.reclassifyInMs <= 0) tellText(page.url, url);
   slots.forEach((slot) => {
@@ -120,6 +135,7 @@ function fill(slot, { placement, banners, requestId, reason }) {
     // The name is that of the offer's pixel: whichever way it is told, it counts once.
     const correlationId = `offer:${requestId}:${number}`;
     const seen = () => {
+      if (!trackingToken) return; // A preview.
       report({ correlationId, bannerId, campaignId, placementId: placement.id, trackingToken });
       emit("impression", slot, { bannerId, campaignId });
     };
