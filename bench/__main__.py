@@ -16,6 +16,7 @@ BENCHES: Final = {
     "auctions": "bench.auction.over_http:main",
     "bids": "bench.budgets.bids:main",
     "budgets": "bench.budgets.serve:main",
+    "capacity": "bench.capacity.measure:main",
     "charges": "bench.budgets.charges:main",
     "contextual": "bench.contextual.serve:main",
     "crawl": "bench.crawl:main",

@@ -17,6 +17,7 @@ from bench.processes import LoadError, ShowStatus, find_descendants, measure_usa
 from bench.product import Product, run_product
 
 BATCH: Final = "batch"
+TOKEN: Final = "trackingToken"  # noqa: S105 - the name of a field
 EVENTS_A_BATCH: Final = 50
 CATCH_UP_SECONDS_MAX: Final = 120.0
 LOOK_SECONDS: Final = 0.1
@@ -61,13 +62,15 @@ def main(
 
 def _build_targets(product: Product) -> list[tuple[Target, int]]:
     """Return the targets, each with its number of events per request."""
-    event = {"type": "impression", **json.loads(product.impression)}
+    # Without the token: all events of one offer are one, whatever their names.
+    impression = {name: value for name, value in json.loads(product.impression).items() if name != TOKEN}
+    event = {"type": "impression", **impression}
     events = [{**event, "correlationId": f"{SERIAL}-{number}"} for number in range(EVENTS_A_BATCH)]
     batch = json.dumps({"events": events}, separators=(",", ":"))
     path = "/banners/events"
     return [
         (Target(name=NO_OP, port=product.port, path="/health/live"), 0),
-        (Target(name=EVENT, port=product.port, path=f"{path}/impression", body=product.impression), 1),
+        (Target(name=EVENT, port=product.port, path=f"{path}/impression", body=json.dumps(impression)), 1),
         (Target(name=BATCH, port=product.port, path=f"{path}/batch", body=batch), EVENTS_A_BATCH),
     ]
 

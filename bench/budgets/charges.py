@@ -42,6 +42,9 @@ TOTALS: Final = """
            coalesce(sum(amount_micros), 0)::bigint
       FROM money_entries WHERE kind = 'charge'
 """
+SIZES: Final = (
+    "SELECT pg_database_size(current_database()), pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint"
+)
 
 
 class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +55,9 @@ class ChargeRound(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     worker_seconds: float
     database_seconds: float
+    log_bytes: int = 0  # More in Valkey's memory.
+    row_bytes: int = 0  # More in PostgreSQL's files.
+    wal_bytes: int = 0
 
     @property
     def worker_micros(self) -> float:
@@ -69,6 +75,11 @@ def main(
 
 
 async def measure_charges(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> BenchTable:
+    works = await measure_rounds(events=events, campaigns=campaigns, rounds=rounds, say=say)
+    return compare_charges(works, campaigns)
+
+
+async def measure_rounds(*, events: int, campaigns: int, rounds: int, say: ShowStatus) -> list[ChargeRound]:
     async with run_servers(CatalogSize(banners=campaigns)) as servers:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=CPM_MICROS, paid_every=PAID_EVERY)
         async with run_worker(servers) as pid, BenchLeaseClient(servers.valkey, SESSION).run() as client:
@@ -78,7 +89,7 @@ async def measure_charges(*, events: int, campaigns: int, rounds: int, say: Show
             for _ in range(rounds):
                 works += [await bench.count(events), await bench.charge(events)]
             await bench.check()
-    return compare_charges(works, campaigns)
+    return works
 
 
 def compare_charges(works: Sequence[ChargeRound], campaigns: int) -> BenchTable:
@@ -171,6 +182,7 @@ class _ChargeBench:
         await wait_until_quiet(self._pid)
         clock = asyncio.get_running_loop().time
         database = find_descendants(os.getpid(), "postgres")
+        sizes_before = await self._measure_sizes()
         database_before, before = _measure_cpu(database), _measure_cpu([self._pid])
         began_at = clock()
         for first in range(0, len(entries), APPENDED_AT_ONCE):
@@ -178,13 +190,25 @@ class _ChargeBench:
         await self._wait_until_done(ends_at=clock() + DONE_SECONDS_MAX)
         seconds = clock() - began_at
         await wait_until_quiet(self._pid)
+        log_bytes, row_bytes, wal_bytes = (
+            after - size for after, size in zip(await self._measure_sizes(), sizes_before, strict=True)
+        )
         return ChargeRound(
             name=name,
             events=len(entries),
             seconds=seconds,
             worker_seconds=_measure_cpu([self._pid]) - before,
             database_seconds=_measure_cpu(database) - database_before,
+            log_bytes=log_bytes,
+            row_bytes=row_bytes,
+            wal_bytes=wal_bytes,
         )
+
+    async def _measure_sizes(self) -> tuple[int, int, int]:
+        sizes = await self._servers.pool.fetchrow(SIZES)
+        assert sizes is not None
+        used = await self._servers.valkey.memory_usage(STREAM, samples=0)
+        return used or 0, *sizes
 
     async def _wait_until_done(self, *, ends_at: float) -> None:
         """Wait until the charges projection is at the end of the log; it runs after counting."""

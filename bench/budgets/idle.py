@@ -51,6 +51,13 @@ def main(
 
 
 async def measure_idle(*, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus) -> BenchTable:
+    states = await measure_states(campaigns=campaigns, sessions=sessions, idle_seconds=idle_seconds, say=say)
+    return compare_idle(states, idle_seconds)
+
+
+async def measure_states(
+    *, campaigns: int, sessions: int, idle_seconds: float, say: ShowStatus
+) -> list[IdleState]:
     async with run_servers(CatalogSize(banners=campaigns)) as servers, contextlib.AsyncExitStack() as stack:
         shown = await add_campaigns(servers.pool, campaigns, cpm_micros=COST * 1_000, paid_every=PAID_EVERY)
         addresses = {one.id: one.address for one in shown}
@@ -71,7 +78,7 @@ async def measure_idle(*, campaigns: int, sessions: int, idle_seconds: float, sa
             name = f"{campaigns:,} × {number}"  # noqa: RUF001 - times
             state = await _measure_at_rest(name, pid, idle_seconds if number == sessions else 0.0)
             states.append(msgspec.structs.replace(state, seconds=seconds, cpu_seconds=cpu_seconds))
-    return compare_idle(states, idle_seconds)
+    return states
 
 
 def compare_idle(states: Sequence[IdleState], idle_seconds: float) -> BenchTable:

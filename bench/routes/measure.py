@@ -140,7 +140,7 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
         product = stack.enter_context(run_product(workers=plan.workers))
         size = len(msgspec.json.encode(product.serve(product.serve_path)))
         subjects = [
-            BenchSubject(target=target, pids=product.delivery_pids) for target in _build_targets(product)
+            BenchSubject(target=target, pids=product.delivery_pids) for target in build_targets(product)
         ]
         subjects.append(stack.enter_context(run_floor(size=size)))
         nginx = find_nginx()
@@ -149,7 +149,7 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
         return take_samples(subjects, plan, report)
 
 
-def _build_targets(product: Product) -> list[Target]:
+def build_targets(product: Product) -> list[Target]:
     product.import_catalog("bench-many", campaigns=MANY_CAMPAIGNS, slots=MANY_SLOTS, terms=PRICED)
     product.import_auction("bench-auction", campaigns=MANY_CAMPAIGNS)
     auction = msgspec.json.encode({"userId": USER, "placement": "bench-auction"}).decode()

@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - see above
 
 import asyncio
-import contextlib
 import json
 import os
 import sys
@@ -14,8 +13,11 @@ from uuid import UUID
 
 import typer
 
+from adloom import VERSION
 from adloom.bidding.window import BidStrategy
 from adloom.cli import backup, jobs, ledger, sample, token
+from adloom.cli.capacity.command import capacity
+from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
 from adloom.cli.options import DataDir, OnOff, data_directory, database_url, redis_url
 
@@ -33,6 +35,24 @@ app.add_typer(token.app)
 app.add_typer(learn.app)
 app.command()(backup.backup)
 app.command()(backup.restore)
+app.command()(capacity)
+
+
+def _print_version(is_asked: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if is_asked:
+        typer.echo(f"adloom {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def take_options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
 
 PORT_MAX = 65_535
 WORKERS_MAX = 64
@@ -54,7 +74,7 @@ def main() -> None:
     """Run a command; errors that the user can fix are printed in one line."""
     _open_standard_streams()
     try:
-        _read_dotenv(sys.argv[1:])
+        read_dotenv(sys.argv[1:])
         app()
     except KeyboardInterrupt:
         sys.exit(130)
@@ -378,21 +398,3 @@ def _open_standard_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
-
-
-def _read_dotenv(arguments: list[str]) -> None:
-    """Add what the file of ADLOOM_ENV_FILE says to the environment; for `up`, also the `.env` of the working directory.
-
-    Other commands may be run in any folder, and whoever can write there must not set our variables.
-    """
-    from adloom.cli.dotenv_file import with_dotenv
-    from adloom.runtime.settings import SettingsError
-
-    if named := os.environ.get("ADLOOM_ENV_FILE"):
-        if not Path(named).is_file():
-            raise SettingsError(f"ADLOOM_ENV_FILE is {named!r}: there is no such file.")
-        os.environ.update(with_dotenv(os.environ, Path(named)))
-    elif arguments[:1] == ["up"]:
-        # A working directory that this user may not look into has nothing to say to it.
-        with contextlib.suppress(PermissionError):
-            os.environ.update(with_dotenv(os.environ, Path(".env")))

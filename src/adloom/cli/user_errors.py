@@ -9,6 +9,7 @@ from adloom.cli.replay import ReplayError
 from adloom.forecast.changes import MarketChangeError
 from adloom.forecast.market_file import MarketFileError
 from adloom.ops.backup.archive import BackupError
+from adloom.ops.capacity.coefficients_file import CoefficientsFileError
 from adloom.runtime.embedded.binaries import UnreachableError
 from adloom.runtime.installation import InstallationError
 from adloom.runtime.schema import DatabaseError
@@ -21,6 +22,7 @@ from adloom.stats.rollup import RollupRefusedError
 USER_ERRORS = (
     BackupError,
     ClassifyCommandError,
+    CoefficientsFileError,
     DatabaseError,
     InstallationError,
     JobsError,

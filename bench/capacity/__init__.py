@@ -1,0 +1,1 @@
+"""`adloom bench capacity`: measures what `adloom capacity` computes with."""

@@ -1,0 +1,1 @@
+"""`adloom capacity`: the capacity model as text."""
