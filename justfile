@@ -56,6 +56,10 @@ clients:
 dashboards:
     uv run python scripts/dashboards.py
 
+# Check the files of deploy/ by Kubernetes' own schemas and the Compose specification
+manifests:
+    uv run python scripts/manifests.py
+
 # Measure the delivery plane, as ratios in one run; arguments go to `adloom bench`
 bench *arguments:
     uv run adloom bench {{arguments}}
