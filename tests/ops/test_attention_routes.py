@@ -174,6 +174,20 @@ async def test_slugs_that_pages_ask_for_in_vain_are_reported(
     assert "example.com asks for the placement 'heroo'" in item["message"]
 
 
+async def test_a_worker_that_does_not_use_its_own_weights_is_reported(admin: Client, valkey: Valkey) -> None:
+    await everything_runs(valkey)
+    reading = Reading(weights_problem="/w/fleet.weights: weights: not those of their hash")
+    await publish_heartbeat(valkey, "worker", reading)
+
+    [item] = await found(admin)
+
+    assert (item["kind"], item["level"]) == ("processes", "warn")
+    assert item["message"].startswith(
+        "Bid weights: worker uses the weights of the package,"
+        " because of /w/fleet.weights: weights: not those of their hash. Let ADLOOM_FLEET_WEIGHTS name"
+    )
+
+
 async def test_an_under_delivering_campaign_is_reported_after_a_while(
     control: ControlPlane, admin: Client, pool: Pool
 ) -> None:

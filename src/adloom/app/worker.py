@@ -21,6 +21,7 @@ from adloom.app.metrics.worker import (
     register_sync,
 )
 from adloom.app.process import run_process
+from adloom.budgets.bids.nets import read_fleet_weights
 from adloom.budgets.charges.projection import CHARGES
 from adloom.budgets.worker import WorkerIdentity
 from adloom.catalog import schedule_sync
@@ -97,6 +98,7 @@ def main() -> None:
 async def work(settings: WorkerSettings, metrics: Metrics) -> None:
     """Run projections and jobs until a signal asks to stop."""
     # Batches are thousands of objects without cycles: the collector took a quarter of our time to find that out.
+    weights = read_fleet_weights(settings.fleet_weights)
     freeze_startup_objects(BATCH_THRESHOLD)
     async with (
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
@@ -117,24 +119,17 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         stop = asyncio.Event()
         worker = WorkerIdentity(_consumer(settings.telemetry), SystemIds().new().hex)
         link = make_link(settings.nats, worker)
+        parts = WorkerParts(
+            settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker, link, weights
+        )
         by_role = {
-            **_log_runs(
-                WorkerParts(
-                    settings, metrics, clock, valkey, pool, ledger_pool, shard_pool, worker=worker, link=link
-                )
-            ),
+            **_log_runs(parts),
             WorkerRole.JOBS: _job_runs(settings, metrics, pool, valkey, queue, clock, stats, files),
         }
         runs = [
             *(run for role in settings.nats.roles for run in by_role[role]),
             *([] if link is None else [link.run]),
-            HeartbeatPublisher(
-                valkey,
-                clock,
-                telemetry=settings.telemetry,
-                settings=mask_settings(settings),
-                read=lambda: Reading(shards=None if link is None else link.read_shards()),
-            ).run,
+            _make_heartbeat(parts).run,
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run(stop)) for run in runs]
@@ -145,9 +140,22 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
                 task.cancel()
 
 
+def _make_heartbeat(parts: WorkerParts) -> HeartbeatPublisher:
+    link = parts.link
+    return HeartbeatPublisher(
+        parts.valkey,
+        parts.clock,
+        telemetry=parts.settings.telemetry,
+        settings=mask_settings(parts.settings),
+        read=lambda: Reading(
+            shards=None if link is None else link.read_shards(), weights_problem=parts.weights.problem
+        ),
+    )
+
+
 def _log_runs(parts: WorkerParts) -> dict[WorkerRole, list[Run]]:
     """Compose the projections, the retention of their data, and the actors."""
-    settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _ = parts
+    settings, metrics, clock, valkey, pool, ledger_pool, _, worker, _, _ = parts
     actors = compose_actors(parts)
     listed = list_projections(
         ledger_pool,

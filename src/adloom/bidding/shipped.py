@@ -16,6 +16,11 @@ def load_nets() -> Nets:
     return build_nets(read_shipped("fleet"), read_shipped("dqn"))
 
 
+def build_beside_shipped(fleet: bytes) -> Nets:
+    """Build the nets with other weights of `fleet` than those of the package."""
+    return Nets(_build_fleet(fleet), load_nets().dqn)
+
+
 def build_nets(fleet: bytes | None, dqn_data: bytes | None) -> Nets:
     """Build what decisions use; a file that is missing or damaged becomes the reason of the fallback."""
     return Nets(_build_fleet(fleet), _build_dqn(dqn_data))

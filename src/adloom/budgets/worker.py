@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from adloom.budgets.bids.decider import BidDecider, LocalTopics
-from adloom.budgets.bids.nets import load_nets
+from adloom.budgets.bids.nets import SHIPPED, FleetWeights, cache_nets
 from adloom.budgets.bids.store import BidCountStore
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.charges.store import ChargeStore
@@ -92,10 +92,11 @@ def make_budget_actors(  # noqa: PLR0913 - the last is for tests
     *,
     worker: WorkerIdentity,
     hold_seconds: int,
+    weights: FleetWeights = SHIPPED,
     sessions: DeliverySessions | None = None,
 ) -> BudgetActors:
     """Build budget actors that run in one process."""
-    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds)
+    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds, weights=weights)
     host = ActorHost(
         make_kinds(),
         PostgresStateStore(pool, parts.money, clock),
@@ -126,12 +127,13 @@ def share_budget_actors(  # noqa: PLR0913 - what it stands between
     worker: WorkerIdentity,
     hold_seconds: int,
     shard_pool: Pool,
+    weights: FleetWeights = SHIPPED,
 ) -> SharedBudgetActors:
     """Build budget actors that several workers share; the decider runs beside a worker's own.
 
     States are written by `shard_pool`, whose transactions must not stay open for long.
     """
-    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds)
+    parts = _make_parts(pool, valkey, clock, hold_seconds=hold_seconds, weights=weights)
     family = ActorFamily(
         kinds=make_kinds(),
         store=ShardStore(shard_pool, parts.money, clock),
@@ -143,9 +145,11 @@ def share_budget_actors(  # noqa: PLR0913 - what it stands between
     return SharedBudgetActors(family=family, **_fields(service))
 
 
-def _make_parts(pool: Pool, valkey: Valkey, clock: Clock, *, hold_seconds: int) -> _Parts:
+def _make_parts(
+    pool: Pool, valkey: Valkey, clock: Clock, *, hold_seconds: int, weights: FleetWeights
+) -> _Parts:
     broadcaster = ValkeyBroadcaster(valkey)
-    decider = BidDecider(BidCountStore(pool), load_nets=load_nets)
+    decider = BidDecider(BidCountStore(pool), load_nets=cache_nets(weights))
     return _Parts(
         configurer=EntityConfigurer(BudgetCatalog(pool), clock, hold_seconds=hold_seconds),
         money=MoneyWriter(),

@@ -59,6 +59,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
             seen = await HeartbeatReader(valkey).processes(now=clock.now())
             findings += [processes.judge_peers(one) for one in seen if one.kind == "delivery"]
             findings += shards.judge_shards(seen)
+            findings += [processes.judge_weights(one) for one in seen if one.kind == "worker"]
         if not isinstance(connection, Finding):
             findings.append(await money.check_books(connection, clock))
             findings += await sync.check_sync(connection, clock)

@@ -124,6 +124,7 @@ _COUNT: Final = whole_number(1, 1_000_000_000)
 _BOUND: Final = whole_number(0, 1_000_000_000)
 _A_DAY: Final = whole_number(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
+_LEARNING_WAIT: Final = Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)
 _CAPPED: Final = one_of("offer", "withhold")
 PAGE_FRESH: Final = Variable("ADLOOM_PAGE_FRESH_HOURS", whole_number(1, 8_760))
 PAGE_FRESH_HOURS: Final = 48
@@ -293,14 +294,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     topic_entries_max: Annotated[int, Variable("ADLOOM_TOPIC_ENTRIES_MAX", _BOUND)] = 1_000_000
     stats_rollup_cron: Annotated[Cron, Variable("BANNER_STATS_ROLLUP_CRON", _parse_cron)] = Cron("0 1 * * *")
     hold_seconds: Annotated[int, _HOLD_SECONDS] = 300
-    learning_wait_seconds: Annotated[int, Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)] = (
-        LEARNING_WAIT_SECONDS
-    )
+    learning_wait_seconds: Annotated[int, _LEARNING_WAIT] = LEARNING_WAIT_SECONDS
     sync_cron: Annotated[Cron, Variable("ADLOOM_SYNC_CRON", _parse_cron)] = Cron("*/5 * * * *")
     sync_lookback_days: Annotated[int, Variable("ADLOOM_SYNC_LOOKBACK_DAYS", whole_number(0, 90))] = 3
     campaigns_per_slot: Annotated[
         int, Variable("ADLOOM_CONTEXTUAL_CAMPAIGNS_PER_SLOT", whole_number(1, 20))
     ] = 3
+    fleet_weights: Annotated[Path | None, Variable("ADLOOM_FLEET_WEIGHTS", Path)] = None
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
     conversions: ConversionSettings = ConversionSettings()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from adloom.app.metrics.worker import register_budget_actors, register_market, register_shards
+from adloom.budgets.bids.nets import FleetWeights
 from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import LeaderLoop
 from adloom.budgets.worker import BudgetService, WorkerIdentity, make_budget_actors, share_budget_actors
@@ -40,6 +41,7 @@ class WorkerParts(NamedTuple):
     shard_pool: Pool  # Of actors that several workers share.
     worker: WorkerIdentity
     link: "NatsLink | None"
+    weights: FleetWeights
 
 
 class WorkerActors(NamedTuple):
@@ -76,7 +78,12 @@ def compose_actors(parts: WorkerParts) -> WorkerActors:
     market = make_market(parts.pool, valkey, clock, worker=worker, campaigns_max=settings.campaigns_per_slot)
     register_market(parts.metrics, market, market.host)
     budgets = make_budget_actors(
-        parts.ledger_pool, valkey, clock, worker=worker, hold_seconds=settings.hold_seconds
+        parts.ledger_pool,
+        valkey,
+        clock,
+        worker=worker,
+        hold_seconds=settings.hold_seconds,
+        weights=parts.weights,
     )
     register_budget_actors(parts.metrics, budgets, budgets.host)
     sites = make_site_actors(parts.pool, valkey, clock)
@@ -94,6 +101,7 @@ def _share_actors(parts: WorkerParts, link: "NatsLink") -> WorkerActors:
         worker=parts.worker,
         hold_seconds=parts.settings.hold_seconds,
         shard_pool=parts.shard_pool,
+        weights=parts.weights,
     )
     sites = share_site_actors(link.sender, parts.pool, parts.valkey, parts.clock, shard_pool=parts.shard_pool)
     market = share_market(

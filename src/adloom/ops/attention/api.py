@@ -34,6 +34,7 @@ from adloom.ops.checks.processes import (
     judge_peers,
     judge_served_version,
     judge_spooled_bytes,
+    judge_weights,
 )
 from adloom.ops.checks.shards import judge_shards
 from adloom.resource.access import Scope
@@ -127,6 +128,7 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
                 *judge_shards(processes),
                 *(judge_served_version(one, catalog_version=version) for one in processes),
                 *(judge_peers(one) for one in processes),
+                *(judge_weights(one) for one in processes),
                 *(judge_frozen(one) for one in frozen),
             ],
         ),

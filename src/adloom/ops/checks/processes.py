@@ -86,6 +86,18 @@ def judge_peers(process: ProcessHeartbeat) -> Finding:
     return warn("Visitors", detail, remedy)
 
 
+def judge_weights(process: ProcessHeartbeat) -> Finding:
+    """Judge whether a worker uses the bid weights that it was told to."""
+    problem = process.reading.weights_problem
+    if problem is None:
+        return ok("Bid weights", f"{process.process} has those that it is to use")
+    detail = f"{process.process} uses the weights of the package, because of {problem}"
+    remedy = (
+        "let ADLOOM_FLEET_WEIGHTS name a fleet.weights of `adloom learn fleet`, or take it out; then restart"
+    )
+    return warn("Bid weights", detail, remedy)
+
+
 def judge_spooled_bytes(process: ProcessHeartbeat) -> Finding:
     spooled = process.reading.spool_bytes or 0
     if not spooled:

@@ -61,6 +61,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     pending: int | None = None
     spool_bytes: int | None = None
     shards: ShardReading | None = None
+    weights_problem: str | None = None  # Why a worker does not use the weights that it was told to.
     only_peer: str | None = None  # The private address that all events came from, if there is only one.
     unknown_slugs: dict[str, str] = {}  # That pages have asked for in the last hour, each with a host of one.
 
