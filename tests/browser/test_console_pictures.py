@@ -69,6 +69,7 @@ def addresses(product: Product) -> list[str]:
 
         wait_until(lambda: first_of(LISTS["auction_id"]) is not None, seconds=60, what="an auction")
         ids = {name: first_of(path) for name, path in LISTS.items()}
+        ids["chapter"] = "tag"
         ids["page_id"] = give_page(admin, str(ids["site_id"]))
     return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in (*REGISTERED, *TABS))
 

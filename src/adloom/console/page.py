@@ -105,7 +105,8 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
     visit = PageVisit(request, api=guard.make_client(token), clock=guard.clock, session=session)
     show_times_in(visit.zone)
     ui.context.client.on_exception(lambda error: _show_failure(visit.path, error))
-    with shell(path=visit.path, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
+    tab = visit.query.get("tab", "")
+    with shell(path=visit.path, tab=tab, role=role, email=visit.email, registered=REGISTERED, api=visit.api):
         if role not in roles:
             ui.context.client.status_code = FORBIDDEN
             empty_state(

@@ -12,6 +12,7 @@ from adloom.console.client import ApiClient
 from adloom.console.components.format import shown_currency
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import div, hint, html, set_attributes
+from adloom.console.guide import GUIDE, find_help
 from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
 from adloom.console.theme import asset_address
@@ -58,6 +59,7 @@ ENTRIES: Final = (
     NavigationEntry("/console/reports/ads", "Stats sync", "sync", ADVERTISER_SIDE, "Insight"),
     NavigationEntry("/console/jobs", "Jobs", "work_history", ADVERTISER_SIDE, "Operation"),
     NavigationEntry("/console/system", "System", "dns", ADMINS, "Operation"),
+    NavigationEntry(GUIDE, "Guide", "menu_book", EVERYBODY, "Operation"),
 )
 
 
@@ -66,8 +68,8 @@ def list_entries(role: Role, *, registered: AbstractSet[str]) -> list[Navigation
 
 
 @contextmanager
-def shell(
-    *, path: str, role: Role, email: str, registered: AbstractSet[str], api: ApiClient
+def shell(  # noqa: PLR0913 - what the frame shows
+    *, path: str, tab: str, role: Role, email: str, registered: AbstractSet[str], api: ApiClient
 ) -> Generator[None]:
     drawer = ui.left_drawer(value=None, bordered=True).props("breakpoint=900 width=220")
     with drawer:
@@ -87,6 +89,10 @@ def shell(
             [Hit(one.label, "page", one.path, one.icon) for one in list_entries(role, registered=registered)],
         )
         _button("search", "Go to a page or a thing (Ctrl-K)").on_click(palette.open)
+        # In another tab: who reads help has something half done here.
+        set_attributes(
+            _button("menu_book", "The guide about this page"), href=find_help(path, tab), target="_blank"
+        )
         _button("contrast", "Switch between light and dark").on(
             "click", js_handler="() => adloom.switchTheme()"
         )
