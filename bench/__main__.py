@@ -18,6 +18,7 @@ BENCHES: Final = {
     "budgets": "bench.budgets.serve:main",
     "capacity": "bench.capacity.measure:main",
     "charges": "bench.budgets.charges:main",
+    "compare": "bench.routes.compare:main",
     "contextual": "bench.contextual.serve:main",
     "crawl": "bench.crawl:main",
     "creatives": "bench.contextual.creatives:main",

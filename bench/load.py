@@ -40,6 +40,9 @@ KIND: Final = '"@kind@"'
 USER_BEGINS: Final = "0192e4a0-0000-7000-8000-"  # The rest of a user id is a number of twelve digits.
 
 _PLACEHOLDER: Final = re.compile(f"({SERIAL}|{USER}|{KIND})")
+ADDRESSES: Final = (
+    10_000  # Of clients behind a proxy: few enough to be known, and so many that none meets a bound.
+)
 GRACE_SECONDS = 15.0
 WARM_UP_SECONDS_MAX = 1.0
 ERROR_SHARE_MAX = 0.001  # Beyond this we would measure how fast the server rejects requests.
@@ -63,9 +66,9 @@ request = function()
   serial = serial + 1
   local body = table.concat({%s})
   if not heads[#body] then
-    heads[#body] = string.sub(wrk.format(nil, nil, nil, body), 1, -#body - 1)
+    heads[#body] = string.sub(wrk.format(nil, nil, nil, body), 1, -#body - 3)
   end
-  return heads[#body] .. body
+  return heads[#body] .. forwarded(serial) .. "\\r\\n" .. body
 end
 """
 # Each request is formatted once.
@@ -75,9 +78,22 @@ request = function()
   local number = serial %% #paths + 1
   serial = serial + 1
   if not made[number] then
-    made[number] = wrk.format(nil, paths[number])
+    made[number] = string.sub(wrk.format(nil, paths[number]), 1, -3)
   end
-  return made[number]
+  return made[number] .. forwarded(serial) .. "\\r\\n"
+end
+"""
+# The line in which a proxy names its client: another public address each time, in turn.
+FORWARDED = """
+local addresses, lines = %d, {}
+local forwarded = function(serial)
+  if addresses == 0 then return "" end
+  local number = serial %% addresses
+  if not lines[number] then
+    local third, fourth = math.floor(number / 250), number %% 250 + 1
+    lines[number] = string.format("X-Forwarded-For: 51.15.%%d.%%d\\r\\n", third, fourth)
+  end
+  return lines[number]
 end
 """
 
@@ -91,6 +107,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     body: str | None = None
     kinds: tuple[str, ...] = ("null",)
     paths: tuple[str, ...] = ()  # Instead of one: asked for in turn.
+    addresses: int = 0  # Of clients behind a proxy that names them, in turn; with 0 there is no proxy.
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,15 +228,17 @@ def take_sample(subject: BenchSubject, effort: Effort, load_by: LoadBy = run_wrk
 
 
 def build_script(target: Target, effort: Effort) -> str:
+    forwarded = FORWARDED % target.addresses
     if target.body is None:
-        return GETS % ", ".join(map(_quote, target.paths)) + REPORT if target.paths else REPORT
+        paths = target.paths or ((target.path,) if target.addresses else ())
+        return forwarded + GETS % ", ".join(map(_quote, paths)) + REPORT if paths else REPORT
     values = {
         SERIAL: f"{_quote(effort.serial_prefix)} .. serial",
         USER: f'{_quote(USER_BEGINS)} .. string.format("%012d", serial % {USERS})',
         KIND: f"kinds[serial % {len(target.kinds)} + 1]",
     }
     parts = ", ".join(values.get(part) or _quote(part) for part in _PLACEHOLDER.split(target.body))
-    return POSTS % (", ".join(map(_quote, target.kinds)), parts) + REPORT
+    return forwarded + POSTS % (", ".join(map(_quote, target.kinds)), parts) + REPORT
 
 
 def build_wrk_command(program: str, target: Target, effort: Effort, script: Path) -> list[str]:

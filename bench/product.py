@@ -20,10 +20,13 @@ from bench.processes import LoadError, find_descendants, stop
 from bench.servers import filter_environment, open_folder
 
 SLUG: Final = "bench-home-hero"
+PAID_SLUG: Final = "bench-paid"
+PAID_PATH: Final = f"/banners/serve/{PAID_SLUG}"
 REQUEST_SECONDS_MAX: Final = 10.0
 SERVED_SECONDS_MAX: Final = 20.0
 START_SECONDS_MAX: Final = 120.0
 LOOK_SECONDS: Final = 0.05
+PROXY: Final = "127.0.0.1"  # Trusted to name its clients; what comes from it without a name is not counted.
 NOBODY: Final = "0192e4a0-0000-7000-8000-ffffffffffff"
 # An impression costs a thousandth of a unit; no bench spends this budget.
 PRICED: Final = {"bidAmount": 1, "budgetDailyPaisa": 1_000_000_000_000, "pacingStrategy": "Accelerated"}
@@ -84,16 +87,19 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextlib.contextmanager
-def run_product(*, workers: int) -> Generator[Product]:
-    """Run the product from an empty folder, and create a campaign."""
+def run_product(*, workers: int, python: str = sys.executable) -> Generator[Product]:
+    """Run the product from an empty folder behind a proxy on this machine, and create a campaign.
+
+    With the `python` of another checkout it is the product of that.
+    """
     with open_folder() as folder:
         ports = {plane: free_port() for plane in ("delivery", "control", "worker")}
         flags = [word for plane, port in ports.items() for word in (f"--{plane}-port", str(port))]
-        with _run_up(folder, [*flags, "--workers", str(workers)]) as pid:
+        with _run_up(python, folder, [*flags, "--workers", str(workers)]) as pid:
             product = Product(
                 port=ports["delivery"],
                 control_port=ports["control"],
-                token=_create_token(folder),
+                token=_create_token(python, folder),
                 pid=pid,
                 delivery_pids=find_descendants(pid, "adloom.app.delivery"),
             )
@@ -166,13 +172,13 @@ def _send(
 
 
 @contextlib.contextmanager
-def _run_up(folder: Path, flags: list[str]) -> Generator[int]:
+def _run_up(python: str, folder: Path, flags: list[str]) -> Generator[int]:
     output = folder / "output"
     with output.open("wb") as writing:
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [*_build_command(folder, "up"), "--empty", *flags],
+            [*_build_command(python, folder, "up"), "--empty", *flags],
             cwd=folder,
-            env=filter_environment(os.environ),
+            env={**filter_environment(os.environ), "ADLOOM_TRUSTED_PROXIES": PROXY},
             stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=subprocess.STDOUT,
@@ -195,9 +201,9 @@ def _wait_until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _create_token(folder: Path) -> str:
+def _create_token(python: str, folder: Path) -> str:
     done = subprocess.run(  # noqa: S603 - our own command
-        [*_build_command(folder, "token"), "--role", "admin"],
+        [*_build_command(python, folder, "token"), "--role", "admin"],
         cwd=folder,
         env=filter_environment(os.environ),
         capture_output=True,
@@ -209,5 +215,5 @@ def _create_token(folder: Path) -> str:
     return done.stdout.strip()
 
 
-def _build_command(folder: Path, command: str) -> list[str]:
-    return [sys.executable, "-m", "adloom", command, "--data-dir", str(folder / "data")]
+def _build_command(python: str, folder: Path, command: str) -> list[str]:
+    return [python, "-m", "adloom", command, "--data-dir", str(folder / "data")]

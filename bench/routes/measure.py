@@ -24,6 +24,7 @@ from bench.figures import (
     render,
 )
 from bench.load import (
+    ADDRESSES,
     FLOOR,
     NGINX,
     NO_OP,
@@ -36,11 +37,13 @@ from bench.load import (
     take_samples,
 )
 from bench.processes import ShowStatus
-from bench.product import PRICED, Product, run_product
+from bench.product import PAID_PATH, PAID_SLUG, PRICED, Product, run_product
 from bench.servers import find_nginx, run_floor, run_nginx
 
 MANY: Final = "serve 3 of 50 paid"
 AUCTION: Final = "auction"
+SERVE_BEHIND: Final = "serve paid, proxy"  # With clients of public addresses, which are counted.
+EVENT_BEHIND: Final = "event, proxy"
 MANY_CAMPAIGNS: Final = 50
 MANY_SLOTS: Final = 3
 SLOWER_MIN: Final = 1.1  # Less is noise.
@@ -50,6 +53,7 @@ GOALS: Final = (
     CpuGoal(target=MANY, of=NGINX, at_most=3.2),
     CpuGoal(target=AUCTION, of=NGINX, at_most=3.0),
     CpuGoal(target=EVENT, of=NGINX, at_most=2.5),
+    CpuGoal(target=SERVE_BEHIND, of=NGINX, at_most=2.5),
 )
 
 
@@ -150,6 +154,7 @@ def _take_samples(plan: BenchPlan, report: ShowStatus) -> list[Sample]:
 
 
 def build_targets(product: Product) -> list[Target]:
+    product.import_catalog(PAID_SLUG, campaigns=1, slots=1, terms=PRICED)
     product.import_catalog("bench-many", campaigns=MANY_CAMPAIGNS, slots=MANY_SLOTS, terms=PRICED)
     product.import_auction("bench-auction", campaigns=MANY_CAMPAIGNS)
     auction = msgspec.json.encode({"userId": USER, "placement": "bench-auction"}).decode()
@@ -157,7 +162,15 @@ def build_targets(product: Product) -> list[Target]:
     return [
         Target(name=NO_OP, port=port, path="/health/live"),
         Target(name=SERVE, port=port, path=product.serve_path),
+        Target(name=SERVE_BEHIND, port=port, path=PAID_PATH, addresses=ADDRESSES),
         Target(name=MANY, port=port, path="/banners/serve/bench-many"),
         Target(name=AUCTION, port=port, path="/api/v1/ads/serve", body=auction),
         Target(name=EVENT, port=port, path="/banners/events/impression", body=product.impression),
+        Target(
+            name=EVENT_BEHIND,
+            port=port,
+            path="/banners/events/impression",
+            body=product.impression,
+            addresses=ADDRESSES,
+        ),
     ]

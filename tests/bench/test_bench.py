@@ -13,8 +13,10 @@ from bench.figures import EVENT, SERVE, BenchReport, build_report, compute_figur
 from bench.load import FLOOR, NGINX, NO_OP, BenchPlan
 from bench.routes.measure import (
     AUCTION,
+    EVENT_BEHIND,
     GOALS,
     MANY,
+    SERVE_BEHIND,
     find_last_file,
     measure_routes,
     read_report,
@@ -86,7 +88,8 @@ def test_the_bench_measures_the_real_product(tmp_path: Path, capsys: pytest.Capt
     measure_routes(PLAN, tmp_path / "results.json", tmp_path / "last.json")
 
     report = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=BenchReport)
-    assert [figures.target for figures in report.figures][:6] == [NO_OP, SERVE, MANY, AUCTION, EVENT, FLOOR]
+    targets = [figures.target for figures in report.figures]
+    assert targets[:8] == [NO_OP, SERVE, SERVE_BEHIND, MANY, AUCTION, EVENT, EVENT_BEHIND, FLOOR]
     assert read_report(tmp_path / "last.json") == report
     assert all(figures.requests_per_second > 10 for figures in report.figures)
     assert all(figures.resident_bytes > 1_000_000 for figures in report.figures)

@@ -1,7 +1,8 @@
 import math
 
 from bench.figures import SERVE, CpuGoal, compute_figures, compute_share, judge_goals
-from bench.load import NGINX, NO_OP, Load, Sample
+from bench.load import NGINX, NO_OP, BenchPlan, Load, Sample
+from bench.routes.compare import tabulate_comparison
 from bench.routes.measure import GOALS
 
 
@@ -72,3 +73,20 @@ def test_rounds_shorter_than_a_tick_do_not_break_the_ratios() -> None:
     figures = compute_figures([a_sample(NO_OP, cpu_micros=0), a_sample(SERVE)])
 
     assert figures[1].cpu_to_no_op == math.inf
+
+
+def test_a_checkout_is_compared_with_another_round_by_round() -> None:
+    # The machine is ten times as slow in the second round.
+    rounds = [(10, 8), (100, 110), (10, 9)]
+    samples = [
+        a_sample(f"{side}: {SERVE}", cpu_micros=cpu_micros)
+        for pair in rounds
+        for side, cpu_micros in zip(("base", "this"), pair, strict=True)
+    ]
+
+    table = tabulate_comparison(samples, BenchPlan(seconds=1, rounds=3, connections=1, workers=1))
+
+    [row] = table.rows
+    assert row[:3] == [SERVE, "10.0", "9.0"]
+    assert row[-2:] == ["0.90", "0.80–1.10"]  # noqa: RUF001 - a range
+    assert [goal.is_met for goal in table.goals] == [True]

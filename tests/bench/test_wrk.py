@@ -72,6 +72,18 @@ def test_wrk_sends_bodies_that_all_differ() -> None:
 
 
 @pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
+@pytest.mark.parametrize("body", [None, f'{{"id": "{SERIAL}"}}'])
+def test_wrk_names_the_addresses_of_clients_behind_a_proxy(body: str | None) -> None:
+    with SmallServer() as server:
+        target = Target(name="t", port=server.port, path="/x", body=body, addresses=3)
+        run_wrk(target, an_effort(seconds=0.3))
+
+    lines = {line for head in server.heads for line in head.split(b"\r\n") if b"orwarded" in line}
+    assert lines == {b"X-Forwarded-For: 51.15.0.%d" % number for number in (1, 2, 3)}
+    assert all(head.startswith((b"GET /x HTTP/1.1", b"POST /x HTTP/1.1")) for head in server.heads)
+
+
+@pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not installed")
 def test_wrk_counts_refusals_as_errors() -> None:
     with SmallServer(status=404) as server:
         load = run_wrk(a_target(port=server.port), an_effort(seconds=0.3))

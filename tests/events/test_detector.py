@@ -7,6 +7,7 @@ import pytest
 from adloom.events.ingest.ivt.detector import (
     FORWARDED_BYTES_CACHED_MAX,
     PEER_EVENTS_MIN,
+    SENDERS_CACHED_MAX,
     NullDetector,
     TrafficDetector,
 )
@@ -171,6 +172,19 @@ def test_senders_behind_an_unreadable_header_count_as_one() -> None:
     ]
 
     assert floods == [False, False, True, True]
+
+
+def test_senders_are_known_in_two_generations_of_bounded_size() -> None:
+    detector = a_detector()
+    often = detector.identify_sender(a_request("203.0.113.7"))
+
+    for number in range(3 * SENDERS_CACHED_MAX):
+        detector.identify_sender(a_request(f"51.{number >> 16}.{number >> 8 & 255}.{number & 255}"))
+        if number % 1_000 == 0:
+            assert detector.identify_sender(a_request("203.0.113.7")).counts is often.counts
+
+    generations = detector._senders, detector._older_senders  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert all(0 < len(one) <= SENDERS_CACHED_MAX for one in generations)
 
 
 def test_one_private_peer_for_all_events_is_noticed() -> None:

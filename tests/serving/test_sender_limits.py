@@ -173,7 +173,7 @@ def test_the_memory_of_open_holds_is_bounded() -> None:
     holds = OpenHolds(1, hold_seconds=300, addresses_max=10)
 
     for number in range(100):
-        holds.take(number.to_bytes(4), 1, SECOND)
+        holds.find(number.to_bytes(4)).take(1, SECOND)
 
     assert len(holds) == 10
 
@@ -189,8 +189,8 @@ def test_no_address_has_more_offers_out_than_its_bound(asked: list[tuple[int, in
         second += seconds
         if is_seen and (address, second) in made:
             made.remove((address, second))
-            holds.release(address.to_bytes(4), second)
-        elif holds.take(address.to_bytes(4), 1, second):
+            holds.find(address.to_bytes(4)).release(second)
+        elif holds.find(address.to_bytes(4)).take(1, second):
             made.append((address, second))
         out = [at for one, at in made if one == address and at > second - hold_seconds]
         assert len(out) <= bound

@@ -225,11 +225,11 @@ def _build_public_routes(
     clock, refresher, appender, leases = running.clock, running.refresher, running.appender, running.leases
     keys = build_token_keys(settings)
     contexts = ContextParser(open_countries(settings.geoip_file), trusted=settings.trusted_proxies)
-    traffic = build_traffic(settings, contexts, running.bounds, lambda: refresher.current)
+    traffic = build_traffic(settings, contexts, running.bounds, refresher.get_current)
     detector, senders = traffic.detector, traffic.senders
     frequency = build_frequency(settings, running.line, clock)
     offers = ServeRoutes(
-        lambda: refresher.current,
+        refresher.get_current,
         keys.signer,
         clock,
         SystemIds(),
@@ -287,7 +287,7 @@ def _build_events(
     traffic: TrafficParts,
 ) -> EventRoutes:
     return EventRoutes(
-        lambda: running.refresher.current,
+        running.refresher.get_current,
         running.appender,
         keys,
         running.clock,

@@ -186,6 +186,17 @@ def test_heads_behind_a_proxy_are_parsed_once_whatever_the_address_of_its_client
     assert len(known) == 1
 
 
+def test_a_proxy_may_name_its_client_in_the_first_line() -> None:
+    sink, known = Sink(), KnownHeads()
+    parser = RequestParser(sink, ROUTES, DEFAULT_LIMITS, None, known)
+
+    for number in range(1, 5):
+        parser.feed(b"GET / HTTP/1.1\r\nX-Forwarded-For: 1.1.1.%d\r\nHost: a.example\r\n\r\n" % number, 0.0)
+
+    assert [request[4] for request in sink.requests] == [b"1.1.1.%d" % number for number in range(1, 5)]
+    assert [head is not None for head in sink.heads] == [False, False, True, True]
+
+
 @pytest.mark.parametrize(
     "line",
     [

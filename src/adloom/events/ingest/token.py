@@ -152,13 +152,12 @@ class TermsCipher:
             for number in range(_ROUNDS)
         ]
         self._encrypted: dict[bytes, bytes] = {}
+        self.find_encrypted = self._encrypted.get
         self._decrypted: dict[bytes, bytes] = {}
 
     def encrypt(self, terms: bytes) -> bytes:
-        known = self._encrypted.get(terms)
-        if known is None:
-            known = _keep(self._encrypted, terms, _permute(self._starts, terms))
-        return known
+        known = self.find_encrypted(terms)
+        return known or _keep(self._encrypted, terms, _permute(self._starts, terms))
 
     def decrypt(self, encrypted: bytes) -> bytes:
         known = self._decrypted.get(encrypted)
@@ -199,6 +198,7 @@ class TokenSigner:
         self._sealed_prefix = bytes((_SEALED_VERSION, self.key_id))
         cipher = TermsCipher(secret)
         self._encrypt = cipher.encrypt
+        self._find_encrypted = cipher.find_encrypted
         self.decrypt = cipher.decrypt
 
     def sign(  # noqa: PLR0913, PLR0917 - all that a token says; on the path of every offer, where names would cost
@@ -206,7 +206,8 @@ class TokenSigner:
     ) -> bytes:
         """Sign an offer that was made in a second, and in a microsecond of it."""
         version = FIRST_TICK + (micros >> TICK_BITS)
-        body = _pack(version, self.key_id, issued_at, request_id, slot, lease, self._encrypt(terms))
+        encrypted = self._find_encrypted(terms) or self._encrypt(terms)
+        body = _pack(version, self.key_id, issued_at, request_id, slot, lease, encrypted)
         mac = self._start.copy()
         mac.update(body)
         return _to_base64(body + mac.digest(), newline=False).translate(_TO_URL)

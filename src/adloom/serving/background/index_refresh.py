@@ -76,6 +76,10 @@ class IndexRefresher:
     @property
     def current(self) -> Index:
         """The index to answer from; raises UnavailableError before the first one."""
+        return self.get_current()
+
+    def get_current(self) -> Index:
+        """Return the current index, in one call for those on the path of every request."""
         if self._index is None:
             raise UnavailableError("The index is not there yet.")
         return self._index

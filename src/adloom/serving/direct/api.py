@@ -1,7 +1,7 @@
 """The serve routes of the public path: read the clock once, decide once, encode once."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 from uuid import UUID
@@ -46,6 +46,8 @@ from adloom.serving.request.sender_limits import SenderCheck, TrustingCheck
 from adloom.targeting.context import Context
 
 SERVE_PREFIX: Final = b"/banners/serve/"
+_SLUG_AT: Final = len(SERVE_PREFIX)
+A_SECOND: Final = timedelta(seconds=1)
 PAGE_PATH: Final = b"/banners/serve"
 
 SERVED_HEAD: Final = encode_head(
@@ -98,6 +100,8 @@ class ServeRoutes:
     ) -> None:
         self._index = index
         self._now = clock.now
+        self._second = 0  # Since the epoch, and when it begins and ends: comparing is cheaper than computing.
+        self._second_begins = self._second_ends = datetime.min.replace(tzinfo=UTC)
         self._new_id = ids.new_opaque
         self._sign = signer.sign
         self._encoder = AnswerEncoder(signer, ids, public_url=public_url)
@@ -124,20 +128,32 @@ class ServeRoutes:
     def serve(self, request: FastRequest) -> FastAnswer | DeferredAnswer:
         """Answer `GET /banners/serve/{slug}`; it waits only where it depends on what the visitor has seen."""
         now = self._now()
-        found = self._find(request, request.path[len(SERVE_PREFIX) :], now)
-        if isinstance(found, FastAnswer):
-            return found
-        state, context = found
-        placement, second = state.placement, int(now.timestamp())
+        # As `_find` does, without the call.
+        placement = self._index().by_slug.get(request.path[_SLUG_AT:])
+        if placement is None or not placement.is_served:
+            return _reject_placement(placement)
+        context = self._parse_context(request, placement.zone, now)
+        state = self._states.get(placement, now)
         if placement.has_frequency:
             answer = self._serve_knowing(request, placement)
             if answer is not None:
                 return answer
+        if not self._second_begins <= now < self._second_ends:
+            self._begin_second(now)
+        second = self._second
         offers = self._states.decide_offers(state, context, second)
         reserved = offers, NO_LEASES
-        if placement.is_limited and request.method != b"HEAD":
-            reserved = self._hold(request, state, context, offers, second)
+        if placement.is_limited and offers and request.method != b"HEAD":
+            if self._senders.may_hold(request, len(offers), second):
+                reserved = self._reserve(state, context, offers, second)
+            else:
+                reserved = _make_free(offers)
         return FastAnswer(SERVED_HEAD, self._answer(request, placement, reserved, now, second))
+
+    def _begin_second(self, now: datetime) -> None:
+        self._second = int(now.timestamp())
+        self._second_begins = now.replace(microsecond=0)
+        self._second_ends = self._second_begins + A_SECOND
 
     def _serve_knowing(
         self, request: FastRequest, placement: IndexedPlacement
@@ -291,9 +307,7 @@ class ServeRoutes:
         """Return the state of a placement and the context of a request for it, or why it is not served here."""
         placement = self._index().by_slug.get(slug)
         if placement is None or not placement.is_served:
-            return FILLED_ELSEWHERE.get(
-                placement.delivery if placement else Delivery.DIRECT, NO_SUCH_PLACEMENT
-            )
+            return _reject_placement(placement)
         context = self._parse_context(request, placement.zone, now)
         return self._states.get(placement, now), context
 
@@ -348,6 +362,10 @@ class ServeRoutes:
                 request, placement, offers, request_id=request_id, now=now, user_id=user_id
             )
         return self._encoder.encode_answer(placement, offers, request_id, now, second, leases, user_id)
+
+
+def _reject_placement(placement: IndexedPlacement | None) -> FastAnswer:
+    return FILLED_ELSEWHERE.get(placement.delivery if placement else Delivery.DIRECT, NO_SUCH_PLACEMENT)
 
 
 def _make_free(offers: Sequence[RenderedOffer]) -> ReservedOffers:

@@ -37,13 +37,13 @@ class SlotFill:
         context: Context,
         offers: Sequence[RenderedOffer],
         second: int,
-        on_page: set[int],
+        on_page: set[int] | None = None,
     ) -> ReservedOffers:
         """Reserve offers; banners that are `on_page` do not take the place of one that cannot be reserved."""
         reserved = self._reserver.reserve_all(offers, second)
         if len(reserved[0]) == len(offers):
             return reserved
-        return self._refill(state, context, (offers, reserved), second, on_page)
+        return self._refill(state, context, (offers, reserved), second, set() if on_page is None else on_page)
 
     def _refill(
         self,

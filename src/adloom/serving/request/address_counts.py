@@ -3,6 +3,7 @@
 # pure
 
 import math
+import sys
 from collections import OrderedDict
 from typing import Final
 
@@ -17,21 +18,22 @@ ADDRESSES_MAX: Final = 50_000
 class AddressCount:
     """The requests of an address in a minute that begins with the first of them."""
 
-    __slots__ = ("_bound", "_count", "_wide", "ends_at")
+    __slots__ = ("_begins_at", "_bound", "_count", "_wide", "ends_at")
 
     def __init__(self, bound: float, wide: "AddressCount | None" = None) -> None:
         self._bound = bound
         self._count = 0
         self._wide = wide
-        self.ends_at = 0.0
+        self._begins_at = self.ends_at = 0.0
 
     def exceeds(self, second: float) -> bool:
         """Count one more, and return whether that is beyond the bound."""
         # A clock that was set back begins another minute too.
-        if not self.ends_at - MINUTE_SECONDS <= second < self.ends_at:
-            self.ends_at = second + MINUTE_SECONDS
-            self._count = 0
-        self._count = count = self._count + 1
+        if self._begins_at <= second < self.ends_at:
+            self._count = count = self._count + 1
+        else:
+            self._begins_at, self.ends_at = second, second + MINUTE_SECONDS
+            self._count = count = 1
         is_beyond = count > self._bound
         return is_beyond if self._wide is None else self._wide.exceeds(second) or is_beyond
 
@@ -77,64 +79,76 @@ class MinuteCounts:
         return count
 
 
+class AddressHolds:
+    """The offers of an address that are out: those of this hold time, and of the one before."""
+
+    __slots__ = ("_before", "_bound", "_key", "_offers", "_owner", "_period", "_wide")
+
+    def __init__(
+        self, owner: "OpenHolds", key: bytes, bound: int, wide: "AddressHolds | None" = None
+    ) -> None:
+        self._owner = owner
+        self._key = key
+        self._bound = bound
+        self._wide = wide
+        self._period = 0
+        self._offers = 0
+        self._before = 0
+
+    def take(self, offers: int, second: int) -> bool:
+        """Count offers that are about to hold something; False if there are too many out."""
+        period = second // self._owner.hold_seconds
+        if period != self._period:
+            self._begin(period)
+        after = self._offers + offers
+        if after + self._before > self._bound:
+            return False
+        if self._wide is not None and not self._wide.take(offers, second):
+            return False
+        self._offers = after
+        return True
+
+    def release(self, second: int) -> None:
+        """Count an offer as seen. Another process may have made it, as offers of this one may be seen there."""
+        period = second // self._owner.hold_seconds
+        if period != self._period:
+            self._begin(period)
+        self._offers = max(-self._bound, self._offers - 1)
+        if self._wide is not None:
+            self._wide.release(second)
+
+    def _begin(self, period: int) -> None:
+        self._before = self._offers if self._period == period - 1 else 0
+        self._period, self._offers = period, 0
+        self._owner.move_last(self._key)
+
+
 class OpenHolds:
     """How many offers that hold budget each address has out: those of the last two hold times, less those seen."""
 
     def __init__(self, bound: int, *, hold_seconds: int, addresses_max: int = ADDRESSES_MAX) -> None:
-        self._bound = bound
-        self._hold_seconds = hold_seconds
+        self._bound = bound or sys.maxsize
+        self.hold_seconds = hold_seconds
         self._addresses_max = addresses_max
-        self._open: OrderedDict[bytes, list[int]] = (
-            OrderedDict()
-        )  # Period, offers of it, and of the one before.
+        self._open: OrderedDict[bytes, AddressHolds] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def take(self, key: bytes, offers: int, second: int) -> bool:
-        """Count offers that are about to hold something; False if an address has too many out."""
-        bound = self._bound
-        if not bound:
-            return True
-        period = second // self._hold_seconds
-        # As `_add`: on the path of every offer with a price, where a call would cost as much as the count.
-        known = self._open.get(key)
-        if known is None or known[0] != period:
-            known = self._begin(key, known, period)
-        after = known[1] + offers
-        if after + known[2] > bound:
-            return False
-        if len(key) == IPV6_KEY_BYTES and not self._add(
-            key[:WIDE_BYTES], offers, period, WIDE_FACTOR * bound
-        ):
-            return False
-        known[1] = after
-        return True
+    def find(self, key: bytes) -> AddressHolds:
+        return self._open.get(key) or self._add(key)
 
-    def release(self, key: bytes, second: int) -> None:
-        """Count an offer as seen. Another process may have made it, as offers of this one may be seen there."""
-        period = second // self._hold_seconds
-        self._add(key, -1, period, self._bound)
+    def _add(self, key: bytes) -> AddressHolds:
         if len(key) == IPV6_KEY_BYTES:
-            self._add(key[:WIDE_BYTES], -1, period, WIDE_FACTOR * self._bound)
-
-    def _add(self, key: bytes, offers: int, period: int, bound: int) -> bool:
-        known = self._open.get(key)
-        if known is None or known[0] != period:
-            known = self._begin(key, known, period)
-        after = known[1] + offers
-        if after + known[2] > bound:
-            return False
-        known[1] = max(-bound, after)
-        return True
-
-    def _begin(self, key: bytes, known: list[int] | None, period: int) -> list[int]:
-        before = 0
-        if known is not None:
-            del self._open[key]
-            before = known[1] if known[0] == period - 1 else 0
-        # Last in order: of too many addresses the one whose period began first is forgotten.
-        self._open[key] = begun = [period, 0, before]
+            bound, wide = self._bound, self.find(key[:WIDE_BYTES])
+        else:
+            bound, wide = self._bound * (WIDE_FACTOR if len(key) == WIDE_BYTES else 1), None
+        self._open[key] = holds = AddressHolds(self, key, bound, wide)
         if len(self._open) > self._addresses_max:
             self._open.popitem(last=False)
-        return begun
+        return holds
+
+    def move_last(self, key: bytes) -> None:
+        """Of too many addresses the one whose period began first is forgotten."""
+        if key in self._open:
+            self._open.move_to_end(key)

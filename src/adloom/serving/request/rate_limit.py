@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from time import monotonic
-from typing import Final
 
 import msgspec
 
 from adloom.core.errors import RateLimitedError
 from adloom.events.ingest.ivt.detector import TrafficDetector
+from adloom.events.ingest.ivt.flags import Sender
 from adloom.runtime.http.fast.fast_routes import (
     FastAnswer,
     FastHandler,
@@ -18,8 +18,6 @@ from adloom.runtime.http.fast.fast_routes import (
     problem_answer,
 )
 from adloom.serving.request.address_counts import AddressCount, MinuteCounts
-
-PEERS_CACHED_MAX: Final = 16_384
 
 
 class RequestLimiter:
@@ -35,8 +33,6 @@ class RequestLimiter:
         self._counts = MinuteCounts(bound)
         self._detector = detector
         self._read_second = read_second
-        # By the peer's address, where that is the client's.
-        self._find_cached = lru_cache(PEERS_CACHED_MAX)(self._find_of_peer)
         self.refused = 0  # A plain counter, read by the metrics.
 
     def limit(self, routes: Sequence[FastRoute]) -> list[FastRoute]:
@@ -45,29 +41,26 @@ class RequestLimiter:
 
     def _wrap(self, handler: FastHandler) -> FastHandler:
         """Wrap a handler; what it needs is at hand, because it is called for every request."""
-        has_proxies, read_second = self._detector.has_proxies, self._read_second
-        find_of_peer, identify_sender, find = (
-            self._find_cached,
-            self._detector.identify_sender,
-            self._counts.find,
-        )
+        read_second, identify_sender, find = self._read_second, self._detector.identify_sender, self._find
 
         def check_and_handle(request: FastRequest) -> FastResult:
-            if has_proxies:
-                key = identify_sender(request).rate_key
-                count = None if key is None else find(key)
-            else:
-                count = find_of_peer(request.client)
-            if count is not None and count.exceeds(second := read_second()):
-                self.refused += 1
-                return _build_refusal(count.find_wait(second))
+            sender = identify_sender(request)
+            if sender.rate_key is not None:
+                counts = sender.counts
+                count = (counts is not None and counts.requests) or find(sender)
+                if count.exceeds(second := read_second()):
+                    self.refused += 1
+                    return _build_refusal(count.find_wait(second))
             return handler(request)
 
         return check_and_handle
 
-    def _find_of_peer(self, peer: str | None) -> AddressCount | None:
-        key = self._detector.find_peer_key(peer)
-        return None if key is None else self._counts.find(key)
+    def _find(self, sender: Sender) -> AddressCount:
+        assert sender.rate_key is not None, "it is counted"
+        count = self._counts.find(sender.rate_key)
+        if sender.counts is not None:
+            sender.counts.requests = count
+        return count
 
 
 @lru_cache(64)

@@ -8,7 +8,7 @@ from typing import Final
 from adloom.events.ingest.ivt.flags import Sender
 from adloom.events.ingest.token import OfferToken
 from adloom.runtime.http.fast.fast_routes import FastRequest
-from adloom.serving.request.address_counts import MinuteCounts, OpenHolds
+from adloom.serving.request.address_counts import AddressCount, AddressHolds, MinuteCounts, OpenHolds
 
 SEEN_MAX: Final = 20_000  # 4 MB: a token that is reported again within so many others releases nothing.
 
@@ -37,16 +37,23 @@ class SenderCheck:
         if sender.marks:
             self.free["doubtful_sender"] += 1
             return False
-        key = sender.rate_key
-        if key is None:
+        if sender.rate_key is None:
             return True
-        if self._find_requests(key).exceeds(second):
+        counts = sender.counts
+        requests, holds = (counts is not None and counts.offers) or self._find(sender, sender.rate_key)
+        if requests.exceeds(second):
             self.free["address_flood"] += 1
             return False
-        if not self._holds.take(key, offers, second):
+        if not holds.take(offers, second):
             self.free["open_holds"] += 1
             return False
         return True
+
+    def _find(self, sender: Sender, key: bytes) -> tuple[AddressCount, AddressHolds]:
+        found = self._find_requests(key), self._holds.find(key)
+        if sender.counts is not None:
+            sender.counts.offers = found
+        return found
 
     def note_seen(self, sender: Sender, offer: OfferToken, now: datetime) -> None:
         """Count an offer whose token was reported as no longer out: once, and only if it held something."""
@@ -57,7 +64,7 @@ class SenderCheck:
             self._seen[key] = None
             if len(self._seen) > SEEN_MAX:
                 self._seen.popitem(last=False)
-            self._holds.release(sender.rate_key, int(now.timestamp()))
+            self._holds.find(sender.rate_key).release(int(now.timestamp()))
 
 
 class TrustingCheck:

@@ -5,8 +5,7 @@ What is known of an address is cached in memory only, by what it was read from.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from adloom.events.ingest.ivt.flags import (
     INTERNAL,
@@ -29,13 +28,15 @@ from adloom.runtime.http.client_address import find_client
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 
 MARKS: Final = (Mark.CRAWLER, Mark.PREFETCH, Mark.DATA_CENTER, Mark.ADDRESS_FLOOD)
-SENDERS_CACHED_MAX: Final = 16_384
+SENDERS_CACHED_MAX: Final = 8_192  # Of each of two generations.
 PEER_EVENTS_MIN: Final = 1_000  # Fewer may be a person who tries it out.
 FORWARDED_BYTES_CACHED_MAX: Final = 256  # A longer chain is unusual, and parsed each time.
 
 _SEC_PURPOSE: Final = b"sec-purpose"
 _PURPOSE: Final = b"purpose"
 _X_MOZ: Final = b"x-moz"
+
+SenderKey: TypeAlias = tuple[str | None, bytes | None]
 
 
 class Detector(Protocol):
@@ -100,36 +101,41 @@ class TrafficDetector:
         self._proxies = Networks(trusted)
         self._data_centers = data_centers or Networks()
         self._is_flood = FloodCounter(events_per_minute_max).count_event
-        self._identify_cached = lru_cache(SENDERS_CACHED_MAX)(self._identify_address)
+        # By peer and forwarded addresses, in two generations: when the newer one is full, the older is forgotten.
+        self._senders: dict[SenderKey, Sender] = {}
+        self._older_senders: dict[SenderKey, Sender] = {}
         # Plain counters, read by the metrics.
         self.marked: dict[Mark, int] = dict.fromkeys(MARKS, 0)
         self.peers = PeerCounter()
 
     def identify_sender(self, request: FastRequest) -> Sender:
         """Identify the sender by the address, the user agent and the headers of purpose; once a request."""
-        if request.sender is None:
-            request.sender = self._identify(request)
-        return request.sender
-
-    @property
-    def has_proxies(self) -> bool:
-        """Whether a request may be another address's than the peer's."""
-        return bool(self._trusted)
+        sender = request.sender
+        if sender is None:
+            head, forwarded = request.head, None
+            if self._trusted:
+                forwarded = request.forwarded
+                if forwarded is None and head is None:  # A head that others share never has them.
+                    forwarded = read_forwarded(request)
+            key = (request.client, forwarded)
+            sender = self._senders.get(key) or self._identify(key)
+            if head is None or head.has_marks:
+                sender = self._mark_by_headers(request, sender)
+            request.sender = sender
+        return sender
 
     def find_rate_key(self, request: FastRequest) -> bytes | None:
         """Return what the requests of a sender are counted by."""
         return self.identify_sender(request).rate_key
 
-    def find_peer_key(self, peer: str | None) -> bytes | None:
-        """Return what the requests of a peer are counted by, and look at nothing else."""
-        return self._identify_cached(peer, None).rate_key
-
-    def _identify(self, request: FastRequest) -> Sender:
-        forwarded = read_forwarded(request) if self._trusted else None
-        is_usual = forwarded is None or len(forwarded) <= FORWARDED_BYTES_CACHED_MAX
-        sender = (self._identify_cached if is_usual else self._identify_address)(request.client, forwarded)
-        head = request.head
-        return sender if head is not None and not head.has_marks else self._mark_by_headers(request, sender)
+    def _identify(self, key: SenderKey) -> Sender:
+        """Identify a sender who is not among the newer ones."""
+        sender = self._older_senders.get(key) or self._identify_address(*key)
+        if key[1] is None or len(key[1]) <= FORWARDED_BYTES_CACHED_MAX:
+            if len(self._senders) >= SENDERS_CACHED_MAX:
+                self._older_senders, self._senders = self._senders, {}
+            self._senders[key] = sender
+        return sender
 
     def _mark_by_headers(self, request: FastRequest, sender: Sender) -> Sender:
         if request.first_values is None:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -82,12 +82,29 @@ class TrafficFlags(msgspec.Struct, frozen=True, gc=False):
 NO_FLAGS: Final = TrafficFlags()
 
 
+class SenderCounts:
+    """Where the parts of a process that count by address keep what they found for a sender: they look it up once."""
+
+    __slots__ = ("offers", "requests")
+
+    def __init__(self) -> None:
+        self.requests: Any = None  # Of the rate limit.
+        self.offers: Any = None  # Of what may hold budget.
+
+    def __eq__(self, other: object) -> bool:
+        """Senders are the same whatever was counted of them."""
+        return isinstance(other, SenderCounts)
+
+    __hash__ = object.__hash__
+
+
 class Sender(msgspec.Struct, frozen=True, gc=False):
     """What a request says of its sender, the same for all of its events."""
 
     marks: tuple[Mark, ...] = ()
     address: Address | None = None
     rate_key: bytes | None = None  # None where the rate is not counted.
+    counts: SenderCounts | None = None  # None too where senders of all processes are one.
 
 
 UNKNOWN_SENDER: Final = Sender()
@@ -101,16 +118,18 @@ def is_prefetch(purposes: Sequence[bytes]) -> bool:
 
 
 def describe_sender(address: Address, *, data_centers: Networks) -> Sender:
+    is_internal = address in INTERNAL
     return Sender(
         (Mark.DATA_CENTER,) if address in data_centers else (),
         address,
-        None if address in INTERNAL else address.packed[:IPV6_COUNTED_BYTES],
+        None if is_internal else address.packed[:IPV6_COUNTED_BYTES],
+        None if is_internal else SenderCounts(),
     )
 
 
 def add_header_marks(sender: Sender, *, is_crawler: bool, is_prefetch: bool) -> Sender:
     marks = (*((Mark.CRAWLER,) if is_crawler else ()), *((Mark.PREFETCH,) if is_prefetch else ()))
-    return Sender((*marks, *sender.marks), sender.address, sender.rate_key) if marks else sender
+    return msgspec.structs.replace(sender, marks=(*marks, *sender.marks)) if marks else sender
 
 
 def build_flags(sender: Sender, *, is_flood: bool) -> TrafficFlags:

@@ -5,6 +5,8 @@ from typing import Self
 from adloom.runtime.http.fast.fast_routes import FastAnswer
 
 _HAS_NO_LENGTH = (b"HTTP/1.1 204", b"HTTP/1.1 304")
+_LENGTHS_KEPT = 4_096
+_LENGTHS = tuple(b"content-length: %d\r\n\r\n" % size for size in range(_LENGTHS_KEPT))
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -25,12 +27,16 @@ class FixedHeaders:
             self.lines = b"".join(b"%b: %b\r\n" % pair for pair in self.pairs)
         return self
 
-    def encode(self, answer: FastAnswer, connection: bytes, source: Headers, *, has_body: bool) -> bytes:
+    def encode(
+        self, answer: FastAnswer, connection: bytes, source: Headers, *, has_body: bool = True
+    ) -> bytes:
         """Encode an answer with these headers; `connection` is its connection header line."""
         if source is not self._source:
             self.refresh(source)
         head, body = answer.head, answer.body
         if not body and head.startswith(_HAS_NO_LENGTH):
             return b"%b%b%b\r\n" % (head, self.lines, connection)
-        sent = body if has_body else b""
-        return b"%b%b%bcontent-length: %d\r\n\r\n%b" % (head, self.lines, connection, len(body), sent)
+        size = len(body)
+        length = _LENGTHS[size] if size < _LENGTHS_KEPT else b"content-length: %d\r\n\r\n" % size
+        # One join: formatting would parse the format and copy twice.
+        return b"".join((head, self.lines, connection, length, body if has_body else b""))

@@ -6,6 +6,7 @@ in which a proxy names the address of its client is taken out first: else no two
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -50,20 +51,11 @@ class Head(msgspec.Struct, gc=False):
 
 FORWARDED_FOR: Final = b"x-forwarded-for"
 _FORWARDED_START: Final = re.compile(rb"\r\nX-Forwarded-For: ", re.IGNORECASE)
-_FORWARDED_VALUE: Final = re.compile(rb"[0-9A-Fa-f.:]+(?:, ?[0-9A-Fa-f.:]+)*")
+# What addresses in a list are written with: of such a value every parser makes the same.
+FORWARDED_CHARACTERS: Final = b"0123456789.:, abcdefABCDEF"
 
-
-def split_forwarded(lines: bytes, start: bytes) -> tuple[bytes, bytes] | None:
-    """Split header lines into those without the first that begins so, and the forwarded addresses that it names."""
-    begin = lines.find(start)
-    if begin < 0:
-        return None
-    end = lines.find(b"\r\n", begin + len(start))
-    value = lines[begin + len(start) : end]
-    return (lines[:begin] + lines[end:], value) if _FORWARDED_VALUE.fullmatch(value) else None
-
-
-RequestLine = tuple[bytes, bytes, bytes]  # Method, path and query.
+RequestLine = tuple[bytes, bytes, bytes, Any]  # Method, path, query and route.
+FindRoute = Callable[[bytes, bytes], Any]
 
 
 class KnownHeads:
@@ -76,24 +68,25 @@ class KnownHeads:
         self.find = self._heads.get
         self.find_line = self._lines.get
 
-    def parse_line(self, line: bytes) -> RequestLine | None:
+    def parse_line(self, line: bytes, find_route: FindRoute) -> RequestLine | None:
         """Parse a request line that leaves no doubt; a query is a visitor's, so it is not kept."""
         matched = _LINE.fullmatch(line)
         if matched is None:
             return None
         method, path, query = matched.groups(b"")
+        known = method, path, query, find_route(method, path)
         if not query:
             if len(self._lines) >= HEADS_MAX:
                 self._lines.clear()
-            self._lines[line] = (method, path, query)
-        return method, path, query
+            self._lines[line] = known
+        return known
 
     def __len__(self) -> int:
         return len(self._heads)
 
     def learn_forwarded(self, lines: bytes) -> None:
         """Learn how the line is written that names forwarded addresses: a proxy writes it the same way each time."""
-        found = _FORWARDED_START.search(lines)
+        found = _FORWARDED_START.search(b"\r\n" + lines)
         if found is not None:
             self.forwarded_start = found[0]
 

@@ -15,15 +15,17 @@ from typing import Any, ClassVar, cast
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import service_unavailable
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.http.fast.app_cycle import build_cycle
 from adloom.runtime.http.fast.errors import (
     RequestRejectedError,
     RequestTimeoutError,
     answer_error,
     on_resolved,
+    run_handler,
 )
 from adloom.runtime.http.fast.fast_routes import (
     DEFAULT_LIMITS,
@@ -38,7 +40,7 @@ from adloom.runtime.http.fast.fast_routes import (
 )
 from adloom.runtime.http.fast.fixed_headers import FixedHeaders
 from adloom.runtime.http.fast.known_heads import KnownHeads
-from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser, scope_of
+from adloom.runtime.http.fast.request_parser import CLOSES, STAYS_OPEN_FOR_1_0, Phase, RequestParser
 from adloom.runtime.http.fast.tick_batch import TickBatch
 
 DRAIN_SECONDS_MAX = 1.0  # For a request that is half here when the server stops; then it is let go.
@@ -67,6 +69,7 @@ class FastProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._time = self.loop.time
+        self._piece_bytes_max = self.limits.parse_bytes_max
         self._seconds_max = {
             Phase.IDLE: self.limits.keep_alive_seconds_max,
             Phase.HEAD: self.limits.header_seconds_max,
@@ -111,7 +114,12 @@ class FastProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse, or hold the bytes until earlier requests are answered."""
-        if self._parser.is_finished:
+        if len(data) <= self._piece_bytes_max and not (self._is_blocked or self._parser.is_finished):
+            try:  # As `_read` does, without the call.
+                self._parser.feed(data, self._time())
+            except RequestRejectedError as refusal:
+                self._refuse(refusal.answer)
+        elif self._parser.is_finished:
             self._discard(data)
         elif self._is_blocked:
             self._held += data
@@ -159,12 +167,9 @@ class FastProtocol(HttpToolsProtocol):
     def _read(self, data: bytes) -> None:
         """Parse in pieces, so that a busy connection queues no more than one of them holds."""
         now = self._time()
-        size = self.limits.parse_bytes_max
+        size = self._piece_bytes_max
         try:
-            if len(data) <= size:
-                self._parser.feed(data, now)
-                return
-            view = memoryview(data)
+            view = memoryview(data) if len(data) > size else data
             for start in range(0, len(data), size):
                 if start >= self.limits.turn_bytes_max and not self._is_blocked:
                     self._is_blocked = True
@@ -200,30 +205,37 @@ class FastProtocol(HttpToolsProtocol):
             self.transport.write(_CONTINUE)
 
     def on_request(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
+        """Answer in place, where nothing is before it and the handler has the answer; all in one function."""
         self._owes_continue = False
         if self._is_blocked:
             self._waiting.append(partial(self._begin, request, route, connection))
-        else:
+            return
+        if route is None or route.is_batched:
             self._begin(request, route, connection)
+            return
+        try:  # As `run_handler` does, without the call.
+            outcome = route.handler(request)
+        except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
+            outcome = answer_error(error)
+        if type(outcome) is not FastAnswer:
+            self._handle_result(outcome, request, connection)
+        elif self._is_draining or connection is CLOSES or request.method == b"HEAD":
+            self._write(outcome, request, connection)
+        else:  # As `_send` does.
+            state = self.server_state
+            state.total_requests += 1
+            self.transport.write(self.fixed_headers.encode(outcome, connection, state.default_headers))
 
     # Answering.
 
     def _begin(self, request: FastRequest, route: FastRoute | None, connection: bytes) -> None:
         if route is None:
             self._run_app(request, connection)
-            return
-        if route.is_batched:
+        elif route.is_batched:
             self._wait_for(None, request, connection)
             self.tick_batch.add(self, route.handler, request)
-            return
-        try:  # As `run_handler` does, without the call.
-            outcome = route.handler(request)
-        except Exception as error:  # noqa: BLE001 - the outermost frame of a fast request
-            outcome = answer_error(error)
-        if isinstance(outcome, FastAnswer):
-            self._write(outcome, request, connection)
         else:
-            self._handle_result(outcome, request, connection)
+            self._handle_result(run_handler(route.handler, request), request, connection)
 
     def on_result(self, request: FastRequest, outcome: FastResult) -> None:
         """Take the result of a request that was answered in a batch."""
@@ -234,8 +246,10 @@ class FastProtocol(HttpToolsProtocol):
         else:
             self._handle_result(outcome, request, self._pending[2])
 
-    def _handle_result(self, outcome: PendingAnswer | None, request: FastRequest, connection: bytes) -> None:
-        if outcome is None:
+    def _handle_result(self, outcome: FastResult, request: FastRequest, connection: bytes) -> None:
+        if isinstance(outcome, FastAnswer):
+            self._write(outcome, request, connection)
+        elif outcome is None:
             self._pending = None
             self._run_app(request, connection)
         else:
@@ -265,22 +279,9 @@ class FastProtocol(HttpToolsProtocol):
         """Let the ASGI app answer; it gets the whole body."""
         self._is_app_running = self._is_blocked = True
         stays_open = connection not in (CLOSES, STAYS_OPEN_FOR_1_0)  # The cycle does not speak HTTP/1.0.
-        self.cycle = cycle = RequestResponseCycle(
-            scope=scope_of(request, self),
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=self.access_log,
-            default_headers=self.fixed_headers.refresh(self.server_state.default_headers).pairs,
-            message_event=asyncio.Event(),
-            expect_100_continue=False,
-            keep_alive=stays_open and not (self._is_draining and not self._waiting),
-            on_response=self.on_response_complete,
-        )
-        cycle.body = bytearray(request.body)
-        cycle.more_body = False
-        cycle.message_event.set()
+        headers = self.fixed_headers.refresh(self.server_state.default_headers).pairs
+        is_last = self._is_draining and not self._waiting
+        self.cycle = cycle = build_cycle(self, request, headers, stays_open=stays_open and not is_last)
         limit = self.limit_concurrency
         is_full = limit is not None and (len(self.connections) >= limit or len(self.tasks) >= limit)
         self._start_asgi_task(cycle, cast("ASGI3Application", service_unavailable if is_full else self.app))
@@ -292,7 +293,12 @@ class FastProtocol(HttpToolsProtocol):
 
     def _advance(self) -> None:
         """Continue with what waits: requests first, then bytes, then the socket."""
-        while not self._must_wait():
+        while not (
+            self._pending is not None
+            or self._is_app_running
+            or self.flow.write_paused
+            or self.transport.is_closing()
+        ):
             if self._waiting:
                 self._waiting.popleft()()
                 continue
@@ -305,10 +311,6 @@ class FastProtocol(HttpToolsProtocol):
                 break
         if not self._is_blocked and not self.transport.is_closing():
             self._listen()
-
-    def _must_wait(self) -> bool:
-        is_due = self._pending is not None or self._is_app_running
-        return is_due or self.flow.write_paused or self.transport.is_closing()
 
     def _listen(self) -> None:
         """Wait for the client again; its time starts now."""
@@ -374,15 +376,12 @@ class FastProtocol(HttpToolsProtocol):
         if self._is_leaving() or self.flow.write_paused:
             self.transport.abort()
         elif self._pending is not None:
-            self._give_up(self._pending[1])
+            request, self._pending = self._pending[1], None
+            self._write(problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
         elif self._parser.phase is _IDLE:
             self.transport.close()
         else:
             self._refuse(problem_answer(RequestTimeoutError("The request did not arrive in time.")))
-
-    def _give_up(self, request: FastRequest) -> None:
-        self._pending = None
-        self._write(problem_answer(UnavailableError("The answer took too long.")), request, CLOSES)
 
 
 def make_protocol(routes: FastRoutes, limits: Limits = DEFAULT_LIMITS) -> type[FastProtocol]:

@@ -28,13 +28,7 @@ from adloom.runtime.http.fast.fast_routes import (
     index_headers,
     list_headers,
 )
-from adloom.runtime.http.fast.known_heads import (
-    FORWARDED_FOR,
-    Head,
-    KnownHeads,
-    RequestLine,
-    split_forwarded,
-)
+from adloom.runtime.http.fast.known_heads import FORWARDED_CHARACTERS, FORWARDED_FOR, Head, KnownHeads
 
 # What an answer says about its connection; in HTTP/1.1 to stay open goes without saying.
 STAYS_OPEN = b""
@@ -119,44 +113,48 @@ class RequestParser:
     def feed(self, piece: bytes | memoryview, now: float) -> None:
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
         lines = forwarded = None
-        if self.phase is _IDLE and isinstance(piece, bytes) and (end := piece.find(_HEAD_END)) > 0:
+        # A request whose head was parsed before is passed on at once. All in one function: calls would cost.
+        if self.phase is _IDLE and type(piece) is bytes and (end := piece.find(_HEAD_END)) > 0:
             line_end = piece.find(b"\r\n")
             line = piece[:line_end]
-            known = self._find_line(line) or self._heads.parse_line(line)
+            known = self._find_line(line) or self._heads.parse_line(line, self._find_route)
             if known is not None and line_end <= self._limits.request_line_bytes_max:
-                lines = piece[line_end + 2 : end + 4]
-                start = self._heads.forwarded_start
-                if start and (split := split_forwarded(lines, start)) is not None:
-                    lines, forwarded = split
+                lines, start = piece[line_end + 2 : end + 4], self._heads.forwarded_start
+                if start and (begin := piece.find(start, line_end, end)) > 0:
+                    value_begin = begin + len(start)
+                    value_end = piece.find(b"\r\n", value_begin)
+                    value = piece[value_begin:value_end]
+                    if value and not value.strip(FORWARDED_CHARACTERS) and value.strip() == value:
+                        forwarded = value
+                        lines = piece[line_end + 2 : begin + 2] + piece[value_end + 2 : end + 4]
                 head = self._find_head(lines)
                 if head is not None and len(piece) == end + 4 + head.body_bytes:
-                    route = self._find_route(known[0], known[1])
+                    method, path, query, route = known
                     if route is None or head.body_bytes <= route.body_bytes_max:
-                        self._on_known_head(known, piece[end + 4 :], route, head, forwarded, now)
+                        self.phase_since = now
+                        connection = head.connection
+                        if connection is CLOSES:
+                            self.is_finished = True
+                        body = piece[end + 4 :] if head.body_bytes else b""
+                        values, client = head.first_values, self._client
+                        request = FastRequest(
+                            method,
+                            path,
+                            query,
+                            head.headers,
+                            body,
+                            client,
+                            "1.1",
+                            values,
+                            None,
+                            head,
+                            forwarded,
+                        )
+                        self._on_request(request, route, connection)
                         return
         self._parse(piece, now)
         if lines is not None and self.phase is _IDLE and not self._is_upgrade:
             self._remember_head(lines, has_forwarded=forwarded is not None)
-
-    def _on_known_head(  # noqa: PLR0913, PLR0917 - on the path of every request, where names would cost
-        self,
-        line: RequestLine,
-        body: bytes,
-        route: FastRoute | None,
-        head: Head,
-        forwarded: bytes | None,
-        now: float,
-    ) -> None:
-        """Pass on a request whose head was parsed before."""
-        self.phase_since = now
-        if head.connection is CLOSES:
-            self.is_finished = True
-        method, path, query = line
-        values, client = head.first_values, self._client
-        request = FastRequest(
-            method, path, query, head.headers, body, client, "1.1", values, None, head, forwarded
-        )
-        self._on_request(request, route, head.connection)
 
     def _remember_head(self, lines: bytes, *, has_forwarded: bool) -> None:
         request = self._request
