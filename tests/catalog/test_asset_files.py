@@ -4,11 +4,13 @@ import contextlib
 import io
 import stat
 import zipfile
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageCms, ImageOps
+from PIL.PngImagePlugin import PngInfo
 
 from adloom.catalog.asset.html5 import FILES_MAX
 from adloom.catalog.asset.model import AssetKind, AssetRefusedError, AssetTooLargeError
@@ -122,6 +124,67 @@ def test_a_picture_is_measured_as_people_see_it() -> None:
     asset = prepare_asset(written.getvalue(), SETTINGS)
 
     assert (asset.width, asset.height) == (30, 40)
+
+
+PROFILE = ImageCms.ImageCmsProfile(cast("Any", ImageCms).createProfile("sRGB")).tobytes()
+SECRET = b"47.3769N 8.5417E"
+
+
+def with_secrets(kind: str, orientation: int, width: int = 40, *, is_noisy: bool = False) -> bytes:
+    """Return a picture with a place in everything that its format has room for."""
+    exif = Image.Exif()
+    if orientation != 1:
+        exif[0x0112] = orientation
+    exif[0x010E] = SECRET.decode()  # The description; the place is in a directory of its own.
+    exif.get_ifd(0x8825)[29] = SECRET.decode()
+    picture = Image.open(io.BytesIO(a_picture("PNG", width, 30, is_noisy=is_noisy)))
+    more: dict[str, Any] = {"exif": exif.tobytes(), "xmp": b"<x>%b</x>" % SECRET, "comment": SECRET}
+    if kind == "PNG":
+        texts = PngInfo()
+        texts.add_text("Where", SECRET.decode())
+        texts.add_itxt("XML:com.adobe.xmp", SECRET.decode())
+        more = {"exif": exif.tobytes(), "pnginfo": texts}
+    written = io.BytesIO()
+    picture.save(written, kind, icc_profile=PROFILE, **more)
+    return written.getvalue() + SECRET * (kind in {"JPEG", "PNG", "GIF"})
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_picture_is_stored_without_what_nobody_sees_and_looks_the_same(kind: str, orientation: int) -> None:
+    data = with_secrets(kind, orientation)
+
+    [file] = prepare_asset(data, SETTINGS).files
+
+    before, after = (Image.open(io.BytesIO(one)) for one in (data, file.data))
+    assert SECRET in data
+    assert SECRET not in file.data
+    assert dict(after.getexif()) == ({0x0112: 6} if orientation == 6 and kind != "GIF" else {})
+    assert ImageOps.exif_transpose(after).tobytes() == ImageOps.exif_transpose(before).tobytes()
+    assert after.info.get("icc_profile") == before.info.get("icc_profile")
+    assert prepare_asset(file.data, SETTINGS).files == (file,)
+
+
+def test_smaller_versions_and_videos_have_no_secrets_either_and_movements_stay() -> None:
+    asset = prepare_asset(with_secrets("JPEG", 3, 2_000, is_noisy=True), SETTINGS)
+    frames = [Image.new("RGB", (20, 20), (shade, 0, 0)) for shade in (10, 90, 200)]
+    moving: list[tuple[int, int]] = []
+    for kind in ("GIF", "WEBP", "PNG"):
+        written = io.BytesIO()
+        frames[0].save(written, kind, save_all=True, append_images=frames[1:], duration=70, loop=3)
+        stored_one = Image.open(io.BytesIO(prepare_asset(written.getvalue(), SETTINGS).files[0].data))
+        moving.append((getattr(stored_one, "n_frames", 0), stored_one.info["loop"]))
+    place = a_box(b"udta", a_box(b"\xa9xyz", SECRET))
+    video = a_video() + a_box(b"moov", place + a_box(b"trak", place)) + a_box(b"uuid", SECRET)
+    [stored] = prepare_asset(video, SETTINGS).files
+
+    assert len(asset.files) == 3
+    assert not any(SECRET in file.data or b"Exif" in file.data for file in asset.files[1:])
+    assert moving == [(3, 3)] * 3
+    assert SECRET in video
+    assert SECRET not in stored.data
+    assert len(stored.data) == len(video)
+    assert stored.data.startswith(a_video())
 
 
 # Drawings.

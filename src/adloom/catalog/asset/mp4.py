@@ -1,4 +1,4 @@
-"""The size of an MP4 video, read from its boxes."""
+"""The boxes of an MP4 video: its size is read from them, and what nobody sees is blanked."""
 
 # pure
 
@@ -12,6 +12,8 @@ HEADER: Final = 8
 LONG_HEADER: Final = 16
 BOXES_MAX: Final = 10_000
 SIDES: Final = 8  # Bytes at the end of a track's header: width and height, each 16 bits and a fraction.
+
+METADATA: Final = (b"udta", b"meta", b"uuid")
 
 NO_VIDEO: Final = "The MP4 has no video that can be read. Export it again, as H.264 in MP4."
 
@@ -29,8 +31,25 @@ def read_video_size(data: bytes) -> tuple[int, int]:
     raise AssetRefusedError(NO_VIDEO)
 
 
-def _iter_boxes(data: bytes, first: int, last: int, wanted: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the content of boxes of a type begins and ends, within a range."""
+def blank_metadata(data: bytes) -> bytes:
+    """Blank the boxes that say where and by whom a video was made; all others stay where they are."""
+    blanked = bytearray(data)
+    ranges = [(0, len(data))]
+    ranges += (movies := [*_iter_boxes(data, 0, len(data), b"moov")])
+    ranges += [track for movie in movies for track in _iter_boxes(data, *movie, b"trak")]
+    for place in ranges:
+        for kind in METADATA:
+            for first, last in _iter_boxes(data, *place, kind, whole=True):
+                blanked[first + 4 : first + HEADER] = b"free"
+                content = first + (LONG_HEADER if data[first : first + 4] == b"\0\0\0\1" else HEADER)
+                blanked[content:last] = bytes(last - content)
+    return bytes(blanked)
+
+
+def _iter_boxes(
+    data: bytes, first: int, last: int, wanted: bytes, *, whole: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Yield where boxes of a type, or their contents, begin and end, within a range."""
     for _ in range(BOXES_MAX):
         if first + HEADER > last:
             return
@@ -43,5 +62,5 @@ def _iter_boxes(data: bytes, first: int, last: int, wanted: bytes) -> Iterator[t
         if size < header or first + size > last:
             raise AssetRefusedError(NO_VIDEO)
         if kind == wanted:
-            yield first + header, first + size
+            yield first if whole else first + header, first + size
         first += size

@@ -21,7 +21,7 @@ from adloom.catalog.asset.model import (
     AssetType,
     PreparedAsset,
 )
-from adloom.catalog.asset.mp4 import read_video_size
+from adloom.catalog.asset.mp4 import blank_metadata, read_video_size
 from adloom.catalog.asset.raster import read_picture
 from adloom.catalog.asset.svg import sanitize_svg
 from adloom.runtime.files.settings import AssetSettings
@@ -63,10 +63,10 @@ def prepare_asset(data: bytes, settings: AssetSettings) -> PreparedAsset:
         data, size = sanitize_svg(data)
         return _build(data, found, size)
     if found is MP4:
-        return _build(data, found, read_video_size(data))
-    size, versions = read_picture(data, found)
-    asset = _build(data, found, size)
-    smaller = {one.screen: _name_file(one.data, WEBP) for one in versions}
+        return _build(blank_metadata(data), found, read_video_size(data))
+    picture = read_picture(data, found)
+    asset = _build(picture.data, found, picture.size)
+    smaller = {one.screen: _name_file(one.data, WEBP) for one in picture.versions}
     return msgspec.structs.replace(
         asset,
         files=(*asset.files, *smaller.values()),

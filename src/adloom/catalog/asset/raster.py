@@ -5,8 +5,9 @@ The library that decodes is loaded by the first upload, and only by the control 
 
 import io
 import warnings
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from adloom.catalog.asset.metadata import ORIENTATION, UPRIGHT, strip_metadata
 from adloom.catalog.asset.model import GIF, JPEG, PNG, WEBP, AssetRefusedError, AssetType, check_size
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ WORTH_IT: Final = 1.25  # A version is made of a picture that is so many times a
 QUALITY: Final = 82
 
 
+class PreparedPicture(NamedTuple):
+    """A picture that was decoded: its size as people see it, without metadata, and smaller versions."""
+
+    size: tuple[int, int]
+    data: bytes
+    versions: "list[SmallerVersion]"
+
+
 class SmallerVersion:
     """A smaller version of a picture, as WebP."""
 
@@ -28,8 +37,8 @@ class SmallerVersion:
         self.data = data
 
 
-def read_picture(data: bytes, kind: AssetType) -> tuple[tuple[int, int], list[SmallerVersion]]:
-    """Decode a picture; return its size as people see it, and smaller versions. Raises AssetRefusedError.
+def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
+    """Decode a picture, and return what is stored of it. Raises AssetRefusedError.
 
     The size is checked before anything is decoded.
     """
@@ -45,8 +54,9 @@ def read_picture(data: bytes, kind: AssetType) -> tuple[tuple[int, int], list[Sm
                 raise AssetRefusedError(f"The picture has {frames} frames; it may have {FRAMES_MAX}.")
             picture.load()
             upright = ImageOps.exif_transpose(picture)
-            versions = [] if frames > 1 else _make_versions(upright, len(data))
-            return upright.size, versions
+            stripped = strip_metadata(data, kind, picture.getexif().get(ORIENTATION, UPRIGHT))
+            versions = [] if frames > 1 else _make_versions(upright, len(stripped))
+            return PreparedPicture(upright.size, stripped, versions)
     except (
         UnidentifiedImageError,
         OSError,
@@ -67,7 +77,8 @@ def _make_versions(picture: "Image.Image", size: int) -> list[SmallerVersion]:
         height = max(1, round(picture.height * width / picture.width))
         small = picture.convert("RGBA" if picture.has_transparency_data else "RGB").resize((width, height))
         written = io.BytesIO()
-        small.save(written, "WEBP", quality=QUALITY, method=4)
+        # Without what the camera wrote: the library would copy some of it.
+        small.save(written, "WEBP", quality=QUALITY, method=4, exif=b"", xmp=b"")
         if written.tell() < size:
             versions.append(SmallerVersion(screen, written.getvalue()))
     return versions
