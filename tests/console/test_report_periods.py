@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.console.components.charts.chart import Series, build_chart_options
-from adloom.console.pages.reports.periods import PERIODS, find_days, find_days_before, find_period
 from adloom.console.pages.reports.question import (
+    PERIODS,
     describe_change,
     is_unfinished,
     list_moments,
+    open_saved,
     parse_query,
 )
+from adloom.stats.saved_report.period import ReportPeriod, find_days, find_days_before, find_period
 
 TODAY = date(2026, 3, 31)
 NOW = datetime(2026, 3, 31, 12, 30, tzinfo=UTC)
@@ -24,15 +26,16 @@ NOW = datetime(2026, 3, 31, 12, 30, tzinfo=UTC)
     [
         ("today", ("2026-03-31", "2026-03-31"), ("2026-03-30", "2026-03-30")),
         ("yesterday", ("2026-03-30", "2026-03-30"), ("2026-03-29", "2026-03-29")),
-        ("7", ("2026-03-25", "2026-03-31"), ("2026-03-18", "2026-03-24")),
-        ("month", ("2026-03-01", "2026-03-31"), ("2026-02-01", "2026-02-28")),
-        ("last-month", ("2026-02-01", "2026-02-28"), ("2026-01-01", "2026-01-31")),
+        ("last_7_days", ("2026-03-25", "2026-03-31"), ("2026-03-18", "2026-03-24")),
+        ("last_week", ("2026-03-23", "2026-03-29"), ("2026-03-16", "2026-03-22")),
+        ("this_month", ("2026-03-01", "2026-03-31"), ("2026-02-01", "2026-02-28")),
+        ("last_month", ("2026-02-01", "2026-02-28"), ("2026-01-01", "2026-01-31")),
     ],
 )
 def test_a_period_has_its_days_and_those_before(
     period: str, days: tuple[str, str], before: tuple[str, str]
 ) -> None:
-    found = find_days(period, today=TODAY)
+    found = find_days(ReportPeriod(period), today=TODAY)
 
     assert tuple(map(str, found)) == days
     assert tuple(map(str, find_days_before(found))) == before
@@ -55,9 +58,27 @@ def test_the_period_before_ends_before_it_begins(first: date, length: int) -> No
 
 
 def test_every_period_is_a_choice() -> None:
-    for period in PERIODS:
+    assert list(PERIODS) == [period.value for period in ReportPeriod]
+    for period in ReportPeriod:
         first, last = find_days(period, today=TODAY)
         assert first <= last <= TODAY
+
+
+def test_a_saved_report_is_opened_as_it_was_saved() -> None:
+    asked = parse_query(
+        {"by": "week,site", "compare": "1", "metric": "spendPaisa", "campaignId": "c", "zone": "Asia/Tokyo"},
+        today=TODAY,
+    )
+    nothing = {"placementId": None, "bannerId": None, "country": None, "device": None}
+    saved = {**nothing, **asked.saved, "period": "last_7_days", "columns": ["clicks"]}
+
+    # In Tokyo it is already tomorrow.
+    opened = open_saved(saved, now=datetime(2026, 3, 30, 20, tzinfo=UTC), zone="UTC")
+
+    assert (opened.first, opened.last) == (asked.first, asked.last) == (date(2026, 3, 25), TODAY)
+    assert (opened.by, opened.is_compared, opened.metric) == (("week", "site"), True, "spendPaisa")
+    assert (opened.filters, opened.zone, opened.columns) == ({"campaignId": "c"}, "Asia/Tokyo", ("clicks",))
+    assert asked.period is opened.period is ReportPeriod.LAST_7_DAYS
 
 
 def test_days_without_data_are_on_the_axis_and_days_to_come_are_not() -> None:

@@ -4,20 +4,22 @@ The walk takes its routes from the API's own description, so a new route is walk
 """
 
 import re
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from adloom.app.control import openapi_document
-from adloom.core.actor import Role
+from adloom.core.actor import Actor, Role
 from adloom.core.ids import BannerId, CampaignId, SystemIds
 from adloom.events.log.event import Mark
+from adloom.runtime.auth import issue_access_token
 from adloom.runtime.postgres import Pool
 from tests.catalog.asset_files import SVG
 from tests.events.builders import a_bid, an_auction
 from tests.support.auctions import apply_auctions
-from tests.support.control import Client, ControlPlane, problem
+from tests.support.control import SECRET, Client, ControlPlane, problem
 from tests.support.event_rows import EventRows
 
 PARAMETER = re.compile(r"\{(\w+)\}")
@@ -42,6 +44,7 @@ TABLES = (
     "account_links",
     "erased_users",
     "assets",
+    "saved_reports",
 )
 # Entities without an owner, which every account may read.
 SHARED = {("GET", "/admin/references/{kind}")}
@@ -64,6 +67,8 @@ STOLEN: dict[str, dict[str, Any]] = {
     "/admin/accounts/{person_id}/password": {"password": "a stolen password"},
     "/admin/accounts/{person_id}/role": {"role": "admin"},
     "/admin/banners/{banner_id}/preview-link": {"placementId": "{placement_id}"},
+    "/admin/saved-reports": {"name": "Made up"},
+    "/admin/saved-reports/{report_id}": {"name": "Stolen"},
     "/admin/banners/{banner_id}/schedule": {"expiresAt": "2026-11-01T00:00:00Z"},
     "/admin/placements/{placement_id}": {"label": "Stolen", "isActive": False},
     "/admin/banners/{banner_id}": {"title": "Stolen", "isActive": False},
@@ -151,6 +156,10 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
             "/admin/accounts", {"email": "ann@example.com", "password": "a good password", "role": "viewer"}
         )
         await admin.make_reference("brand", id=7)
+        actor = Actor(subject=person["id"], role=Role.VIEWER)
+        signed = issue_access_token(SECRET, actor, now=control.clock.now(), lifetime=timedelta(hours=1))
+        async with control.client(Authorization=f"Bearer {signed}") as ann:
+            report = await ann.made("/admin/saved-reports", {"name": "Mine"})
         token = (await admin.get("/admin/access-tokens")).json()["items"][0]
     return {
         "advertiser_id": str(advertiser_id),
@@ -171,6 +180,7 @@ async def make_everything(control: ControlPlane) -> dict[str, str]:
         "key_id": key["id"],
         "person_id": person["id"],
         "token_id": token["id"],
+        "report_id": report["id"],
         "letter_id": "1794720000000-0",
         "queue_name": "banners",
         "job_id": "banner-sync-2026-11-15T1200",

@@ -117,3 +117,14 @@ async def test_an_error_is_problem_details_even_when_csv_was_requested(
     problem(wrong, 400, "VALIDATION_FAILED")
     async with control.client(Accept="text/csv") as anonymous:
         problem(await anonymous.get("/admin/stats/banners", params=QUERY), 401, "UNAUTHENTICATED")
+
+
+async def test_a_removed_placement_is_called_by_its_slug(admin: Client, writer: EventWriter) -> None:
+    _, placement = await some_events(admin, writer)
+    assert (await admin.delete(f"/admin/placements/{placement['id']}")).status_code == 204
+
+    rows = list(csv.DictReader(io.StringIO((await sheet(admin, groupBy="placement")).text, newline="")))
+
+    assert [(row["placementId"], row["placementLabel"]) for row in rows] == [
+        (placement["id"], placement["slug"])
+    ]

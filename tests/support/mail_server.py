@@ -29,6 +29,7 @@ class MailServer:
         self.recipients: list[str] = []
         self.was_tls: list[bool] = []
         self.refusals: list[str] = []
+        self.drops_connection = False  # After it has taken an e-mail, without a word.
 
     @property
     def url(self) -> str:
@@ -48,6 +49,8 @@ class MailServer:
         self.mails.append(message)
         self.recipients += envelope.rcpt_tos
         self.was_tls.append(server.transport.get_extra_info("ssl_object") is not None)
+        if self.drops_connection:
+            server.transport.abort()
         return "250 OK"
 
 

@@ -58,6 +58,7 @@ import adloom.stats.placed.api
 import adloom.stats.privacy.api
 import adloom.stats.refunds.api
 import adloom.stats.rejected.api
+import adloom.stats.saved_report.api
 import adloom.stats.spend.api
 import adloom.stats.statement.api
 import adloom.sync.hierarchy.api
@@ -157,6 +158,7 @@ ROUTERS = (
     adloom.catalog.api.targeting_rules_router,
     adloom.catalog.api.frequency_caps_router,
     adloom.stats.api.router,
+    adloom.stats.saved_report.api.router,
     adloom.stats.rejected.api.router,
     adloom.stats.privacy.api.router,
     adloom.stats.spend.api.router,

@@ -28,6 +28,7 @@ from adloom.catalog import schedule_sync
 from adloom.catalog.asset.cleaning import CLEAN_ASSETS, AssetCleaning, asset_cleaning_job
 from adloom.catalog.schedule_sync import SYNC_SCHEDULE_STATUS, ScheduleSync, sync_job
 from adloom.core.clock import Clock, SystemClock
+from adloom.core.currency import Currency
 from adloom.core.ids import SystemIds
 from adloom.events.conversions.attribute import build_rules
 from adloom.events.ctr.publish import ModelPublisher
@@ -53,6 +54,7 @@ from adloom.runtime.jobs.queue import JobQueue, open_queue
 from adloom.runtime.jobs.schedule import CronJob, CronSchedule
 from adloom.runtime.jobs.worker import Handler, JobWorker
 from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
+from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.tuning import BATCH_THRESHOLD, freeze_startup_objects
 from adloom.runtime.roles.settings import WorkerRole
@@ -62,6 +64,13 @@ from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey, open_valkey
 from adloom.stats.refunds.give_back import PendingRefunds
 from adloom.stats.rollup import ROLLUP_STATS, Rollup, StaleDays, rollup_job
+from adloom.stats.saved_report.send import (
+    FIND_DUE_REPORTS,
+    MAIL_REPORT,
+    DueReports,
+    ReportMailer,
+    due_reports_job,
+)
 from adloom.sync.jobs import CONCURRENCY, QUEUE, SYNC_STATS
 from adloom.sync.processor import SyncProcessor, choose_backoff
 from adloom.sync.providers.http_client import open_http_client
@@ -113,6 +122,7 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         ) as shard_pool,
         open_valkey(settings.services.redis_url) as valkey,
         open_queue(schedule_sync.QUEUE, settings.services.redis_url) as queue,
+        open_mail_queue(settings.services.redis_url) as mail_queue,
         open_sync(settings, metrics, pool, clock := SystemClock()) as stats,
         open_files(settings.assets_url, clock) as files,
     ):
@@ -124,7 +134,9 @@ async def work(settings: WorkerSettings, metrics: Metrics) -> None:
         )
         by_role = {
             **_log_runs(parts),
-            WorkerRole.JOBS: _job_runs(settings, metrics, pool, valkey, queue, clock, stats, files),
+            WorkerRole.JOBS: _job_runs(
+                settings, metrics, pool, valkey, (queue, mail_queue), clock, stats, files
+            ),
         }
         runs = [
             *(run for role in settings.nats.roles for run in by_role[role]),
@@ -242,12 +254,13 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
     metrics: Metrics,
     pool: Pool,
     valkey: Valkey,
-    queue: JobQueue,
+    queues: tuple[JobQueue, JobQueue],
     clock: Clock,
     stats: SyncParts,
     files: FileStore,
 ) -> list[Run]:
     """Compose the job worker and the schedules that put its jobs."""
+    queue, mail_queue = queues
     sync = ScheduleSync(Catalog(pool, valkey, clock=clock), clock)
     stale = StaleDays(pool, queue, settings.stats_rollup_cron, clock)
     rollup = Rollup(pool, clock, then=stale.look)
@@ -260,6 +273,7 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             CLEAN_PAGES: PageCleaning(pool, valkey, clock).handle,
             CLEAN_ASSETS: AssetCleaning(pool, files, clock, unused_days=settings.assets.unused_days).handle,
             CLASSIFY_AGAIN: ClassifyAgain(pool, ClassifyQueue(valkey), clock).handle,
+            FIND_DUE_REPORTS: DueReports(pool, mail_queue, settings.mail, clock).handle,
             **stats.handlers,
         },
     )
@@ -273,12 +287,22 @@ def _job_runs(  # noqa: PLR0913, PLR0917 - a composition root names them all
             cleaning_job(),
             asset_cleaning_job(),
             again_job(),
+            due_reports_job(),
             stats.cron_job,
         )
     ]
-    mailer = LinkMailer(pool, settings.mail, clock, public_url=settings.control_url)
-    mails = JobWorker(MAIL_QUEUE, settings.services.redis_url, {MAIL_LINK: mailer.handle})
-    register_mail(metrics, mailer)
+    links = LinkMailer(pool, settings.mail, clock, public_url=settings.control_url)
+    reports = ReportMailer(
+        pool,
+        settings.mail,
+        clock,
+        public_url=settings.control_url,
+        currency=Currency(settings.conversions.currency or ""),
+        counts_unbound=settings.unbound_events == "count",
+    )
+    handlers = {MAIL_LINK: links.handle, MAIL_REPORT: reports.handle}
+    mails = JobWorker(MAIL_QUEUE, settings.services.redis_url, handlers)
+    register_mail(metrics, (links, reports))
     return [*(schedule.run for schedule in schedules), stale.run, jobs.run, stats.worker.run, mails.run]
 
 

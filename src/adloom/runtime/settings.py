@@ -124,6 +124,7 @@ _COUNT: Final = whole_number(1, 1_000_000_000)
 _BOUND: Final = whole_number(0, 1_000_000_000)
 _A_DAY: Final = whole_number(1, 86_400)
 _HOLD_SECONDS: Final = Variable("ADLOOM_HOLD_SECONDS", _A_DAY)
+_SCHEDULE_SYNC: Final = Variable("BANNER_SCHEDULE_SYNC_CRON", _parse_cron)
 _LEARNING_WAIT: Final = Variable("ADLOOM_LEARNING_WAIT_SECONDS", _A_DAY)
 _CAPPED: Final = one_of("offer", "withhold")
 PAGE_FRESH: Final = Variable("ADLOOM_PAGE_FRESH_HOURS", whole_number(1, 8_760))
@@ -282,9 +283,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     telemetry: Telemetry
     host: Annotated[str, Variable("ADLOOM_WORKER_HOST")] = "127.0.0.1"
     port: Annotated[int, Variable("WORKER_PORT", _PORT)] = WORKER_PORT
-    schedule_sync_cron: Annotated[Cron, Variable("BANNER_SCHEDULE_SYNC_CRON", _parse_cron)] = Cron(
-        "* * * * *"
-    )
+    schedule_sync_cron: Annotated[Cron, _SCHEDULE_SYNC] = Cron("* * * * *")
     ledger_retention_days: Annotated[int, Variable("ADLOOM_LEDGER_RETENTION_DAYS", whole_number(1, 30))] = 7
     # At least 9: a repeated event is recognised by the rows of a week, and may be a day old when it comes.
     event_retention_days: Annotated[int, Variable("ADLOOM_EVENT_RETENTION_DAYS", whole_number(9, 3650))] = 90
@@ -304,6 +303,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
     conversions: ConversionSettings = ConversionSettings()
+    unbound_events: Annotated[str, _UNBOUND] = "count"
     mail: MailSettings = MailSettings()
     control_url: Annotated[str, _CONTROL_URL] = f"http://127.0.0.1:{CONTROL_PORT}"
     nats: NatsSettings = NatsSettings()

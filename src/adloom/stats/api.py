@@ -16,7 +16,6 @@ from pydantic import BeforeValidator, Field
 from adloom.core.actor import Actor
 from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, wrong_field
-from adloom.resource.names import read_names
 from adloom.resource.shapes import TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
@@ -35,6 +34,7 @@ from adloom.runtime.http.api.sheets import (
     wants_csv,
 )
 from adloom.stats.model import UTC_ZONE, Grouping, StatsQuestion, csv_of, json_of
+from adloom.stats.names import read_key_names
 from adloom.stats.store import statistics
 
 ROWS_MAX: Final = 100_000  # Per answer, which is built in memory: about 30 MB.
@@ -197,8 +197,7 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
     if len(rows) > ROWS_MAX:
         raise _wrong("groupBy", f"gives more than {ROWS_MAX:,} rows: ask for less, or for fewer days")
     async with pool.acquire() as connection:
-        named = (part for row in rows for part in row.key if isinstance(part, UUID))
-        names = await read_names(connection, named)
+        names = await read_key_names(connection, rows)
     if not wants_csv(query.format, accept):
         body = await asyncio.to_thread(json_of, question.groupings, rows, names)
         return Response(body, media_type=JSON)

@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from adloom.core.formula import quote_formula
 from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
 
 CTR_PLACES: Final = 6
-FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t", "\r", "'")
 _encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -178,18 +178,22 @@ class NamedKeys:
 
 
 def json_of(
-    groupings: Sequence[Grouping], rows: Sequence[StatsRow], names: Mapping[UUID, str] | None = None
+    groupings: Sequence[Grouping],
+    rows: Sequence[StatsRow],
+    names: Mapping[UUID, str] | None = None,
+    **besides: object,
 ) -> bytes:
     """Encode rows and totals; a row has only the fields of the groupings, with the names of ids."""
     keys = NamedKeys(groupings, names or {})
     return _encode(
         {
+            **besides,
             "items": [
                 dict(zip(keys.fields, (*row.key, *keys.list_names(row.key)), strict=True))
-                | _figures(row.counts)
+                | describe_counts(row.counts)
                 for row in rows
             ],
-            "totals": _figures(total(rows)),
+            "totals": describe_counts(total(rows)),
         }
     )
 
@@ -200,8 +204,9 @@ def csv_of(
     names: Mapping[UUID, str] | None = None,
     *,
     currency: str = "",
+    columns: Sequence[str] = (),
 ) -> bytes:
-    """Encode rows as CSV (RFC 4180), without totals.
+    """Encode rows as CSV (RFC 4180), without totals; `columns` are the figures that are wanted, if not all.
 
     `spend` has units of the currency, which is in the last column. Names are free text: one that a spreadsheet
     would take for a formula gets an apostrophe before it.
@@ -209,22 +214,14 @@ def csv_of(
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
     keys = NamedKeys(groupings, names or {})
-    writer.writerow([*keys.fields, *_figures(Counts()), "spend", "currency"])
-    writer.writerows(
-        [
-            *map(_cell, row.key),
-            *(quote_formula(name or "") for name in keys.list_names(row.key)),
-            *_figures(row.counts).values(),
-            None if row.counts.spend is None else _units(row.counts.spend),
-            currency,
-        ]
-        for row in rows
-    )
+    wanted = columns or (*describe_counts(Counts()), "spend")
+    writer.writerow([*keys.fields, *wanted, "currency"])
+    for row in rows:
+        spend = None if row.counts.spend is None else _units(row.counts.spend)
+        figures = describe_counts(row.counts) | {"spend": spend}
+        named = (quote_formula(name or "") for name in keys.list_names(row.key))
+        writer.writerow([*map(_cell, row.key), *named, *(figures[one] for one in wanted), currency])
     return sheet.getvalue().encode()
-
-
-def quote_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(FORMULA_SIGNS) else text
 
 
 def _units(micros: Micros) -> str:
@@ -232,7 +229,7 @@ def _units(micros: Micros) -> str:
     return f"{paisa_from_micros(micros) / 100:.2f}"
 
 
-def _figures(counts: Counts) -> dict[str, Any]:
+def describe_counts(counts: Counts) -> dict[str, Any]:
     return {
         "impressions": counts.impressions,
         "clicks": counts.clicks,

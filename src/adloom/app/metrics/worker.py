@@ -23,6 +23,7 @@ from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.jobs.worker import JobWorker
 from adloom.runtime.telemetry.metrics import Metrics, sum_buckets
 from adloom.stats.rollup import Rollup, StaleDays
+from adloom.stats.saved_report.send import ReportMailer
 from adloom.sync.processor import SECONDS_BOUNDS, SyncTally
 from adloom.sync.queue import StatsQueue
 from adloom.sync.scheduler import SyncScheduler
@@ -108,12 +109,15 @@ def register_jobs(metrics: Metrics, queue: JobQueue, jobs: JobWorker, sync: Sche
     metrics.counter("adloom_schedule_moves", "Statuses moved by the clock.", lambda: sync.moved)
 
 
-def register_mail(metrics: Metrics, mailer: LinkMailer) -> None:
+def register_mail(metrics: Metrics, mailers: Sequence[LinkMailer | ReportMailer]) -> None:
     metrics.counters(
         "adloom_mails",
         "E-mails by what the mail server did: sent, or failed (tried again later).",
         "outcome",
-        lambda: {"sent": mailer.sent, "failed": mailer.failed},
+        lambda: {
+            "sent": sum(one.sent for one in mailers),
+            "failed": sum(one.failed for one in mailers),
+        },
     )
 
 

@@ -16,14 +16,13 @@ from typing import Any, Final
 import msgspec
 
 from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
+from adloom.core.formula import QUOTE, quote_formula
 from adloom.resource.list_spec import DocumentLists, ListSpec
 from adloom.resource.transfer.document import RawItem, check_count
 
 KIND_COLUMN: Final = "kind"
 KEY_COLUMN: Final = "key"
 DELIMITERS: Final = ",;\t"
-QUOTE: Final = "'"
-TAKEN_FOR_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
 CELL_LENGTH_MAX: Final = 1_000_000
 WORDS: Final = {"true": True, "false": False, "null": None}
 
@@ -71,7 +70,7 @@ def write_cell(value: Any) -> str:  # noqa: ANN401 - any JSON
         return ""
     if not isinstance(value, str):
         return msgspec.json.encode(value).decode()
-    return QUOTE + value if not value or value.startswith(TAKEN_FOR_FORMULAS) else value
+    return quote_formula(value) or QUOTE
 
 
 def read_cell(cell: str, *, is_text: bool) -> Any:  # noqa: ANN401 - any JSON

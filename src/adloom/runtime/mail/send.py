@@ -18,30 +18,46 @@ REFUSED_FOR_GOOD: Final = range(500, 600)
 
 
 class MailError(Exception):
-    """The e-mail was not taken; `is_permanent` says that another attempt would not help."""
+    """The e-mail was not taken; `is_permanent` says that another attempt would not help.
 
-    def __init__(self, message: str, *, is_permanent: bool) -> None:
+    `is_doubtful`: the server was being handed it when the connection broke, and may have taken it.
+    """
+
+    def __init__(self, message: str, *, is_permanent: bool, is_doubtful: bool = False) -> None:
         super().__init__(message)
         self.is_permanent = is_permanent
+        self.is_doubtful = is_doubtful
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A file in an e-mail."""
+
+    name: str
+    media_type: str
+    data: bytes
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
-    """A text for one person."""
+    """A text for one person, and for others whom nobody sees in it; `id` makes it the same e-mail if it comes twice."""
 
     sender: str
     to: str
     subject: str
     text: str
+    html: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    others: tuple[str, ...] = ()
+    id: str = ""
 
     def __repr__(self) -> str:
         """Show nothing: links in it let people in."""
         return "Mail(…)"
 
 
-async def send_mail(server: SmtpServer, mail: Mail, *, now: datetime) -> None:
-    """Hand an e-mail to the server, or raise MailError."""
+async def send_mail(server: SmtpServer, mail: Mail, *, now: datetime) -> list[str]:
+    """Hand an e-mail to the server, or raise MailError; return the addresses that it refused, if not all."""
     message = compose(mail, now=now)
-    await asyncio.to_thread(_send, server, message)
+    return await asyncio.to_thread(_send, server, message)
 
 
 def compose(mail: Mail, *, now: datetime) -> EmailMessage:
@@ -49,12 +65,21 @@ def compose(mail: Mail, *, now: datetime) -> EmailMessage:
     try:
         message["From"], message["To"] = f"Adloom <{mail.sender}>", mail.to
         message["Subject"], message["Date"] = mail.subject, format_datetime(now)
+        if mail.others:
+            message["Bcc"] = ", ".join(mail.others)  # `send_message` leaves the header out.
     except ValueError as error:
         raise MailError(f"The e-mail cannot be written: {error}", is_permanent=True) from error
-    message["Message-ID"] = make_msgid(domain=mail.sender.partition("@")[2])
+    domain = mail.sender.partition("@")[2]
+    message["Message-ID"] = f"<{mail.id}@{domain}>" if mail.id else make_msgid(domain=domain)
     # No holiday notes, please.
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(mail.text)
+    if mail.html:
+        message.add_alternative(mail.html, subtype="html")
+    for one in mail.attachments:
+        kind, _, subkind = one.media_type.partition("/")
+        params = {"charset": "utf-8"} if kind == "text" else None
+        message.add_attachment(one.data, maintype=kind, subtype=subkind, filename=one.name, params=params)
     return message
 
 
@@ -74,14 +99,17 @@ def make_context(host: str) -> ssl.SSLContext:
     return context
 
 
-def _send(server: SmtpServer, message: EmailMessage) -> None:
+def _send(server: SmtpServer, message: EmailMessage) -> list[str]:
+    is_handed = False
+    refused: list[str] | None = None  # Known when the server has taken it.
     try:
         with _connect(server) as client:
             if not server.is_tls:
                 _begin_tls(client, server)
             if server.user:
                 client.login(server.user, server.password)
-            client.send_message(message)
+            is_handed = True
+            refused = list(client.send_message(message))
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         is_permanent = all(code in REFUSED_FOR_GOOD for code in codes)
@@ -89,8 +117,12 @@ def _send(server: SmtpServer, message: EmailMessage) -> None:
     except smtplib.SMTPNotSupportedError as error:
         raise MailError(f"The server cannot do it: {error}", is_permanent=True) from error
     except (OSError, smtplib.SMTPException) as error:
-        # A wrong password is not permanent: people put it right while the job waits.
-        raise MailError(f"The server did not take it: {error!r}.", is_permanent=False) from error
+        # A wrong password is not permanent: people put it right while the job waits. An answer leaves no doubt.
+        if refused is None:
+            is_doubtful = is_handed and not isinstance(error, smtplib.SMTPResponseException)
+            message_text = f"The server did not take it: {error!r}."
+            raise MailError(message_text, is_permanent=False, is_doubtful=is_doubtful) from error
+    return refused or []
 
 
 def _connect(server: SmtpServer) -> smtplib.SMTP:

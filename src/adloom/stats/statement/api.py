@@ -12,6 +12,7 @@ from fastapi import Query, Request
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from adloom.catalog.publisher import publishers
+from adloom.core.formula import quote_formula
 from adloom.core.money import Micros, decimal_from_micros, paisa_from_micros
 from adloom.resource.api import CurrentCatalog, PublisherReads, catalog_router
 from adloom.runtime.http.api.dependencies import Database, Now
@@ -23,7 +24,6 @@ from adloom.stats.store import statistics
 
 ROWS_MAX: Final = 100_000
 ONE_DAY: Final = timedelta(days=1)
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 NAMES: Final = """
     SELECT placement.public_id, placement.slug, placement.label, site.domain
       FROM placements AS placement
@@ -169,7 +169,7 @@ def _encode_csv(answer: StatementAnswer) -> bytes:
     writer = csv.writer(sheet, lineterminator="\r\n")
     writer.writerow(["Month", "Placement", "Slug", "Site", "Impressions", "Clicks", f"Revenue{unit}"])
     for one in answer.items:
-        texts = [_escape_formula(text or "") for text in (one.label or one.slug, one.slug, one.site)]
+        texts = [quote_formula(text or "") for text in (one.label or one.slug, one.slug, one.site)]
         writer.writerow([answer.month, *texts, one.impressions, one.clicks, _amount(one.revenue_paisa)])
     totals = answer.totals
     writer.writerow(
@@ -180,8 +180,3 @@ def _encode_csv(answer: StatementAnswer) -> bytes:
 
 def _amount(paisa: int) -> str:
     return f"{decimal_from_micros(Micros(paisa * 10_000)):.2f}"
-
-
-def _escape_formula(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.core.formula import quote_formula
 from adloom.sync.figures import ZERO, Figures, compute_ratio, compute_ratios
 from adloom.sync.words import AdSource, EntityStatus, Level
 
@@ -189,10 +190,6 @@ def _sum(rows: Iterable[Cells], name: str) -> Any:  # noqa: ANN401 - counts are 
     return sum((row[name] for row in rows), ZERO if name in MONEY else 0)
 
 
-# A text that a spreadsheet would read as a formula is prefixed with an apostrophe.
-QUOTE: Final = "'"
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", QUOTE)
-
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -227,6 +224,6 @@ def _format_cell(value: Any) -> str:  # noqa: ANN401 - whatever a report shows
         case datetime():
             return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         case str():
-            return QUOTE + value if value.startswith(FORMULA_STARTS) else str(value)
+            return quote_formula(value)
         case _:
             return str(value)

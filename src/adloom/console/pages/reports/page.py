@@ -17,19 +17,23 @@ from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import (
+    ADDRESS,
+    COLUMNS,
     FIELDS,
     OF_TIME,
     ReportFilters,
     describe_change,
+    open_saved,
     paginate,
+    parse_id,
     parse_query,
     period_field,
     report_chart,
 )
+from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
-ADDRESS: Final = "/console/reports"
 # The field with the name of each key.
 NAMED: Final = {
     "campaign": "campaignName",
@@ -54,19 +58,29 @@ DEVICES: Final = ("desktop", "mobile", "tablet", "unknown")
 # Publishers are not told what advertisers sell.
 OF_ADVERTISERS: Final = ("conversions", "conversionValue")
 STATISTICS: Final = "/admin/stats/banners"
+# Spreadsheets read a file without it in the characters of their own country.
+BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 @page(ADDRESS, title="Reports")
 async def reports(visit: PageVisit) -> None:
-    today = visit.today
-    question = parse_query(visit.query, today=today, zone=visit.zone_for(None))
+    saved_id, zone = parse_id(visit.query.get("report", "")), visit.zone_for(None)
+    saved = await visit.api.get(f"{SAVED}/{saved_id}") if saved_id else None
+    question = (
+        parse_query(visit.query, today=visit.today, zone=zone)
+        if saved is None
+        else open_saved(saved, now=visit.now, zone=zone)
+    )
+    today = visit.now.astimezone(find_zone(question.zone)).date()
     with heading(
-        "Reports",
+        saved["name"] if saved else "Reports",
         note=f"Impressions, clicks and spend, by whatever you want to know. Days and hours are those of {question.zone}.",
     ):
-        ui.button("Download CSV", icon="download", on_click=lambda: _download(visit.api, question)).props(
-            "outline"
-        )
+        add_buttons(visit, question, saved)
+        ui.button(
+            "Download CSV", icon="download", on_click=lambda: _download(visit.api, question, saved)
+        ).props("outline")
+    await show_saved(visit, saved)
     await _controls(visit, question, today)
     try:
         answer = await visit.api.get(STATISTICS, **question.query)
@@ -89,10 +103,13 @@ async def reports(visit: PageVisit) -> None:
     await _table(visit, question, rows, names)
 
 
-async def _download(api: ApiClient, question: ReportFilters) -> None:
-    text = await api.get_text(STATISTICS, **question.query, format="csv")
+async def _download(api: ApiClient, question: ReportFilters, saved: Json | None) -> None:
+    if saved is None:
+        text = await api.get_text(STATISTICS, **question.query, format="csv")
+    else:
+        text = await api.get_text(f"{SAVED}/{saved['id']}/statistics", format="csv")
     name = f"adloom-{'-'.join(question.by)}-{question.first}-to-{question.last}.csv"
-    ui.download.content(text, name, "text/csv")
+    ui.download.content(f"{BYTE_ORDER_MARK}{text}", name, "text/csv")
     notify_success(strings.DOWNLOADED)
 
 
@@ -216,26 +233,24 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
         )
         for one in question.by
     ]
-    columns += [
-        Column(strings.METRICS["impressions"], lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
-        Column(strings.METRICS["clicks"], lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
-        Column(strings.METRICS["ctr"], lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
-    ]  # fmt: skip
+    figures = {
+        "impressions": Column(COLUMNS["impressions"], lambda row: fmt.count(row["impressions"]), sort="impressions", is_number=True),
+        "clicks": Column(COLUMNS["clicks"], lambda row: fmt.count(row["clicks"]), sort="clicks", is_number=True),
+        "ctr": Column(COLUMNS["ctr"], lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
+    }  # fmt: skip
     if question.has_spend:
-        columns.append(
-            Column(strings.METRICS["spendPaisa"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)
-        )  # fmt: skip
-        columns.append(
-            Column("Over budget", lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)
-        )  # fmt: skip
+        figures["spend"] = Column(COLUMNS["spend"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
+        figures["overBudgetClicks"] = Column(COLUMNS["overBudgetClicks"], lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)  # fmt: skip
     if visit.role is not Role.PUBLISHER:
-        columns += [
-            Column(strings.METRICS[one], lambda row, one=one: fmt.count(row[one]), sort=one, is_number=True, is_wide_only=True)
+        figures |= {
+            one: Column(COLUMNS[one], lambda row, one=one: fmt.count(row[one]), sort=one, is_number=True, is_wide_only=True)
             for one in OF_ADVERTISERS
-        ]  # fmt: skip
-    columns += [
-        Column("Invalid", lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
-        Column("Without token", lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
-    ]  # fmt: skip
+        }  # fmt: skip
+    figures |= {
+        "invalid": Column(COLUMNS["invalid"], lambda row: fmt.count(row["invalidImpressions"] + row["invalidClicks"]), is_number=True, is_wide_only=True),
+        "unbound": Column(COLUMNS["unbound"], lambda row: fmt.count(row["unboundImpressions"] + row["unboundClicks"]), is_number=True, is_wide_only=True),
+    }  # fmt: skip
+    wanted = question.columns or figures
+    columns += [column for name, column in figures.items() if name in wanted]
     table = DataTable(visit.query, columns, read)
     await table.show()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 import msgspec
 from nicegui import ui
@@ -13,16 +14,40 @@ from nicegui.events import ValueChangeEventArguments
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series, Unit
-from adloom.console.pages.reports.periods import (
-    PERIODS,
+from adloom.schedule.schedule import find_zone
+from adloom.stats.saved_report.period import (
     Days,
+    ReportPeriod,
     find_days,
     find_days_before,
     find_period,
 )
-from adloom.schedule.schedule import find_zone
 
+ADDRESS: Final = "/console/reports"
 UTC: Final = "UTC"
+PERIODS: Final = {
+    ReportPeriod.TODAY.value: "Today",
+    ReportPeriod.YESTERDAY.value: "Yesterday",
+    ReportPeriod.LAST_7_DAYS.value: "Last 7 days",
+    ReportPeriod.LAST_30_DAYS.value: "Last 30 days",
+    ReportPeriod.LAST_90_DAYS.value: "Last 90 days",
+    ReportPeriod.LAST_WEEK.value: "Last week",
+    ReportPeriod.THIS_MONTH.value: "This month",
+    ReportPeriod.LAST_MONTH.value: "Last month",
+}
+# Columns of the table, as saved reports name them.
+COLUMNS: Final = {
+    "impressions": "Impressions",
+    "clicks": "Clicks",
+    "ctr": "CTR",
+    "spend": "Spend",
+    "overBudgetClicks": "Over budget",
+    "conversions": "Conversions",
+    "conversionValue": "Conversion value",
+    "invalid": "Invalid",
+    "unbound": "Without token",
+}
+SPEND: Final = ("spend", "spendPaisa")  # As saved reports and as statistics name it.
 
 DAYS_DEFAULT: Final = 7
 FILTERS: Final = ("campaignId", "placementId", "bannerId", "country", "device")
@@ -50,10 +75,12 @@ UNITS: Final[dict[str, Unit]] = {"ctr": "percent", "spendPaisa": "money"}
 
 
 class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
-    """The filters of a report; both days are included."""
+    """The filters of a report; both days are included. Without columns the table has all of them."""
 
     first: date
     last: date
+    period: ReportPeriod | None = None  # What the days are called today.
+    columns: tuple[str, ...] = ()
     by: tuple[str, ...] = ("day",)
     metric: str = "impressions"
     filters: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -66,6 +93,17 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
             "from": str(self.first),
             "to": str(self.last),
             "groupBy": ",".join(self.by),
+            "timeZone": self.zone,
+            **self.filters,
+        }
+
+    @property
+    def saved(self) -> dict[str, object]:
+        """What a saved report keeps of it, without its name and its period."""
+        return {
+            "groupBy": self.by,
+            "isCompared": self.is_compared,
+            "metric": _rename(self.metric, SPEND[1], SPEND[0]),
             "timeZone": self.zone,
             **self.filters,
         }
@@ -90,6 +128,7 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
             "metric": self.metric,
             "compare": "1" if self.is_compared else None,
             "zone": self.zone,
+            "columns": ",".join(self.columns),
             **self.filters,
             **changes,
         }
@@ -111,9 +150,38 @@ def parse_query(query: Mapping[str, str], *, today: date, zone: str = UTC) -> Re
         filters=filters,
         is_compared=query.get("compare") == "1",
         zone=named if find_zone(named) else zone,
+        period=find_period((min(first, last), last), today=today),
+        columns=tuple(one for one in query.get("columns", "").split(",") if one in COLUMNS),
     )
-    known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
-    return msgspec.structs.replace(asked, metric=metric if known else "impressions")
+    return _with_metric(asked, metric)
+
+
+def _with_metric(asked: ReportFilters, metric: str) -> ReportFilters:
+    """Return the question with a chart of a metric, if there is one of it."""
+    is_known = metric in strings.METRICS and (metric != "spendPaisa" or asked.has_spend)
+    return msgspec.structs.replace(asked, metric=metric if is_known else "impressions")
+
+
+def open_saved(report: Json, *, now: datetime, zone: str) -> ReportFilters:
+    """Return the question of a saved report, about the days that its period has now."""
+    days_of: str = report["timeZone"] or zone
+    period = ReportPeriod(report["period"])
+    first, last = find_days(period, today=now.astimezone(find_zone(days_of)).date())
+    asked = ReportFilters(
+        first=first,
+        last=last,
+        period=period,
+        by=tuple(report["groupBy"]),
+        filters={name: report[name] for name in FILTERS if report[name]},
+        is_compared=report["isCompared"],
+        zone=days_of,
+        columns=tuple(report["columns"]),
+    )
+    return _with_metric(asked, _rename(report["metric"], *SPEND))
+
+
+def _rename(name: str, before: str, after: str) -> str:
+    return after if name == before else name
 
 
 def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], None]) -> None:
@@ -121,7 +189,7 @@ def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], Non
 
     def choose(event: ValueChangeEventArguments[str]) -> None:
         if event.value:
-            first, last = find_days(event.value, today=today)
+            first, last = find_days(ReportPeriod(event.value), today=today)
             ask({"from": first, "to": last})
 
     ui.select(PERIODS, label="Period", value=find_period(days, today=today)).props(
@@ -132,6 +200,14 @@ def period_field(days: Days, today: date, ask: Callable[[dict[str, object]], Non
 def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def parse_id(text: str) -> UUID | None:
+    """Parse the id of a saved report; anything else is none."""
+    try:
+        return UUID(text)
     except ValueError:
         return None
 

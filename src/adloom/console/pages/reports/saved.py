@@ -1,0 +1,154 @@
+"""Saved reports: their list, and the dialogs that save, change, send and delete one."""
+
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any, Final
+
+from nicegui import ui
+
+from adloom.console import strings
+from adloom.console.client import Json
+from adloom.console.components import format as fmt
+from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import hint, notice, view_links
+from adloom.console.components.messages import confirm, notify_success
+from adloom.console.page import PageVisit
+from adloom.console.pages.reports.question import ADDRESS, COLUMNS, FIELDS, PERIODS, ReportFilters
+from adloom.schedule.schedule import find_zone
+
+SAVED: Final = "/admin/saved-reports"
+LISTED_MAX: Final = 100
+EVERY: Final = {
+    "daily": "Every day",
+    "weekly": "Every week",
+    "monthly": "Every month, on its first day",
+}
+WEEKDAYS: Final = {str(number): strings.DAYS[number % 7] for number in range(1, 8)}
+HOURS: Final = {str(hour): f"{hour:02}:00" for hour in range(24)}
+NO_MAIL: Final = (
+    "This installation sends no e-mail yet. An admin sets ADLOOM_SMTP_URL; until then nothing is sent."
+)
+
+
+def make_link(report_id: str) -> str:
+    return f"{ADDRESS}?report={report_id}"
+
+
+async def show_saved(visit: PageVisit, current: Json | None) -> None:
+    """List the saved reports as links; of the one that is open, say when it is sent."""
+    listed = await visit.api.get_items(SAVED, pageSize=LISTED_MAX, sort="name")
+    if listed:
+        views = [("New report", ADDRESS), *((one["name"], make_link(one["id"])) for one in listed)]
+        view_links(
+            views, current=make_link(current["id"]) if current else ADDRESS, label="Your saved reports"
+        )
+    if current is None:
+        return
+    if current["sendEvery"]:
+        hint(describe_sending(current, zone=visit.zone_for(None)))
+    if current["lastFailure"]:
+        notice(current["lastFailure"], kind="warn", title="It was not sent when it was due last")
+
+
+def describe_sending(report: Json, *, zone: str) -> str:
+    """Say when a report is sent, next and last."""
+    on = f" on {WEEKDAYS[str(report['sendWeekday'])]}" if report["sendEvery"] == "weekly" else ""
+    said = [
+        f"Sent by e-mail: {EVERY[report['sendEvery']].lower()}{on} at {report['sendHour']:02}:00, {zone}."
+    ]
+    for label, field in (("Next", "nextSendAt"), ("Last", "lastSentAt")):
+        at = fmt.moment(report[field])
+        if at is not None:
+            said.append(f"{label}: {at.astimezone(find_zone(zone) or UTC):%-d %B %Y, %H:%M}.")
+    if not report["canBeMailed"]:
+        said.append(NO_MAIL)
+    return " ".join(said)
+
+
+def add_buttons(visit: PageVisit, question: ReportFilters, current: Json | None) -> None:
+    """Add the buttons of a report that is saved, or of one that can be."""
+    if current is None:
+        ui.button("Save report", icon="bookmark_add", on_click=lambda: _save(visit, question)).props(
+            "outline"
+        )
+        return
+    ui.button("E-mail", icon="schedule_send", on_click=lambda: _schedule(visit, current)).props("outline")
+    ui.button("Edit", icon="edit", on_click=lambda: _edit(visit, current)).props("outline")
+    ui.button("Delete", icon="delete", on_click=lambda: _delete(visit, current)).props("outline")
+
+
+def _save(visit: PageVisit, question: ReportFilters) -> None:
+    async def save(form: Form) -> None:
+        made = await visit.api.post(SAVED, {**question.saved, **form.values()})
+        notify_success(f"“{made['name']}” is saved.")
+        ui.navigate.to(make_link(made["id"]))
+
+    period = None if question.period is None else question.period.value
+    with form_dialog(
+        "Save this report", "Save", save, {"period": period, "columns": question.columns}
+    ) as form:
+        form.name("name", "Name").props("autofocus")
+        _add_fields(form)
+
+
+def _edit(visit: PageVisit, report: Json) -> None:
+    async def save(form: Form) -> None:
+        await _change(visit, report, form.values(), "The report is changed.")
+
+    with form_dialog(f"Edit “{report['name']}”", "Save", save, report) as form:
+        form.name("name", "Name")
+        form.choices("groupBy", "By", {one: one.capitalize() for one in FIELDS})
+        _add_fields(form)
+        form.flag("isCompared", "Compare with the period before")
+
+
+def _add_fields(form: Form) -> None:
+    form.choice(
+        "period",
+        "Period",
+        PERIODS,
+        is_required=True,
+        hint="Counted from the day on which the report is opened or sent.",
+    )
+    form.choices("columns", "Columns", COLUMNS, hint="Empty: all of them.")
+
+
+def _schedule(visit: PageVisit, report: Json) -> None:
+    async def save(form: Form) -> None:
+        values: dict[str, Any] = form.values()
+        for name in ("sendWeekday", "sendHour"):
+            values[name] = int(values[name])
+        said = "The report is sent by e-mail." if values["sendEvery"] else "The report is not sent."
+        await _change(visit, report, values, said)
+
+    shown = {**report, **{name: str(report[name]) for name in ("sendWeekday", "sendHour")}}
+    with form_dialog(f"Send “{report['name']}” by e-mail", "Save", save, shown) as form:
+        if not report["canBeMailed"]:
+            notice(NO_MAIL, kind="warn")
+        ui.label(f"To {visit.email}, with what you may see on that day, as a short table and a CSV file.")
+        form.choice("sendEvery", "How often", EVERY, is_clearable=True, hint="Empty: never.")
+        form.choice("sendWeekday", "On", WEEKDAYS, is_required=True, hint="For every week.")
+        form.choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.zone_for(None)}.")
+        if visit.is_admin:
+            form.texts("recipients", "Also to", hint="They see your figures, and not each other's addresses.")
+
+
+def _delete(visit: PageVisit, report: Json) -> None:
+    async def go() -> None:
+        await visit.api.delete(f"{SAVED}/{report['id']}")
+        notify_success(f"“{report['name']}” is deleted.")
+        ui.navigate.to(ADDRESS)
+
+    confirm(
+        f"Delete “{report['name']}”?",
+        "Its figures stay; only the saved question is gone, and no e-mail is sent any more.",
+        action="Delete",
+        on_confirm=go,
+        is_dangerous=True,
+    )
+
+
+async def _change(visit: PageVisit, report: Json, values: Mapping[str, object], said: str) -> None:
+    await visit.api.patch(f"{SAVED}/{report['id']}", {**values, "updatedAt": report["updatedAt"]})
+    notify_success(said)
+    ui.navigate.to(make_link(report["id"]))

@@ -1,0 +1,1 @@
+"""Saved reports: a question with a name, and its e-mails."""

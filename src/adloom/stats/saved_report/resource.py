@@ -1,0 +1,168 @@
+"""Saved reports as a noun of the API: each is of one person, and only that person sees it."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Annotated, ClassVar, Final
+from uuid import UUID
+
+import msgspec
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from adloom.core.errors import ConflictError
+from adloom.resource.access import Scope
+from adloom.resource.changes import CatalogWrite
+from adloom.resource.resource import Resource
+from adloom.resource.shapes import TimeZone
+from adloom.runtime.http.api.shapes import TAKES_WHOLE_FLOATS, Flag, Name, Text255, make_pattern_check
+from adloom.stats.api import Device
+from adloom.stats.model import Grouping
+from adloom.stats.saved_report.definition import UNKNOWN, Figure, ReportDefinition
+from adloom.stats.saved_report.due import SendEvery
+from adloom.stats.saved_report.period import ReportPeriod
+
+REPORTS_MAX: Final = 200  # Of one person.
+RECIPIENTS_MAX: Final = 20
+COUNT_OF: Final = """
+    SELECT count(*) FROM saved_reports AS it JOIN users AS owner ON owner.id = it.owner_id WHERE owner.public_id = $1
+"""
+HOUR_DEFAULT: Final = 8
+
+
+def _country(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = value if value == UNKNOWN else value.upper()
+    if text != UNKNOWN and not (len(text) == len("DE") and text.isascii() and text.isalnum()):
+        raise ValueError(f"must be a country of two letters like DE, or {UNKNOWN}")
+    return text
+
+
+def _some(values: tuple[object, ...]) -> tuple[object, ...]:
+    # Not Pydantic's own rule: it would complain about a value that is wrong as one that is missing.
+    if not values:
+        raise ValueError("must name at least one")
+    return values
+
+
+def _each_once(values: tuple[object, ...]) -> tuple[object, ...]:
+    if len(set(values)) < len(values):
+        raise ValueError("must name each only once")
+    return values
+
+
+Recipient = Annotated[
+    Text255,
+    # No comma, no line: it becomes part of a header.
+    AfterValidator(
+        make_pattern_check(r"[^@\s,;<>\"]+@[^@\s,;<>\"]+", "must be an e-mail address, like ann@example.com")
+    ),
+]
+
+
+class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A report with a name; its period is counted from the day on which it is opened or sent."""
+
+    virtual: ClassVar[Mapping[str, str]] = {
+        "last_sent_at": "(SELECT max(sent_at) FROM report_sendings WHERE report_id = it.id)",
+        "last_failure": """(SELECT failure FROM report_sendings WHERE report_id = it.id
+                             ORDER BY due_on DESC LIMIT 1)""",
+    }
+
+    id: UUID
+    owner_id: UUID
+    name: Name
+    group_by: Annotated[
+        tuple[Grouping, ...],
+        AfterValidator(_some),
+        AfterValidator(_each_once),
+        Field(json_schema_extra={"minItems": 1}),
+    ] = (Grouping.DAY,)
+    period: ReportPeriod = ReportPeriod.LAST_7_DAYS
+    is_compared: Annotated[Flag, Field(description="With the period before.")] = False
+    campaign_id: UUID | None = None
+    placement_id: UUID | None = None
+    banner_id: UUID | None = None
+    country: Annotated[
+        str | None, BeforeValidator(_country), Field(description="Two letters, or `unknown`.")
+    ] = None
+    device: Device | None = None
+    columns: Annotated[
+        tuple[Figure, ...], Field(description="Without any, all of them."), AfterValidator(_each_once)
+    ] = ()
+    metric: Annotated[Figure, Field(description="What its chart is of.")] = Figure.IMPRESSIONS
+    time_zone: Annotated[TimeZone | None, Field(description="Of its days; null is that of its owner.")] = None
+    send_every: Annotated[
+        SendEvery | None,
+        Field(description="How often it is sent by e-mail; null is never, monthly on the first day."),
+    ] = None
+    send_weekday: Annotated[
+        int, Field(strict=True, ge=1, le=7, description="Of weekly ones; 1 is Monday."), TAKES_WHOLE_FLOATS
+    ] = 1
+    send_hour: Annotated[
+        int, Field(strict=True, ge=0, le=23, description="In its owner's time zone."), TAKES_WHOLE_FLOATS
+    ] = HOUR_DEFAULT
+    recipients: Annotated[
+        tuple[Recipient, ...],
+        Field(
+            max_length=RECIPIENTS_MAX,
+            description="Who gets it besides its owner, whose figures they see. Only admins name some.",
+        ),
+        AfterValidator(_each_once),
+    ] = ()
+    scheduled_at: Annotated[datetime, Field(description="When its schedule was set.")]
+    last_sent_at: datetime | None = None
+    last_failure: Annotated[
+        str | None, Field(description="Why it was not sent when it was due last; null if it was.")
+    ] = None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def definition(self) -> ReportDefinition:
+        """The question itself."""
+        return ReportDefinition(
+            **{field: getattr(self, field) for field in ReportDefinition.__struct_fields__}
+        )
+
+
+class ReportOwner(msgspec.Struct, frozen=True, kw_only=True):
+    """The account of a person, as a report names it."""
+
+    id: UUID
+
+
+owners = Resource(struct=ReportOwner, name="account", noun="user", table_name="users")
+
+SCHEDULE: Final = frozenset({"send_every", "send_weekday", "send_hour"})
+
+
+def _finish(report: SavedReport, given: Collection[str], now: datetime) -> SavedReport:
+    """Note when a schedule was set: what was due before is not sent."""
+    is_set = not SCHEDULE.isdisjoint(given)
+    return msgspec.structs.replace(report, scheduled_at=now) if is_set else report
+
+
+async def _check(write: CatalogWrite, _scope: Scope, before: SavedReport | None, after: SavedReport) -> None:
+    if before is None and await write.connection.fetchval(COUNT_OF, after.owner_id) >= REPORTS_MAX:
+        raise ConflictError(
+            f"You have {REPORTS_MAX} saved reports already. Delete one first.", code="SAVED_REPORTS_MAX"
+        )
+
+
+saved_reports = Resource(
+    struct=SavedReport,
+    name="report",
+    function_name="saved_report",
+    noun="saved_report",
+    path="/admin/saved-reports",
+    tag="saved reports",
+    table_name="saved_reports",
+    title="name",
+    references={"owner_id": owners},
+    set_by_server=frozenset({"owner_id", "scheduled_at", "last_sent_at", "last_failure"}),
+    finish=_finish,
+    check=_check,
+    taken=lambda report: ConflictError(
+        f"You have a saved report called {report.name!r} already.", code="SAVED_REPORT_NAME_EXISTS"
+    ),
+)

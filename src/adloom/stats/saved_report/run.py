@@ -1,0 +1,84 @@
+"""Reads the figures of a saved report, with the rights that its reader has now."""
+
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from adloom.core.actor import Actor
+from adloom.core.errors import BadRequestError
+from adloom.runtime.postgres import Pool
+from adloom.stats.model import Counts, StatsQuestion, StatsRow, total
+from adloom.stats.names import read_key_names
+from adloom.stats.saved_report.definition import UNKNOWN, ReportDefinition
+from adloom.stats.saved_report.period import Days, find_days, find_days_before
+from adloom.stats.store import statistics
+
+ROWS_MAX: Final = 100_000
+
+
+class TooManyRowsError(BadRequestError):
+    """The report groups by so much that it cannot be read at once."""
+
+    code = "SAVED_REPORT_TOO_LONG"
+
+
+class ReportReader(msgspec.Struct, frozen=True, kw_only=True):
+    """Who reads a report: what they may see, whose days they mean, and whether events without a token count."""
+
+    actor: Actor
+    zone: ZoneInfo
+    counts_unbound: bool
+
+
+class ReportResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of a period, the names of what they mention, and what the period before had in all."""
+
+    days: Days
+    zone: ZoneInfo
+    rows: list[StatsRow]
+    totals: Counts
+    names: dict[UUID, str]
+    days_before: Days | None = None
+    totals_before: Counts | None = None
+
+
+async def run_report(
+    pool: Pool, definition: ReportDefinition, reader: ReportReader, *, at: datetime, now: datetime
+) -> ReportResult:
+    """Read the figures of the period that a moment is in; raises TooManyRowsError."""
+    days = find_days(definition.period, today=at.astimezone(reader.zone).date())
+    rows = await _read_rows(pool, definition, reader, days, now)
+    async with pool.acquire() as connection:
+        names = await read_key_names(connection, rows)
+    result = ReportResult(days=days, zone=reader.zone, rows=rows, totals=total(rows), names=names)
+    if not definition.is_compared:
+        return result
+    before = find_days_before(days)
+    earlier = await _read_rows(pool, definition, reader, before, now)
+    return msgspec.structs.replace(result, days_before=before, totals_before=total(earlier))
+
+
+async def _read_rows(
+    pool: Pool, definition: ReportDefinition, reader: ReportReader, days: Days, now: datetime
+) -> list[StatsRow]:
+    question = StatsQuestion(
+        first=days[0],
+        last=days[1],
+        groupings=definition.group_by,
+        banner_id=definition.banner_id,
+        placement_id=definition.placement_id,
+        campaign_id=definition.campaign_id,
+        country="" if definition.country == UNKNOWN else definition.country,
+        device="" if definition.device == UNKNOWN else definition.device,
+        advertiser_id=reader.actor.advertiser_id,
+        publisher_id=reader.actor.publisher_id,
+        zone=reader.zone,
+        counts_unbound=reader.counts_unbound and reader.actor.sees_all,
+    )
+    rows = await statistics(pool, question, today=now.astimezone(UTC).date(), rows_max=ROWS_MAX + 1)
+    if len(rows) > ROWS_MAX:
+        raise TooManyRowsError(f"The report has more than {ROWS_MAX:,} rows. Group it by less, or filter it.")
+    return rows
