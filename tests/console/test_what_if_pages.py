@@ -2,7 +2,13 @@
 
 from markupsafe import Markup
 
-from adloom.console.pages.campaigns.what_if import build_rows, build_series, format_estimate, list_changes
+from adloom.console.pages.campaigns.what_if import (
+    TriedRules,
+    build_rows,
+    build_series,
+    format_estimate,
+    list_changes,
+)
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor
 from tests.support.builders import Json
@@ -11,6 +17,10 @@ from tests.support.control import ControlPlane
 
 def an_estimate(mean: float, half: float = 0.0) -> Json:
     return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def a_rule(kind: str, operator: str, value: object, **fields: object) -> Json:
+    return {"ruleType": kind, "operator": operator, "value": value, **fields}
 
 
 def a_day(mean: float) -> Json:
@@ -46,11 +56,34 @@ def test_only_what_is_different_is_asked() -> None:
     assert list_changes({"bidAmount": 3, "updatedAt": "2026-11-15T12:00:00Z"}) == {"bidAmount": 3}
 
 
+def test_rules_are_tried_without_being_saved() -> None:
+    german, off = a_rule("country", "in", ["DE"]), a_rule("device", "in", ["mobile"], isActive=False)
+    tried = TriedRules([{**german, "id": "1", "isActive": True}, off])
+
+    assert (tried.rules, tried.list_changes()) == ([german], {})
+    tried.change(tried.rules[0], a_rule("country", "in", ["FR"]))
+    tried.change(None, a_rule("hour_of_day", "between", [8, 12]))
+    assert tried.list_changes() == {
+        "targeting": [a_rule("country", "in", ["FR"]), a_rule("hour_of_day", "between", [8, 12])]
+    }
+    tried.rules.clear()
+    assert tried.list_changes() == {"targeting": []}
+
+
 async def test_a_campaign_has_fields_and_sliders_to_try(console: ControlPlane, ann: Visitor) -> None:
     async with console.acting_as(Role.ADMIN) as admin:
         campaign = await admin.make_campaign(bidAmount=2, budgetDailyPaisa=500)
+        rule = {"campaignId": campaign["id"], **a_rule("country", "in", ["DE"])}
+        assert (await admin.post("/admin/targeting-rules", json=rule)).status_code == 201
 
     shown = (await ann.get(f"/console/campaigns/{campaign['id']}?tab=what-if")).text
 
-    for text in ("What if …", "Nothing is changed", "Simulate", "Daily budget, change in per cent"):
+    for text in (
+        "What if …",
+        "Nothing is changed",
+        "Simulate",
+        "Daily budget, change in per cent",
+        "Pages about",
+        "Germany",
+    ):
         assert text in shown, text

@@ -8,7 +8,7 @@ import msgspec
 
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
-from adloom.events.conversions.accept import hash_name
+from adloom.events.ingest.conversion_reports import hash_name
 from adloom.events.ingest.token import TokenKeys, pack_charge, pack_terms, void_charge
 from adloom.events.log.auction_bids import LOST, REMOVED, WON, pack_bid
 from adloom.events.log.event import (

@@ -15,15 +15,15 @@ from adloom.events.ingest.batch import (
     COMMAS_MAX,
     EVENTS_MAX,
     SLICE_EVENTS,
+    BatchReport,
     BatchSlicer,
-    Report,
     ReportBatch,
     decode_report,
     split_batch,
 )
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.log.append import EventAppender
-from adloom.events.log.event import Click, Impression, Mark
+from adloom.events.log.event import Click, Conversion, Impression, Mark
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer
 from tests.events.builders import REQUEST, UNKNOWN_ID, a_token
@@ -81,10 +81,14 @@ async def test_a_batch_of_the_largest_size_is_accepted(edge: Edge, count: int) -
         (an_event(placementId=UNKNOWN_ID), "PLACEMENT_NOT_FOUND", str(UNKNOWN_ID)),
         (an_event(campaignId=UNKNOWN_ID), "CAMPAIGN_NOT_FOUND", str(UNKNOWN_ID)),
         (an_event(trackingToken="nonsense"), "TRACKING_TOKEN_INVALID", "token"),
-        (a_report(), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
-        (an_event("view"), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
-        (an_event(None), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
-        (an_event(["impression"]), "VALIDATION_FAILED", "type: Expected `impression` or `click`."),
+        (a_report(), "VALIDATION_FAILED", "type: Expected `impression`, `click` or `conversion`."),
+        (an_event("view"), "VALIDATION_FAILED", "type: Expected `impression`, `click` or `conversion`."),
+        (an_event(None), "VALIDATION_FAILED", "type: Expected `impression`, `click` or `conversion`."),
+        (
+            an_event(["impression"]),
+            "VALIDATION_FAILED",
+            "type: Expected `impression`, `click` or `conversion`.",
+        ),
         ({"type": "click"}, "VALIDATION_FAILED", "correlationId: This field is required."),
         (an_event(correlationId="a\0b"), "VALIDATION_FAILED", "correlationId: The character U+0000"),
         (an_event(correlationId="x" * 129, userId="y"), "VALIDATION_FAILED", "userId: Invalid UUID."),
@@ -105,6 +109,32 @@ async def test_a_bad_event_is_reported_by_its_index_and_good_ones_are_accepted(
     assert named in rejected["message"]
     assert [event.correlation_id for event in edge.store.events] == ["a", "b"]
     assert (edge.routes.batched, edge.routes.batch_rejected) == (2, 1)
+
+
+async def test_conversions_come_with_other_events_and_are_judged_alone(edge: Edge) -> None:
+    order = {"type": "conversion", "correlationId": "order-1", "value": "9.99", "currency": "eur"}
+
+    outcome = await post_batch(
+        edge,
+        {**order, "trackingToken": a_token(slot=4).decode()},
+        {**order, "trackingToken": "forged"},
+        {**order, "trackingToken": a_token().decode(), "value": -1},
+        {"type": "conversion", "correlationId": "order-2"},
+        an_event(correlationId="a"),
+    )
+
+    conversion, impression = edge.store.reports
+    assert isinstance(conversion, Conversion)
+    assert (conversion.slot, conversion.value, conversion.currency) == (4, 9_990_000, "EUR")
+    assert isinstance(impression, Impression)
+    assert outcome["accepted"] == 2
+    assert [(one["index"], one["errorCode"]) for one in outcome["rejected"]] == [
+        (1, "TRACKING_TOKEN_INVALID"),
+        (2, "VALIDATION_FAILED"),
+        (3, "VALIDATION_FAILED"),
+    ]
+    assert "value: Expected a number" in outcome["rejected"][1]["message"]
+    assert "trackingToken: This field is required." in outcome["rejected"][2]["message"]
 
 
 async def test_a_batch_of_only_bad_events_is_answered_too(edge: Edge) -> None:
@@ -202,7 +232,7 @@ def test_no_event_causes_an_error_other_than_a_rejection(body: bytes) -> None:
     assert len(batch.entries) + len(batch.rejected) == len(listed)
 
 
-def accept_anything(report: Report) -> bytes:
+def accept_anything(report: BatchReport) -> bytes:
     return report.correlation_id.encode()
 
 
@@ -305,7 +335,7 @@ async def test_large_batches_are_processed_in_slices_one_after_another() -> None
     judged: list[str] = []
 
     def a_batch(name: str) -> ReportBatch:
-        def accept(report: Report) -> bytes:
+        def accept(report: BatchReport) -> bytes:
             judged.append(name)
             return report.correlation_id.encode()
 
@@ -329,7 +359,7 @@ async def test_large_batches_are_processed_in_slices_one_after_another() -> None
 
 
 async def test_an_error_in_a_batch_reaches_only_its_own_client() -> None:
-    def fail(report: Report) -> bytes:
+    def fail(report: BatchReport) -> bytes:
         raise RuntimeError(report.correlation_id)
 
     def nothing() -> asyncio.Future[FastAnswer]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.errors import ValidationFailedError
-from adloom.events.conversions.accept import VALUE_MAX, ConversionRequest, build_conversion, hash_name
+from adloom.events.ingest.conversion_reports import VALUE_MAX, ConversionRequest, build_conversion, hash_name
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.runtime.http.body import BodyDecoder
 from tests.events.builders import NOW, SECRET, USER, FakeIndex, a_token

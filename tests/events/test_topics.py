@@ -12,11 +12,13 @@ from adloom.core.ids import NO_USER
 from adloom.core.money import Micros
 from adloom.events.followers.counted import CountedEntry
 from adloom.events.frequency.counts import FrequencyCounters
+from adloom.events.ingest.conversion_reports import hash_name
 from adloom.events.log.event import Auctioned, Mark, Served, Unsold
 from adloom.events.ports import BatchResult, CursorMovedError, DecodedEntry
 from adloom.events.topics.publish import (
     AD_SERVED,
     CLICK_TRACKED,
+    CONVERSION_TRACKED,
     IMPRESSION_TRACKED,
     TOPICS,
     TopicsProjection,
@@ -31,7 +33,9 @@ from tests.events.builders import (
     NOW,
     PLACEMENT,
     REQUEST,
+    UNKNOWN_ID,
     a_click,
+    a_conversion,
     an_auction,
     an_impression,
 )
@@ -79,6 +83,8 @@ EVENTS = [
     an_impression(campaign_id=None),
     a_click("c" * 128, **FULL),
     a_click(),
+    a_conversion(),
+    a_conversion(slot=255, value=Micros(0), currency="EUR"),
     a_served(),
     a_served(user_id=USER, slot=255, final_price=Micros(1_234_567), winning_ecpm=Micros(99_999_950)),
     an_auction(),
@@ -94,7 +100,7 @@ def test_an_unsold_auction_has_no_topic() -> None:
 def test_a_published_message_matches_its_schema_and_has_all_fields(
     event: Any, marks: tuple[str, ...]
 ) -> None:
-    counted = CountedEntry("1784203200000-3", event, event.user_id, marks, not marks)
+    counted = CountedEntry("1784203200000-3", event, getattr(event, "user_id", None), marks, not marks)
 
     message = build_message(counted)
 
@@ -227,6 +233,39 @@ async def test_a_repeated_report_is_published_once_and_an_uncounted_one_not_at_a
     assert ids_of(await followed.topic(IMPRESSION_TRACKED)) == ["a", "b"]
     assert ids_of(await followed.topic(CLICK_TRACKED)) == ["a"]
     assert (first, second) == (BatchResult(counted=2, repeated=2), BatchResult(counted=1, repeated=1))
+
+
+async def test_a_conversion_is_published_once_with_what_is_known_of_its_click(
+    followed: Followed, topics: TopicsProjection
+) -> None:
+    offer: dict[str, Any] = {"request_id": REQUEST, "slot": 0}
+    await followed.record(a_conversion("early"), a_conversion("gone", campaign_id=UNKNOWN_ID))
+    await followed.apply(topics)
+    await followed.record(
+        an_impression("i", **offer), a_click("c", **offer), a_conversion("late", currency="EUR")
+    )
+    await followed.record(a_conversion("late"), a_conversion("early"))
+
+    result = await followed.apply(topics)
+
+    early, late = await followed.topic(CONVERSION_TRACKED)
+    assert result == BatchResult(counted=3, repeated=2)
+    assert (early["isCounted"], early["marks"]) == (False, ["no_click"])
+    assert late.pop("eventId") > early["eventId"]
+    assert late == {
+        "conversionId": hash_name("late").hex(),
+        "adId": str(BANNER),
+        "campaignId": str(CAMPAIGN),
+        "placementId": str(PLACEMENT),
+        "timestamp": "2026-11-15T12:00:00Z",
+        "receivedAt": "2026-11-15T12:00:00Z",
+        "requestId": str(REQUEST),
+        "slot": 0,
+        "value": 9.99,
+        "currency": "EUR",
+        "isCounted": True,
+        "marks": [],
+    }
 
 
 async def test_a_marked_event_is_published_with_its_marks(

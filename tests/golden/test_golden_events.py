@@ -11,8 +11,8 @@ import pytest
 
 from adloom.core.clock import ManualClock
 from adloom.core.ids import BannerId
-from adloom.events.conversions.api import ConversionRoutes
 from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.conversion_api import ConversionRoutes
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
 from adloom.events.ingest.token import TokenKeys

@@ -31,6 +31,15 @@ PERSONAL = {
 }
 Json = dict[str, Any]
 
+INSERT_CONVERSION = """
+    INSERT INTO events.conversions (
+        campaign_id, name, banner_id, placement_id, request_id, slot, offered_at, occurred_at, received_at,
+        value_micros, currency, is_counted, entry_ms, entry_seq
+    )
+    SELECT campaigns.id, '\\x00ff'::bytea, banners.id, placements.id, $1, 1, $2, $2, $2, 9990000, 'EUR', true, 1, 1
+      FROM campaigns, banners, placements
+"""
+
 
 @pytest.fixture
 async def rows(admin: Client, pool: Pool) -> EventRows:
@@ -126,6 +135,8 @@ async def test_the_export_of_a_user_has_everything_kept_oldest_first(
             "requestId": None,
             "slot": None,
             "clientNetwork": None,
+            "value": None,
+            "currency": None,
             "marks": [],
         },
         {
@@ -141,9 +152,35 @@ async def test_the_export_of_a_user_has_everything_kept_oldest_first(
             "requestId": str(request_id),
             "slot": 2,
             "clientNetwork": "203.0.113.0/24",
+            "value": None,
+            "currency": None,
             "marks": ["address_flood"],
         },
     ]
+
+
+async def test_conversions_of_a_users_clicks_are_exported_and_lose_the_user_with_them(
+    admin: Client, pool: Pool, rows: EventRows
+) -> None:
+    offer = {"request_id": uuid4(), "slot": 1}
+    await rows.click(**PERSONAL, **offer)
+    await rows.click(Mark.SECOND_CLICK, **PERSONAL, **offer)
+    await rows.click(user_id=OTHER_USER, request_id=uuid4(), slot=1)
+    await pool.execute(INSERT_CONVERSION, offer["request_id"], noon(seconds=9))
+
+    found = [item for item in (await kept(admin))["items"] if item["kind"] == "conversion"]
+    others = await kept(admin, OTHER_USER)
+    gone = await erased(admin)
+
+    assert [(one["correlationId"], one["value"], one["currency"], one["marks"]) for one in found] == [
+        ("00ff", 9.99, "EUR", [])
+    ]
+    assert (found[0]["requestId"], found[0]["slot"]) == (str(offer["request_id"]), 1)
+    assert [item["kind"] for item in others["items"]] == ["click"]
+    assert (gone["clicks"], gone["conversions"]) == (2, 1)
+    assert (await kept(admin))["items"] == []
+    assert (await erased(admin))["conversions"] == 0
+    assert await pool.fetchval("SELECT count(*) FROM events.conversions") == 1
 
 
 async def test_a_long_export_is_split_into_pages(admin: Client, pool: Pool, rows: EventRows) -> None:
@@ -182,6 +219,7 @@ async def test_an_erased_user_is_in_no_row_and_the_events_stay_counted(
         "erasedAt": "2026-11-15T12:00:00Z",
         "impressions": 3,
         "clicks": 1,
+        "conversions": 0,
         "auctions": 0,
     }
 
@@ -230,6 +268,7 @@ async def test_an_erasure_is_in_the_audit_trail_under_a_digest(
     assert entry["changes"] == {
         "impressions": {"from": 1, "to": 0},
         "clicks": {"from": 0, "to": 0},
+        "conversions": {"from": 0, "to": 0},
         "auctions": {"from": 0, "to": 0},
     }
     assert entry["at"] == NOON.isoformat().replace("+00:00", "Z")

@@ -45,8 +45,8 @@ from adloom.app.process import run_process
 from adloom.core.clock import Clock, SystemClock
 from adloom.core.ids import SystemIds
 from adloom.events.auction_log.side_stream import AuctionAppender, AuctionSideStream
-from adloom.events.conversions.api import ConversionRoutes
 from adloom.events.ingest.api import EventRoutes
+from adloom.events.ingest.conversion_api import ConversionRoutes
 from adloom.events.ingest.ivt.offers import OfferBounds
 from adloom.events.ingest.ivt.shared_counts import CountSharer
 from adloom.events.ingest.token import TokenKeys

@@ -12,7 +12,14 @@ from rich.table import Table
 from adloom.core.errors import UnavailableError
 from adloom.events.projections.dead_letters import DeadLetter, DeadLetterQueue
 from adloom.events.projections.status import LogStatus, LogStatusReader, ProjectionStatus, entry_time
-from adloom.events.topics.publish import AD_SERVED, CLICK_TRACKED, IMPRESSION_TRACKED, TOPICS, read_schema
+from adloom.events.topics.publish import (
+    AD_SERVED,
+    CLICK_TRACKED,
+    CONVERSION_TRACKED,
+    IMPRESSION_TRACKED,
+    TOPICS,
+    read_schema,
+)
 from adloom.ops.projections import list_projections, read_cursors
 from adloom.ops.system.model import event_text, is_letter_id
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
@@ -24,6 +31,7 @@ MEGABYTE: Final = 1_000_000
 ABOUT: Final[Mapping[str, str]] = {
     IMPRESSION_TRACKED: "an ad was seen",
     CLICK_TRACKED: "an ad was clicked",
+    CONVERSION_TRACKED: "a shop reported a conversion",
     AD_SERVED: "an ad was offered, where ADLOOM_SERVED_EVENTS is on",
 }
 

@@ -6,9 +6,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from adloom.events.conversions.accept import ConversionRequest
 from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Moment
-from adloom.events.ingest.batch import EVENTS_MAX, BatchRejection
+from adloom.events.ingest.batch import EVENTS_MAX, BatchAnswer
+from adloom.events.ingest.conversion_reports import ConversionRequest
 from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
 from adloom.serving.contextual.api import SlotsRequest
@@ -216,17 +216,14 @@ class BatchClick(ClickRequest, frozen=True, kw_only=True, rename="camel", tag="c
     """A click in a batch."""
 
 
+class BatchConversion(ConversionRequest, frozen=True, kw_only=True, rename="camel", tag="conversion"):
+    """A conversion in a batch."""
+
+
 class BatchBody(msgspec.Struct):
-    """Up to 500 impressions and clicks."""
+    """Up to 500 impressions, clicks and conversions."""
 
-    events: Annotated[list[BatchImpression | BatchClick], Meta(max_length=EVENTS_MAX)]
-
-
-class BatchAnswer(msgspec.Struct):
-    """What became of a batch; the events that were accepted are in the event log."""
-
-    accepted: int
-    rejected: list[BatchRejection]
+    events: Annotated[list[BatchImpression | BatchClick | BatchConversion], Meta(max_length=EVENTS_MAX)]
 
 
 STRUCTS: Final = (
@@ -300,7 +297,7 @@ def _build_paths(context: Json) -> dict[str, Json]:
             "ImpressionRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
         "/banners/events/click": _post(f"Report one click; the same correlation id again {again}",
             "ClickRequest", _json(202, "ReportAccepted"), 400, 403, 404, 413, 429, 503),
-        "/banners/events/batch": _post("Report up to 500 impressions and clicks; those that are refused are named, and the others go on.",
+        "/banners/events/batch": _post("Report up to 500 impressions, clicks and conversions; those that are refused are named, and the others go on.",
             "BatchBody", _json(202, "BatchAnswer"), 400, 413, 429, 503),
         "/events/conversion": _post(f"Report what a visitor did after a click; the same correlation id again {again}",
             "ConversionRequest", _json(202, "ReportAccepted"), 400, 403, 413, 429, 503),

@@ -21,6 +21,11 @@ _ROWS: Final = """
 """
 IMPRESSIONS: Final = _ROWS.format(table="banner_impressions")
 CLICKS: Final = _ROWS.format(table="banner_clicks")
+# A conversion has its offer's index, and no partitions; only those of these offers are read.
+CONVERSIONS: Final = """
+    SELECT entry_ms, entry_seq, NULL::uuid AS user_id, marks, is_counted AS is_valid FROM events.conversions
+     WHERE request_id = ANY ($1::uuid[])
+"""
 
 E = TypeVar("E", Impression, Click)
 Rows: TypeAlias = dict[tuple[int, int], Row]
@@ -62,9 +67,9 @@ class CountedStore:
                     known[entry_id] = one
                 elif not self._recent.covers(entry_id):
                     unknown.append(record)
-            elif isinstance(event, Click):
+            elif isinstance(event, Click | Conversion):
                 unknown.append(record)
-            elif not isinstance(event, Unsold | Conversion):
+            elif not isinstance(event, Unsold):
                 known[entry_id] = CountedEntry(entry_id, event, event.user_id)
         return known, unknown
 
@@ -77,9 +82,12 @@ async def _look_up(connection: Connection, records: Sequence[DecodedEntry]) -> d
         await connection.execute(BY_INDEX)
         impressions = await _fetch_rows(connection, IMPRESSIONS, events, Impression)
         clicks = await _fetch_rows(connection, CLICKS, events, Click)
+        conversions = await _fetch_conversions(connection, events)
     found: dict[str, CountedEntry] = {}
     for entry_id, event in records:
-        rows = impressions if isinstance(event, Impression) else clicks
+        rows = conversions if isinstance(event, Conversion) else clicks
+        if isinstance(event, Impression):
+            rows = impressions
         if row := rows.get(parse_entry_id(entry_id)):
             marks = tuple(row["marks"] or ())
             found[entry_id] = CountedEntry(entry_id, event, row["user_id"], marks, row["is_valid"])
@@ -94,6 +102,12 @@ async def _fetch_rows(connection: Connection, query: str, events: Sequence[objec
     # No text of the tables has a NUL in it, and the server would refuse to look for one.
     ids = list({event.correlation_id for event in chosen if "\0" not in event.correlation_id})
     rows = await connection.fetch(query, ids, min(times), max(times))
+    return {(row["entry_ms"], row["entry_seq"]): row for row in rows}
+
+
+async def _fetch_conversions(connection: Connection, events: Sequence[object]) -> Rows:
+    offers = {event.request_id for event in events if isinstance(event, Conversion)}
+    rows = await connection.fetch(CONVERSIONS, list(offers)) if offers else ()
     return {(row["entry_ms"], row["entry_seq"]): row for row in rows}
 
 

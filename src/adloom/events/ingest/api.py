@@ -28,12 +28,21 @@ from adloom.events.ingest.accept import (
     validate_report,
     verify_token,
 )
-from adloom.events.ingest.batch import BODY_BYTES_MAX, SLICE_EVENTS, BatchSlicer, ReportBatch, split_batch
+from adloom.events.ingest.batch import (
+    BODY_BYTES_MAX,
+    SLICE_EVENTS,
+    BatchReport,
+    BatchSlicer,
+    ReportBatch,
+    split_batch,
+)
 from adloom.events.ingest.bounds import encode_bounded
+from adloom.events.ingest.conversion_reports import ConversionRequest, build_conversion
 from adloom.events.ingest.ivt.detector import Detector, NullDetector
 from adloom.events.ingest.ivt.flags import NO_FLAGS, Sender, TrafficFlags
 from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
+from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 
@@ -220,11 +229,17 @@ class EventRoutes:
             return answer
         return self._redirect_in_time(appended, answer)
 
-    def _build_acceptor(self, request: FastRequest) -> Callable[[Report], bytes]:
+    def _build_acceptor(self, request: FastRequest) -> Callable[[BatchReport], bytes]:
         """Return what turns the reports of one request into entries; what they share is looked up once."""
         known, now = self._index(), self._now()
         sender, info = self._identify_sender(request), self._read_request_info(request)
-        return lambda report: self._accept(report, request, known, sender, info, now)
+
+        def accept(report: BatchReport) -> bytes:
+            if isinstance(report, ConversionRequest):
+                return encode_conversion(report, self._tokens, now)
+            return self._accept(report, request, known, sender, info, now)
+
+        return accept
 
     def _accept(  # noqa: PLR0913, PLR0917 - on the path of every event, where names would cost
         self,
@@ -317,6 +332,12 @@ class EventRoutes:
         timer = loop.call_later(REDIRECT_SECONDS_MAX, redirect)
         appended.add_done_callback(settle)
         return redirected
+
+
+def encode_conversion(report: ConversionRequest, tokens: TokenKeys, now: datetime) -> bytes:
+    """Build the entry of a conversion whose token is ours."""
+    offer = verify_token(report.tracking_token.encode("utf-8", "replace"), tokens=tokens, now=now)
+    return encode_event(build_conversion(report, offer, now=now))
 
 
 def build_redirect(destination: str) -> FastAnswer:

@@ -4,13 +4,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw
 
 from adloom.core.errors import AdloomError, FieldProblem, UnavailableError, ValidationFailedError
 from adloom.events.ingest.accept import ClickRequest, ImpressionRequest, Report
+from adloom.events.ingest.conversion_reports import ConversionRequest
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, encode_head
 
@@ -27,13 +28,13 @@ _HEAD: Final = encode_head(HTTPStatus.ACCEPTED, b"application/json")
 
 
 class BatchRequest(msgspec.Struct, frozen=True):
-    """Events of both kinds, not yet decoded."""
+    """Events of all kinds, not yet decoded."""
 
     events: Annotated[list[Raw], Meta(max_length=EVENTS_MAX)]
 
 
 class _Kind(msgspec.Struct, frozen=True, gc=False):
-    type: Literal["impression", "click"]
+    type: Literal["impression", "click", "conversion"]
 
 
 class BatchRejection(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,16 +45,21 @@ class BatchRejection(msgspec.Struct, frozen=True, rename="camel"):
     message: str
 
 
-class _Outcome(msgspec.Struct, frozen=True):
-    accepted: int
-    rejected: Sequence[BatchRejection]
+class BatchAnswer(msgspec.Struct, frozen=True):
+    """What became of a batch; the events that were accepted are in the event log."""
 
+    accepted: int
+    rejected: list[BatchRejection]
+
+
+BatchReport: TypeAlias = Report | ConversionRequest
 
 _decode_batch: Final = msgspec.json.Decoder(BatchRequest).decode
 _decode_kind: Final = msgspec.json.Decoder(_Kind).decode
 _encode: Final = msgspec.json.Encoder().encode
 _impressions: Final = BodyDecoder(ImpressionRequest, called="event")
 _clicks: Final = BodyDecoder(ClickRequest, called="event")
+_conversions: Final = BodyDecoder(ConversionRequest, called="event")
 
 
 def split_batch(body: bytes) -> Sequence[Raw]:
@@ -70,22 +76,24 @@ def split_batch(body: bytes) -> Sequence[Raw]:
         raise ValidationFailedError(f"The body is not JSON that can be read: {error}.") from error
 
 
-def decode_report(event: bytes) -> Report:
+def decode_report(event: bytes) -> BatchReport:
     """Decode one event by its type, or raise what is wrong with it."""
     try:
         kind = _decode_kind(event).type
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not event.startswith(b"{"):
             raise ValidationFailedError("The event must be a JSON object.") from error
-        problem = FieldProblem("type", "Expected `impression` or `click`.")
+        problem = FieldProblem("type", "Expected `impression`, `click` or `conversion`.")
         raise ValidationFailedError("The event has no type that we know.", errors=[problem]) from error
+    if kind == "conversion":
+        return _conversions.decode(event)
     return _impressions.decode(event) if kind == "impression" else _clicks.decode(event)
 
 
 class ReportBatch:
     """A batch under way: the log entries of the events accepted so far, and the rejected events."""
 
-    def __init__(self, events: Sequence[Raw], accept: Callable[[Report], bytes]) -> None:
+    def __init__(self, events: Sequence[Raw], accept: Callable[[BatchReport], bytes]) -> None:
         self._events = events
         self._accept = accept
         self._next = 0
@@ -108,7 +116,7 @@ class ReportBatch:
 
     def build_answer(self) -> FastAnswer:
         """Build the answer, which is true as soon as the accepted events are durable."""
-        return FastAnswer(_HEAD, _encode(_Outcome(len(self.entries), self.rejected)))
+        return FastAnswer(_HEAD, _encode(BatchAnswer(len(self.entries), self.rejected)))
 
 
 class _WaitingBatch(msgspec.Struct, frozen=True, eq=False):

@@ -44,6 +44,11 @@ ERASE_CLICKS: Final = """
     )
     SELECT count(*) AS rows, max(received_at) AS received_until FROM emptied
 """
+# Conversions name nobody: with their clicks they lose what joins them to the user.
+COUNT_CONVERSIONS: Final = """
+    SELECT count(*) FROM events.conversions
+     WHERE (request_id, slot) IN (SELECT request_id, slot FROM events.banner_clicks WHERE user_id = $1)
+"""
 # The bids stay; the user and the context go.
 ERASE_AUCTIONS: Final = """
     WITH emptied AS (
@@ -82,6 +87,7 @@ class ErasedRows(msgspec.Struct, frozen=True, kw_only=True):
     erased_at: datetime
     impressions: int
     clicks: int
+    conversions: int = 0
     auctions: int = 0
 
 
@@ -95,6 +101,7 @@ async def erase_user(
     for projection in projections:
         await ensure_cursor(connection, projection)
         await connection.execute(WAIT_FOR_THE_BATCH, projection)
+    conversions: int = await connection.fetchval(COUNT_CONVERSIONS, user_id)
     found = [
         await connection.fetchrow(statement, user_id)
         for statement in (ERASE_IMPRESSIONS, ERASE_CLICKS, ERASE_AUCTIONS)
@@ -106,6 +113,7 @@ async def erase_user(
         erased_at=erased_at,
         impressions=impressions["rows"],
         clicks=clicks["rows"],
+        conversions=conversions,
         auctions=auctions["rows"],
     )
 

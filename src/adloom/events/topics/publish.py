@@ -24,8 +24,9 @@ from adloom.runtime.valkey import Valkey, unavailable_when_away
 
 IMPRESSION_TRACKED: Final = "ads.impression.tracked.v1"
 CLICK_TRACKED: Final = "ads.click.tracked.v1"
+CONVERSION_TRACKED: Final = "ads.conversion.tracked.v1"
 AD_SERVED: Final = "ad.served.v1"
-TOPICS: Final = (IMPRESSION_TRACKED, CLICK_TRACKED, AD_SERVED)
+TOPICS: Final = (IMPRESSION_TRACKED, CLICK_TRACKED, CONVERSION_TRACKED, AD_SERVED)
 
 
 class TrackedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -45,6 +46,24 @@ class TrackedPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     device_type: str | None
     is_valid: bool
     is_billable: bool
+    marks: tuple[str, ...]
+
+
+class ConversionPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A shop reported what a visitor did after a click; neither names the visitor."""
+
+    event_id: str
+    conversion_id: str
+    ad_id: UUID
+    campaign_id: UUID
+    placement_id: UUID
+    timestamp: datetime
+    received_at: datetime
+    request_id: UUID
+    slot: int
+    value: Decimal
+    currency: str | None
+    is_counted: bool
     marks: tuple[str, ...]
 
 
@@ -85,7 +104,9 @@ def build_message(counted: CountedEntry) -> TopicMessage | None:
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, counted.event)))
         case Auctioned(winner=AuctionWin() as winner):
             return TopicMessage(AD_SERVED, _encode(_build_served(counted, _as_served(counted.event, winner))))
-        case Auctioned() | Unsold() | Conversion():
+        case Conversion():
+            return TopicMessage(CONVERSION_TRACKED, _encode(_build_conversion(counted, counted.event)))
+        case Auctioned() | Unsold():
             return None
 
 
@@ -105,6 +126,24 @@ def _build_tracked(counted: CountedEntry, event: Impression | Click) -> TrackedP
         device_type=event.device_type,
         is_valid=counted.is_valid,
         is_billable=counted.is_valid and event.request_id is not None,
+        marks=counted.marks,
+    )
+
+
+def _build_conversion(counted: CountedEntry, event: Conversion) -> ConversionPayload:
+    return ConversionPayload(
+        event_id=counted.entry_id,
+        conversion_id=event.name.hex(),
+        ad_id=event.banner_id,
+        campaign_id=event.campaign_id,
+        placement_id=event.placement_id,
+        timestamp=event.occurred_at,
+        received_at=event.received_at,
+        request_id=event.request_id,
+        slot=event.slot,
+        value=decimal_from_micros(event.value),
+        currency=event.currency,
+        is_counted=counted.is_valid,
         marks=counted.marks,
     )
 

@@ -33,7 +33,8 @@ class KeptQuery(Body):
 
 KeptEventAnswer: Final = build_answer(
     "KeptEventAnswer",
-    "An event with everything that is stored of it; an impression has no destination, a click no referrer.",
+    "An event with everything that is stored of it; an impression has no destination, a click no referrer. A"
+    " conversion is that of one of the visitor's clicks; its `correlationId` is a digest.",
     store.KeptEvent,
 )
 KeptAuctionAnswer: Final = build_answer(
@@ -69,11 +70,12 @@ class KeptAnswer(Answer):
 
 
 class ErasedAnswer(Answer):
-    """How many events and auctions named the visitor, and no longer do."""
+    """How many events and auctions named the visitor, and no longer do; conversions lost their click's visitor."""
 
     erased_at: datetime
     impressions: int
     clicks: int
+    conversions: int
     auctions: int
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,17 +14,24 @@ from adloom.events.tables.erasure_store import ErasedRows
 from adloom.resource.audit.entry import AuditSubject, NewAuditEntry
 from adloom.runtime.listing import Filters, PageRequest, RowSource, fetch_page
 from adloom.runtime.postgres import Connection
-from adloom.stats.rejected.store import EventKind
 
 # Per answer. A visitor of many pages a day may have some thousand events.
 EVENTS_A_PAGE: Final = 5_000
 NOUN: Final = "reader"
 
 
-class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with everything that is stored of it."""
+class KeptKind(StrEnum):
+    """What was reported."""
 
-    kind: EventKind
+    IMPRESSION = "impression"
+    CLICK = "click"
+    CONVERSION = "conversion"
+
+
+class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event with everything that is stored of it; a conversion is that of one of the visitor's clicks."""
+
+    kind: KeptKind
     correlation_id: str
     banner_id: UUID | None
     placement_id: UUID | None
@@ -39,6 +47,8 @@ class KeptEvent(msgspec.Struct, frozen=True, kw_only=True):
     request_id: UUID | None
     slot: int | None
     client_network: str | None
+    value: float | None
+    currency: str | None
     marks: tuple[Mark, ...]
 
 
@@ -68,6 +78,7 @@ def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
     changes = {
         "impressions": {"from": erased.impressions, "to": 0},
         "clicks": {"from": erased.clicks, "to": 0},
+        "conversions": {"from": erased.conversions, "to": 0},
         "auctions": {"from": erased.auctions, "to": 0},
     }
     return NewAuditEntry(AuditSubject(NOUN, digest_user(user_id).hex(), None), "erase", changes)
@@ -75,17 +86,27 @@ def erasure_entry(user_id: UUID, erased: ErasedRows) -> NewAuditEntry:
 
 _OF_A_KIND: Final = """
     SELECT '{kind}' AS kind, user_id, correlation_id, banner_id, placement_id, campaign_id, session_id, device_type,
-           country_code, page_url, {addresses}, occurred_at, received_at, request_id, slot, client_network, marks
+           country_code, page_url, {addresses}, occurred_at, received_at, request_id, slot, client_network, marks,
+           NULL::bigint AS value_micros, NULL AS currency
       FROM {table}
 """
 _IMPRESSIONS: Final = _OF_A_KIND.format(
-    kind=EventKind.IMPRESSION,
+    kind=KeptKind.IMPRESSION,
     table="events.banner_impressions",
     addresses="referrer_url, NULL AS destination_url",
 )
 _CLICKS: Final = _OF_A_KIND.format(
-    kind=EventKind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
+    kind=KeptKind.CLICK, table="events.banner_clicks", addresses="NULL AS referrer_url, destination_url"
 )
+# A conversion has no visitor of its own: it is the visitor's as long as the click of its offer is.
+_CONVERSIONS: Final = """
+    SELECT 'conversion', click.user_id, encode(it.name, 'hex'), it.banner_id, it.placement_id, it.campaign_id,
+           NULL, it.device_type, it.country_code, NULL, NULL, NULL, it.occurred_at, it.received_at, it.request_id,
+           it.slot, NULL, it.marks, it.value_micros, it.currency
+      FROM events.conversions AS it
+      JOIN events.banner_clicks AS click USING (request_id, slot)
+     WHERE (click.marks && '{second_impression,second_click}') IS NOT TRUE
+"""
 # Outer joins: rows are exported even if their campaign or banner is gone.
 EVENTS: Final = RowSource(
     columns="""
@@ -93,10 +114,10 @@ EVENTS: Final = RowSource(
         campaigns.public_id AS campaign_id, it.session_id, it.device_type, it.country_code, it.page_url,
         it.referrer_url, it.destination_url, it.occurred_at, it.received_at, it.request_id, it.slot,
         it.client_network::text AS client_network,
-        coalesce(it.marks, '{}') AS marks
+        coalesce(it.marks, '{}') AS marks, (it.value_micros / 1e6)::float8 AS value, it.currency
     """,
     tables=f"""
-        ({_IMPRESSIONS} UNION ALL {_CLICKS}) AS it
+        ({_IMPRESSIONS} UNION ALL {_CLICKS} UNION ALL {_CONVERSIONS}) AS it
         LEFT JOIN banners ON banners.id = it.banner_id
         LEFT JOIN placements_ever AS placements ON placements.id = it.placement_id
         LEFT JOIN campaigns ON campaigns.id = it.campaign_id

@@ -1,4 +1,4 @@
-"""What another bid, budget or date would bring: fields and sliders, then the forecast in words, figures and a chart."""
+"""What another bid, budget, date, category or rule would bring: fields, then the forecast in words, figures and a chart."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -7,15 +7,20 @@ from markupsafe import Markup
 from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
+from adloom.catalog.campaign.model import CATEGORIES_MAX
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import shown_currency
+from adloom.console.components.forms.category_field import category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
 from adloom.console.components.table import Column, plain_table
+from adloom.console.components.targeting_sentence import describe_rule, describe_rules
 from adloom.console.page import PageVisit
+from adloom.console.pages.campaigns.targeting import RULES_MAX, RuleDialog
 from adloom.console.resource_pages import Reload
+from adloom.taxonomy.iab import content
 
 SLIDER_MIN: Final = -50
 SLIDER_MAX: Final = 200
@@ -54,10 +59,20 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                 form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
                 form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)
                 _add_dates(form, campaign)
+        category_field(
+            form,
+            "categories",
+            "Pages about",
+            content(),
+            hint="For contextual slots: pages are counted, not simulated.",
+            check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
+        )
+        rules = TriedRules(await _read_rules(visit, campaign))
+        rules.show()
 
         async def ask() -> None:
             shown.clear()
-            changes = list_changes(form.patch_body())
+            changes = list_changes(form.patch_body()) | rules.list_changes()
             with shown:
                 if not changes:
                     hint("Change something first.")
@@ -73,6 +88,60 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
 
         form.buttons("Simulate", ask)
     shown = div("stack")
+
+
+class TriedRules:
+    """The targeting of a campaign as it would be; nothing is saved."""
+
+    def __init__(self, rules: Sequence[Json]) -> None:
+        self._before = [_take_rule(one) for one in rules if one["isActive"]]
+        self.rules = list(self._before)
+
+    def list_changes(self) -> Json:
+        return {} if self.rules == self._before else {"targeting": self.rules}
+
+    @ui.refreshable_method
+    def show(self) -> None:
+        """Show the rules as a sentence, each with buttons to change or remove it."""
+        html(Markup('<p class="al-sentence small">{}</p>').format(describe_rules(self.rules)))
+        with div("al-list"):
+            for rule in self.rules:
+                self._show_rule(rule)
+        ui.button("Add a condition", icon="add", on_click=lambda: RuleDialog(None, self._save).open()).props(
+            "outline"
+        )
+
+    def _show_rule(self, rule: Json) -> None:
+        with div("row-of"):
+            html(Markup("<span>{}</span>").format(describe_rule(rule))).classes("grow")
+            ui.button("Change", on_click=lambda: RuleDialog(rule, self._save).open()).props("flat")
+            ui.button("Remove", on_click=lambda: self._remove(rule)).props("flat")
+
+    async def _save(self, rule: Json | None, body: Json) -> None:
+        self.change(rule, body)
+        self.show.refresh()
+
+    def _remove(self, rule: Json) -> None:
+        self.rules.remove(rule)
+        self.show.refresh()
+
+    def change(self, rule: Json | None, body: Json) -> None:
+        """Add a rule, or put it in the place of another."""
+        if rule is None:
+            self.rules.append(_take_rule(body))
+        else:
+            self.rules[self.rules.index(rule)] = _take_rule(body)
+
+
+def _take_rule(rule: Json) -> Json:
+    return {name: rule[name] for name in ("ruleType", "operator", "value")}
+
+
+async def _read_rules(visit: PageVisit, campaign: Json) -> Sequence[Json]:
+    answer = await visit.api.get(
+        "/admin/targeting-rules", campaignId=campaign["id"], pageSize=RULES_MAX, sort="createdAt"
+    )
+    return answer["items"]
 
 
 def _add_dates(form: Form, campaign: Json) -> None:

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from adloom.core.clock import Clock
-from adloom.events.conversions.accept import ConversionRequest, build_conversion
-from adloom.events.ingest.accept import verify_token
-from adloom.events.ingest.api import ACCEPTED
+from adloom.events.ingest.api import ACCEPTED, encode_conversion
+from adloom.events.ingest.conversion_reports import ConversionRequest
 from adloom.events.ingest.token import TokenKeys
 from adloom.events.log.append import EventAppender
-from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute
 
@@ -32,6 +30,4 @@ class ConversionRoutes:
 
     def conversion(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
         report = _conversions.decode(request.body)
-        now = self._now()
-        offer = verify_token(report.tracking_token.encode("utf-8", "replace"), tokens=self._tokens, now=now)
-        return self._append(encode_event(build_conversion(report, offer, now=now)), ACCEPTED)
+        return self._append(encode_conversion(report, self._tokens, self._now()), ACCEPTED)

@@ -1,7 +1,7 @@
 """Whether a report of a conversion is accepted, and as which event.
 
 Only the token of an offer names a campaign, and only we can sign one. So nobody can report a conversion of a campaign
-whose ad they were not shown. What counts in the end is decided with the offer's click (`attribute.py`).
+whose ad they were not shown. What counts in the end is decided with the offer's click (`conversions/attribute.py`).
 """
 
 # pure
