@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+from ipaddress import ip_address
 from pathlib import Path
 
 import httpx
@@ -89,6 +90,19 @@ def test_the_servers_listen_on_no_port_and_only_their_user_can_open_their_socket
     assert all(psutil.Process(pid).net_connections(kind="inet") == [] for pid in pids)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.name for path in folder.iterdir() if path.is_socket()} == {".s.PGSQL.5432", "valkey.sock"}
+
+
+def test_no_process_listens_beyond_loopback(product: Product) -> None:
+    first = psutil.Process(product.installation.pid)
+    listening = {
+        (ip_address(one.laddr.ip), one.laddr.port)
+        for process in [first, *first.children(recursive=True)]
+        for one in process.net_connections(kind="inet")
+        if one.status == psutil.CONN_LISTEN
+    }
+
+    assert product.installation.delivery_port in {port for _, port in listening}
+    assert {address for address, _ in listening if not address.is_loopback} == set()
 
 
 def test_every_process_has_its_own_metrics_port(product: Product) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from adloom.core.actor import Actor, Role
 from adloom.core.errors import UnauthenticatedError, UnavailableError
+from adloom.core.setting import Secret
 from adloom.runtime.auth import (
     PASSWORDS_WAITING_MAX,
     Passwords,
@@ -24,6 +25,7 @@ from adloom.runtime.auth import (
     verify_access_token,
 )
 from adloom.runtime.secret_hash import hash_secret
+from adloom.runtime.settings import TokenSettings
 from tests.support.builders import NOON
 from tests.support.control import FAST_PASSWORDS, SECRET
 
@@ -34,6 +36,18 @@ CLAIMS = {"iss": "adloom", "sub": "a-user", "role": "admin", "iat": 0, "exp": 4_
 
 def a_token(secret: str = SECRET, algorithm: str = "HS256", **claims: object) -> str:
     return jwt.encode({**CLAIMS, **claims}, secret, algorithm=algorithm)
+
+
+def test_a_token_of_an_older_secret_is_accepted_while_the_settings_name_it() -> None:
+    older = Secret("another secret, as long as it has to be")
+    token, forged = a_token(older), a_token("a secret of nobody, as long as it has to be")
+    tokens = TokenSettings(older_secrets=(Secret("a third secret, as long as it has to be"), older))
+
+    assert verify_access_token(SECRET, token, now=NOON, tokens=tokens).actor == ADMIN
+    assert verify_access_token(SECRET, a_token(), now=NOON, tokens=tokens).actor == ADMIN
+    for refused, settings in ((token, TokenSettings()), (forged, tokens), ("no token", tokens)):
+        with pytest.raises(UnauthenticatedError):
+            verify_access_token(SECRET, refused, now=NOON, tokens=settings)
 
 
 def unsigned_token() -> str:

@@ -33,6 +33,8 @@ FAST = {
     "max_connections": "200",
     "log_min_messages": "panic",
 }
+# One role has to show a password.
+ACCESS = "host all rotating 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -57,7 +59,7 @@ def running_services() -> Generator[Services]:
     )
     asyncio.run(postgres.prepare())
     # Tests open thousands of connections, and a check of a password takes each side 5 ms.
-    (folder / "postgres" / "pg_hba.conf").write_text("host all all 127.0.0.1/32 trust\n", encoding="ascii")
+    (folder / "postgres" / "pg_hba.conf").write_text(ACCESS, encoding="ascii")
     try:
         with running(postgres.program):
             asyncio.run(postgres.wait_until_ready())

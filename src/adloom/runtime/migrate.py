@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
@@ -22,14 +23,12 @@ def _config(connection: Connection) -> Config:
 
 async def upgrade(database_url: str) -> None:
     """Apply what is missing, one transaction a migration."""
-    engine = create_async_engine(_sqlalchemy_url(database_url), poolclass=NullPool)
+    # Connected by the driver itself: it knows every part of an address, such as those of TLS.
+    engine = create_async_engine(
+        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(database_url), poolclass=NullPool
+    )
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK_KEY})
         await connection.commit()
         await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
         await connection.commit()
-
-
-def _sqlalchemy_url(database_url: str) -> str:
-    _, _, rest = database_url.partition("://")
-    return f"postgresql+asyncpg://{rest}"

@@ -29,7 +29,7 @@ from adloom.core.setting import (
 from adloom.runtime.files.settings import ASSETS_URL, AssetSettings
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.jobs.cron import Cron, CronError
-from adloom.runtime.log_in.settings import LogInSettings, TokenSettings
+from adloom.runtime.log_in.settings import SECRET_CHARACTERS_MIN, LogInSettings, TokenSettings
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.outbound.settings import OutboundSettings
 from adloom.runtime.roles.settings import NatsSettings
@@ -43,7 +43,6 @@ WORKER_PORT: Final = 3001
 AUCTION_RETENTION_DAYS: Final = 7
 AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
 LEARNING_WAIT_SECONDS: Final = 30 * 60
-SECRET_CHARACTERS_MIN: Final = 32
 
 
 class NetworkFileError(Exception):

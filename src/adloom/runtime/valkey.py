@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 import structlog
 from redis.asyncio import Redis
@@ -12,6 +14,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.credentials import CredentialProvider
 from redis.exceptions import (
     ConnectionError,  # noqa: A004 - the driver's, which is not the system's
     RedisError,
@@ -48,14 +51,40 @@ async def open_valkey(
 def make_client(
     redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX, is_decoding: bool = False
 ) -> Valkey:
+    url, credentials = _split_password_file(redis_url)
     return Redis.from_url(
-        redis_url.replace("valkey", "redis", 1) if redis_url.startswith("valkey") else redis_url,
+        url.replace("valkey", "redis", 1) if url.startswith("valkey") else url,
+        credential_provider=credentials,
         decode_responses=is_decoding,
         socket_connect_timeout=min(CONNECT_SECONDS_MAX, answer_seconds_max),
         socket_timeout=answer_seconds_max,
         retry=Retry(NoBackoff(), 0),
         health_check_interval=30,
     )
+
+
+class PasswordFile(CredentialProvider):
+    """Reads a password for every connection, so that it can be changed without a stop."""
+
+    def __init__(self, file: Path, user: str | None) -> None:
+        self._file = file
+        self._user = user
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        password = self._file.read_text(encoding="utf-8").strip()
+        return (password,) if self._user is None else (self._user, password)
+
+
+def _split_password_file(url: str) -> tuple[str, PasswordFile | None]:
+    """Take `password_file` out of the query of an address, and the user before it."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    file = query.pop("password_file", None)
+    if file is None:
+        return url, None
+    place = parts.netloc.rpartition("@")[2]
+    user = None if not parts.username else unquote(parts.username)
+    return parts._replace(netloc=place, query=urlencode(query)).geturl(), PasswordFile(Path(file), user)
 
 
 class DedicatedConnection:

@@ -1,6 +1,6 @@
 """What log-ins are made of: tokens and how long they last, and what people show to get them."""
 
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from adloom.core.actor import Role
 from adloom.core.setting import (
     Secret,
+    SecretValueError,
     SettingsError,
     SettingValueError,
     Variable,
@@ -15,6 +16,8 @@ from adloom.core.setting import (
     whole_number,
 )
 from adloom.runtime.log_in.oidc import RoleGrant, parse_grants, parse_issuer
+
+SECRET_CHARACTERS_MIN: Final = 32
 
 
 def _parse_roles(text: str) -> tuple[Role, ...]:
@@ -27,11 +30,20 @@ def _parse_roles(text: str) -> tuple[Role, ...]:
     return tuple(roles)
 
 
+def _parse_older(text: str) -> tuple[Secret, ...]:
+    secrets = tuple(Secret(word.strip()) for word in text.split(",") if word.strip())
+    if any(len(secret) < SECRET_CHARACTERS_MIN for secret in secrets):
+        raise SecretValueError(f"needs at least {SECRET_CHARACTERS_MIN} characters for each secret.")
+    return secrets
+
+
 class TokenSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What access tokens say of themselves, and how long log-ins last."""
 
     issuer: Annotated[str, Variable("JWT_ISSUER")] = "adloom"
     audience: Annotated[str | None, Variable("JWT_AUDIENCE")] = None
+    # Accepted too: what processes that have the other secret have signed.
+    older_secrets: Annotated[tuple[Secret, ...], Variable("JWT_OLDER_SECRETS", _parse_older)] = ()
     access_minutes: Annotated[int, Variable("JWT_ACCESS_TOKEN_MINUTES", whole_number(1, 1_440))] = 15
     refresh_days: Annotated[int, Variable("JWT_REFRESH_TOKEN_DAYS", whole_number(1, 365))] = 7
     # Of a log-in as a whole, however often it is refreshed.

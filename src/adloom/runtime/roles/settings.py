@@ -5,7 +5,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from adloom.core.setting import Secret, SettingValueError, Variable, url_of, whole_number
+from adloom.core.setting import Secret, SecretValueError, SettingValueError, Variable, url_of, whole_number
+from adloom.runtime.roles.nats_address import parse_address
 
 REPLICAS_MAX: Final = 5
 _parse_one_url: Final = url_of("nats", "tls")
@@ -28,6 +29,12 @@ ALL_ROLES: Final = tuple(WorkerRole)
 def _parse_urls(text: str) -> Secret:
     for part in text.split(","):
         _parse_one_url(part.strip())
+    try:
+        address = parse_address(text)
+        if address.read_password is not None:
+            address.read_password()
+    except OSError as error:  # Those of TLS, too.
+        raise SecretValueError(f"names a file that cannot be used: {error}") from error
     return Secret(text)
 
 

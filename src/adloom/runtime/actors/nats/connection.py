@@ -13,6 +13,7 @@ from nats.errors import Error as NatsError
 from adloom.core.errors import UnavailableError
 from adloom.runtime.actors.nats.ports import Received
 from adloom.runtime.loops import pause
+from adloom.runtime.roles.nats_address import parse_address
 
 CONNECT_SECONDS_MAX: Final = 2
 RECONNECT_SECONDS: Final = 0.25
@@ -29,9 +30,12 @@ class NatsConnection:
     """Publishes, subscribes and asks; a server that is away is looked for until it is there."""
 
     def __init__(self, urls: str, *, name: str) -> None:
-        self._urls = [url.strip() for url in urls.split(",")]
+        self._address = parse_address(urls)
         self._name = name
         self._client = Client()
+        self._subscriptions: list[tuple[str, Callable[[Msg], Awaitable[None]]]] = []
+        self._opening: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
         self._is_logged = False
         self._is_closing = False
 
@@ -45,11 +49,18 @@ class NatsConnection:
 
     async def open(self, stop: asyncio.Event) -> None:
         """Connect, however long that takes, unless told to stop."""
+        self._stop = stop
+        await self._connect(stop)
+
+    async def _connect(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
                 await self._client.connect(
-                    self._urls,
+                    list(self._address.urls),
                     name=self._name,
+                    user=self._address.user,
+                    password=self._address.read_password,
+                    tls=self._address.tls,
                     connect_timeout=CONNECT_SECONDS_MAX,
                     # The stubs know whole seconds only.
                     reconnect_time_wait=RECONNECT_SECONDS,  # pyright: ignore[reportArgumentType]
@@ -60,6 +71,7 @@ class NatsConnection:
                     error_cb=self._on_error,
                     disconnected_cb=self._on_disconnected,
                     reconnected_cb=self._on_reconnected,
+                    closed_cb=self._on_closed,
                 )
             except (NatsError, OSError, TimeoutError) as error:
                 await self._on_error(error)
@@ -70,6 +82,8 @@ class NatsConnection:
 
     async def close(self) -> None:
         self._is_closing = True
+        if self._opening is not None:
+            self._opening.cancel()
         with suppress(NatsError, OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 if self._client.is_connected:
@@ -92,6 +106,7 @@ class NatsConnection:
         async def on_message(message: Msg) -> None:
             await heard(Received(message.subject, message.data, message.reply, message.headers or {}))
 
+        self._subscriptions.append((subject, on_message))
         await self._client.subscribe(subject, cb=on_message)
 
     async def request(self, subject: str, data: bytes) -> bytes:
@@ -115,3 +130,16 @@ class NatsConnection:
     async def _on_reconnected(self) -> None:
         self._is_logged = False
         log.info("nats_connected_again", name=self._name)
+
+    async def _on_closed(self) -> None:
+        """Begin again with another client: one whose password is refused, as after a change of it, gives up for good."""
+        if not self._is_closing:
+            self._opening = asyncio.create_task(self._open_again())
+
+    async def _open_again(self) -> None:
+        await pause(RECONNECT_SECONDS, self._stop)
+        self._client = Client()
+        await self._connect(self._stop)
+        for subject, heard in self._subscriptions:
+            with suppress(NatsError, OSError):  # It is away again, and comes back as any other.
+                await self._client.subscribe(subject, cb=heard)
