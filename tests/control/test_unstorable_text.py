@@ -27,7 +27,7 @@ LOOKED_AT_LATER = {("/admin/targeting-rules", "value"), ("/admin/targeting-rules
 ELSEWHERE = (
     "/admin/import",
     *("/banners/serve", "/banners/events", "/api/v1/ads/serve", "/api/v1/ads/events"),  # On delivery.
-    *("/i/", "/c/", "/tag", "/serve/", "/v1/serve", "/v1/classify-page", "/events/conversion"),
+    *("/i/", "/c/", "/tag", "/serve/", "/v1/serve", "/v1/classify-page", "/v1/preview", "/events/conversion"),
 )
 # An admin asks for a seller, and names it.
 SELLER = {"sellerId": str(UNKNOWN_ID)}
