@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from adloom import VERSION
+from adloom.runtime.installation import default_data_directory
+from adloom.runtime.ports import free_port
 from tests.docs.pages import ROOT
+from tests.support.product import status_of, wait_until
 
 RECIPE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
 # Installed in the stage by the first command.
@@ -55,10 +58,21 @@ def test_the_last_stage_runs_as_nobody_special_and_has_what_the_first_made() -> 
     assert {f"!{source}" for source in copied} <= set(ignored)
 
 
+def test_the_data_directory_is_the_volume() -> None:
+    words = next(rest for word, rest in instructions()[1] if word == "ENV").split()
+    variables = dict(word.split("=", 1) for word in words)
+    units = [file.read_text(encoding="utf-8") for file in (ROOT / "deploy" / "systemd").glob("*.service")]
+
+    assert default_data_directory(variables, is_root=False) == Path("/var/lib/adloom")
+    assert all("Environment=HOME=/var/lib/adloom XDG_DATA_HOME=/var/lib\n" in unit for unit in units)
+
+
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.skipif(UV is None, reason="the recipe installs with uv, which is not on the path here")
-def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(tmp_path: Path) -> None:
+def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(
+    tmp_path: Path, database_url: str, redis_url: str
+) -> None:
     root = tmp_path / "root"
     (root / "tmp").mkdir(parents=True)
     environment = {**os.environ, "UV_PYTHON": find_python(), "UV_LINK_MODE": "hardlink"}
@@ -90,17 +104,37 @@ def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(tmp_
 
     for path in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
         path.chmod(0o755)
-    is_root = os.geteuid() == 0 and find_python() == str(SYSTEM_PYTHON)
+    user = NOBODY if os.geteuid() == 0 and find_python() == str(SYSTEM_PYTHON) else None
+    program = root / "opt/adloom/bin/adloom"
+    bare = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     said = subprocess.run(
-        [root / "opt/adloom/bin/adloom", "--version"],
-        cwd="/",
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
-        user=NOBODY if is_root else None,
-        capture_output=True,
-        text=True,
-        check=False,
+        [program, "--version"], cwd="/", env=bare, user=user, capture_output=True, text=True, check=False
     )
     assert (said.stdout, said.stderr) == (f"adloom {VERSION}\n", "")
+
+    # Nobody can write anywhere but to the data directory, as in a container with a read-only root.
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o777)
+    port = free_port()
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "ADLOOM_TOKEN_SECRET": "a secret " * 5}
+    delivery = subprocess.Popen(
+        [program, "serve", "--port", str(port)],
+        cwd="/",
+        env={**bare, **servers, "XDG_DATA_HOME": str(data)},
+        user=user,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(
+            lambda: status_of(f"http://127.0.0.1:{port}/health/ready") == 200,
+            seconds=60,
+            what="delivery is ready",
+        )
+    finally:
+        delivery.terminate()
+    assert delivery.wait(30) == 0
+    assert (data / "adloom" / "spool").is_dir()
 
 
 def _copy(source: Path, target: Path) -> None:
