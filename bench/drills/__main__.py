@@ -133,6 +133,19 @@ async def restart_postgres(cluster: Cluster) -> Figures:
     return {"last shard answered, s": time.perf_counter() - began_at}
 
 
+async def promote_standby(cluster: Cluster) -> Figures:
+    """PostgreSQL. The primary is killed and its standby promoted: questions are answered again, nothing is lost."""
+    assert cluster.standby is not None
+    began_at = time.perf_counter()
+    await cluster.postgres.end(signal.SIGQUIT)
+    await cluster.standby.promote()
+    promoted = time.perf_counter() - began_at
+    await ask_every_shard(cluster)
+    seconds = time.perf_counter() - began_at
+    require(is_so=seconds <= SERVER_SECONDS_MAX, what=f"the last shard answered after {seconds:.1f} s")
+    return {"promoted, s": promoted, "last shard answered, s": seconds}
+
+
 DRILLS: Final[dict[str, Callable[[Cluster], Awaitable[Figures]]]] = {
     "1": kill_worker,
     "2": freeze_worker,
@@ -142,15 +155,17 @@ DRILLS: Final[dict[str, Callable[[Cluster], Awaitable[Figures]]]] = {
     "7": delete_stream,
     "9": restart_postgres,
     "14": measure_rates,
+    "postgres": promote_standby,
 }
 UNLOADED: Final = frozenset({"14"})  # It brings its own load.
+WITH_STANDBY: Final = frozenset({"postgres"})
 
 
 async def run_drill(
-    drill: Callable[[Cluster], Awaitable[Figures]], *, is_loaded: bool
+    drill: Callable[[Cluster], Awaitable[Figures]], *, is_loaded: bool, has_standby: bool = False
 ) -> tuple[Figures, Books]:
     """Run one drill on a cluster of its own, under load, and check the books at its end."""
-    async with run_cluster() as cluster:
+    async with run_cluster(has_standby=has_standby) as cluster:
         load = Load(cluster)
         if not is_loaded:
             return await drill(cluster), await load.check()
@@ -170,7 +185,9 @@ def main() -> None:
         drill = DRILLS[name]
         console.print(f"[bold]{drill.__doc__}[/bold]")
         try:
-            figures, books = asyncio.run(run_drill(drill, is_loaded=name not in UNLOADED))
+            figures, books = asyncio.run(
+                run_drill(drill, is_loaded=name not in UNLOADED, has_standby=name in WITH_STANDBY)
+            )
         except DrillError as error:
             console.print(f"  [red]LOST[/red] {error}")
             is_lost = True

@@ -8,7 +8,7 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.kinds import make_kinds
@@ -28,6 +28,7 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, ShardReading
 from adloom.runtime.valkey import Valkey, open_valkey
+from bench.drills.stand_ins.postgres import Standby, copy_standby, make_synchronous, name_both
 from bench.servers import PASSWORD, filter_environment, open_folder
 
 WORKERS: Final = 3
@@ -40,10 +41,21 @@ INSERT_CAMPAIGN: Final = """
 """
 
 
+class ServerProgram(Protocol):
+    """A server's program, and when it is ready."""
+
+    @property
+    def program(self) -> Program: ...
+
+    async def prepare(self) -> None: ...
+
+    async def wait_until_ready(self) -> None: ...
+
+
 class Server:
     """A server that can be killed and started again."""
 
-    def __init__(self, server: EmbeddedPostgres | EmbeddedValkey | EmbeddedNats, log: Path) -> None:
+    def __init__(self, server: ServerProgram, log: Path) -> None:
         self._server = server
         self._log = log
         self.process: Process | None = None
@@ -74,6 +86,7 @@ class Cluster:
         postgres: Server,
         nats_url: str,
         start_worker: Callable[[str], Awaitable[Process]],
+        standby: Standby | None = None,
     ) -> None:
         self.pool = pool
         self.valkey = valkey
@@ -81,6 +94,7 @@ class Cluster:
         self.nats = nats
         self.postgres = postgres
         self.nats_url = nats_url
+        self.standby = standby
         self._start_worker = start_worker
         self.workers: dict[str, Process] = {}
         self.campaigns: list[Address] = []
@@ -114,7 +128,9 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def run_cluster(*, workers: int = WORKERS, campaigns: int = 300) -> AsyncGenerator[Cluster]:
+async def run_cluster(
+    *, workers: int = WORKERS, campaigns: int = 300, has_standby: bool = False
+) -> AsyncGenerator[Cluster]:
     """Run servers and workers, with a campaign on every shard; all of it is removed at the end."""
     async with contextlib.AsyncExitStack() as stack:
         folder = stack.enter_context(open_folder())
@@ -128,9 +144,11 @@ async def run_cluster(*, workers: int = WORKERS, campaigns: int = 300) -> AsyncG
             await server.start()
             stack.push_async_callback(server.end, signal.SIGTERM)
         await migrate.upgrade(postgres.url)
+        standby = await _start_standby(stack, postgres, folder) if has_standby else None
+        database_url = postgres.url if standby is None else name_both(postgres, standby)
         environment = {
             **filter_environment(os.environ),
-            "DATABASE_URL": postgres.url,
+            "DATABASE_URL": database_url,
             "REDIS_URL": valkey.url,
             "ADLOOM_NATS_URL": nats.url,
             "ADLOOM_WORKER_ROLES": "entity",
@@ -151,25 +169,41 @@ async def run_cluster(*, workers: int = WORKERS, campaigns: int = 300) -> AsyncG
         connection = NatsConnection(nats.url, name="drill")
         sender = NatsSender(connection, {kind.name: kind for kind in make_kinds()}, SystemIds())
         cluster = Cluster(
-            pool=await stack.enter_async_context(open_pool(postgres.url, size_max=4)),
+            pool=await stack.enter_async_context(open_pool(database_url, size_max=4)),
             valkey=await stack.enter_async_context(open_valkey(valkey.url)),
             sender=sender,
             nats=servers[2],
             postgres=servers[0],
             nats_url=nats.url,
             start_worker=start_worker,
+            standby=standby,
         )
         await _insert_campaigns(cluster, campaigns)
         await connection.open(asyncio.Event())
         stack.push_async_callback(connection.close)
-        stop = asyncio.Event()
-        sending = asyncio.get_running_loop().create_task(sender.run(stop))
-        stack.push_async_callback(asyncio.wait, [sending])
-        stack.callback(stop.set)
+        _start_sending(stack, sender)
         for number in range(1, workers + 1):
             await cluster.add_worker(f"worker-{number}")
         await cluster.wait_until_owned(workers)
         yield cluster
+
+
+async def _start_standby(
+    stack: contextlib.AsyncExitStack, primary: EmbeddedPostgres, folder: Path
+) -> Standby:
+    standby = await copy_standby(primary, folder / "standby", password=PASSWORD)
+    server = Server(standby, folder / "standby.log")
+    await server.start()
+    stack.push_async_callback(server.end, signal.SIGTERM)
+    await make_synchronous(primary)
+    return standby
+
+
+def _start_sending(stack: contextlib.AsyncExitStack, sender: NatsSender) -> None:
+    stop = asyncio.Event()
+    sending = asyncio.get_running_loop().create_task(sender.run(stop))
+    stack.push_async_callback(asyncio.wait, [sending])
+    stack.callback(stop.set)
 
 
 async def _end(process: Process) -> None:

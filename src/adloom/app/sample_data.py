@@ -6,7 +6,6 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-import asyncpg
 import msgspec
 
 from adloom.core.actor import Actor, Role
@@ -14,9 +13,9 @@ from adloom.core.clock import SystemClock
 from adloom.core.ids import IdSource, SystemIds
 from adloom.resource.changes import read_version
 from adloom.runtime.auth import issue_access_token
+from adloom.runtime.failover.primary import connect
 from adloom.runtime.http.probe import url_host
 from adloom.runtime.installation import DataDirectory, InstallationError, find_jwt_secret
-from adloom.runtime.postgres import CONNECT_SECONDS_MAX
 from adloom.sample.admin import AdminClient, RefusedError
 from adloom.sample.content.catalog import MAGAZINE, SITE_BY_KEY
 from adloom.sample.load import Removed, load_sample, remove_sample
@@ -46,7 +45,7 @@ class SampleTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 async def is_catalog_untouched(database_url: str) -> bool:
     """Whether nothing was ever written: the sample is not loaded by itself beside other data."""
-    connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
+    connection = await connect(database_url)
     try:
         # It is raised by every write.
         return await read_version(connection) == 0

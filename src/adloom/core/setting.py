@@ -92,6 +92,17 @@ def _names_socket(parts: SplitResult) -> bool:
     return parts.scheme.startswith("postgres") and "host=" in parts.query
 
 
+VALKEY_SCHEMES = (
+    "redis",
+    "rediss",
+    "valkey",
+    "valkeys",
+    "unix",
+    "redis+sentinel",
+    "valkey+sentinel",
+)
+
+
 def url_of(*schemes: str) -> Callable[[str], Secret]:
     def parse(text: str) -> Secret:
         try:

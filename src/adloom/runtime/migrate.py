@@ -2,12 +2,13 @@
 
 from importlib.resources import files
 
-import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+
+from adloom.runtime.failover.primary import connect
 
 # Two processes that migrate at once take turns; the second finds nothing to do.
 MIGRATION_LOCK_KEY = 0xAD100
@@ -25,7 +26,7 @@ async def upgrade(database_url: str) -> None:
     """Apply what is missing, one transaction a migration."""
     # Connected by the driver itself: it knows every part of an address, such as those of TLS.
     engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(database_url), poolclass=NullPool
+        "postgresql+asyncpg://", async_creator=lambda: connect(database_url), poolclass=NullPool
     )
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK_KEY})

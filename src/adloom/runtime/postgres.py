@@ -10,6 +10,7 @@ import msgspec
 from asyncpg.pool import PoolAcquireContext, PoolConnectionProxy
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.failover.primary import PrimaryConnector
 
 CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
@@ -70,7 +71,7 @@ async def open_pool(
     command_seconds_max: float = COMMAND_SECONDS_MAX,
     idle_in_transaction_seconds_max: int = IDLE_IN_TRANSACTION_SECONDS_MAX,
 ) -> AsyncGenerator[Pool]:
-    """Open a pool that connects when it is first used, and close it at the end.
+    """Open a pool that connects when it is first used, to the server that takes writes, and close it at the end.
 
     Users of a pool without reset may change settings only within a transaction, and take no session lock.
     """
@@ -80,6 +81,7 @@ async def open_pool(
         max_size=size_max,
         max_queries=QUERIES_PER_CONNECTION_MAX,
         max_inactive_connection_lifetime=IDLE_SECONDS_MAX,
+        connect=PrimaryConnector(database_url).connect,
         timeout=CONNECT_SECONDS_MAX,
         command_timeout=command_seconds_max,
         init=_set_codecs,

@@ -6,10 +6,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
+from adloom.runtime.failover.primary import connect
 from adloom.runtime.postgres import POSTGRES_AWAY, Connection
 
 CURRENT_REVISION = "SELECT version_num FROM alembic_version"
-CONNECT_SECONDS_MAX = 10.0
 
 
 class DatabaseError(Exception):
@@ -44,7 +44,10 @@ def describe_database(database_url: str) -> str:
     """Name a database without its password."""
     parts = urlsplit(database_url)
     [socket_folder] = parse_qs(parts.query).get("host", [""])[:1]
-    place = socket_folder if parts.hostname is None else f"{parts.hostname}:{parts.port or 5432}"
+    hosts = [
+        host if ":" in host else f"{host}:5432" for host in parts.netloc.rpartition("@")[2].split(",") if host
+    ]
+    place = ", ".join(hosts) or socket_folder
     return f"The database {parts.path.removeprefix('/')!r} at {place}"
 
 
@@ -58,7 +61,7 @@ async def current_revision(connection: Connection) -> str | None:
 
 async def _upgrade(database_url: str) -> str:
     newest = newest_revision()
-    connection = await asyncpg.connect(database_url, timeout=CONNECT_SECONDS_MAX)
+    connection = await connect(database_url)
     try:
         current = await current_revision(connection)
     finally:

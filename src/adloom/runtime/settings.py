@@ -14,6 +14,7 @@ import msgspec
 
 from adloom.core.public_paths import parse_public_prefix
 from adloom.core.setting import (
+    VALKEY_SCHEMES,
     Secret,
     SecretValueError,
     SettingsError,
@@ -134,9 +135,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Where PostgreSQL and Valkey are; the URLs may carry passwords."""
 
     database_url: Annotated[Secret, Variable("DATABASE_URL", url_of("postgres", "postgresql"))]
-    redis_url: Annotated[
-        Secret, Variable("REDIS_URL", url_of("redis", "rediss", "valkey", "valkeys", "unix"))
-    ]
+    redis_url: Annotated[Secret, Variable("REDIS_URL", url_of(*VALKEY_SCHEMES))]
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):

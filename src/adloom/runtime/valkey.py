@@ -22,6 +22,7 @@ from redis.exceptions import (
 )
 
 from adloom.core.errors import UnavailableError
+from adloom.runtime.failover.sentinel import is_sentinel, make_sentinel_client
 
 CONNECT_SECONDS_MAX = 5.0
 ANSWER_SECONDS_MAX = 5.0
@@ -52,15 +53,17 @@ def make_client(
     redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX, is_decoding: bool = False
 ) -> Valkey:
     url, credentials = _split_password_file(redis_url)
-    return Redis.from_url(
-        url.replace("valkey", "redis", 1) if url.startswith("valkey") else url,
-        credential_provider=credentials,
-        decode_responses=is_decoding,
-        socket_connect_timeout=min(CONNECT_SECONDS_MAX, answer_seconds_max),
-        socket_timeout=answer_seconds_max,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=30,
-    )
+    options: dict[str, Any] = {
+        "credential_provider": credentials,
+        "decode_responses": is_decoding,
+        "socket_connect_timeout": min(CONNECT_SECONDS_MAX, answer_seconds_max),
+        "socket_timeout": answer_seconds_max,
+        "retry": Retry(NoBackoff(), 0),
+        "health_check_interval": 30,
+    }
+    if is_sentinel(url):
+        return make_sentinel_client(url, **options)
+    return Redis.from_url(url.replace("valkey", "redis", 1) if url.startswith("valkey") else url, **options)
 
 
 class PasswordFile(CredentialProvider):

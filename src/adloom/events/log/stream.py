@@ -2,13 +2,14 @@
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from redis.exceptions import NoScriptError
 
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
+from adloom.runtime.failover.sentinel import count_replicas
 from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"
@@ -39,6 +40,8 @@ return count
 MEMORY_PERCENT_MAX: Final = 85
 MEMORY_CHECKED_BYTES: Final = 2**18
 NO_MEMORY: Final = -1
+REPLICA_MILLIS_MAX: Final = 1_000
+LOOK_MILLIS_MAX: Final = 100
 
 # The server keeps entries in blocks of at most so many, and trims fastest by whole blocks.
 BLOCK_ENTRIES: Final = 100
@@ -116,6 +119,8 @@ class ValkeyEventLog:
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._append_sha: str | None = None
+        self._replicas = count_replicas(valkey)
+        self._lacks_replicas = False
         self._unchecked_bytes = MEMORY_CHECKED_BYTES
 
     async def append(self, entries: Sequence[bytes]) -> None:
@@ -138,11 +143,35 @@ class ValkeyEventLog:
         if self._append_sha is None:
             self._append_sha = str(await self._valkey.script_load(APPEND_SCRIPT))
         try:
+            if self._replicas:
+                return await self._append_and_wait(self._append_sha, packed, percent_max)
             return await self._valkey.evalsha(self._append_sha, 1, STREAM, packed, percent_max)
         except NoScriptError:
             # The server was restarted and does not know the script.
             self._append_sha = None
-            return await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed, percent_max)
+            count = await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed, percent_max)
+            if self._replicas:
+                raise UnavailableError(
+                    "It is not known whether replicas of Valkey have the events."
+                ) from None
+            return count
+
+    async def _append_and_wait(self, sha: str, packed: bytes, percent_max: int) -> int:
+        """Append, and wait until replicas have it too: both on one connection, which is what the server counts.
+
+        While there are too few replicas nothing is appended: it would be there once more with every try.
+        """
+        if self._lacks_replicas and await self._valkey.wait(self._replicas, LOOK_MILLIS_MAX) < self._replicas:
+            raise UnavailableError("Valkey has too few replicas.")
+        async with self._valkey.pipeline(transaction=False) as at_once:
+            pipe = cast("Any", at_once)
+            pipe.evalsha(sha, 1, STREAM, packed, percent_max)
+            pipe.wait(self._replicas, REPLICA_MILLIS_MAX)
+            count, replicas = await pipe.execute()
+        self._lacks_replicas = replicas < self._replicas
+        if self._lacks_replicas:
+            raise UnavailableError(f"{replicas} of {self._replicas} replicas of Valkey have the events.")
+        return count
 
     async def read(self, after: str, *, count_max: int, wait_seconds: float) -> list[LogEntry]:
         """Return the entries after a cursor; wait a little for the first where there are none."""

@@ -27,7 +27,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import asyncpg
 import msgspec
 
 from adloom import VERSION
@@ -53,6 +52,7 @@ from adloom.ops.backup.dump import count_tables, dump_database
 from adloom.ops.backup.progress import LongProgress
 from adloom.runtime.embedded.servers import describe_servers, find_database_url, find_redis_url
 from adloom.runtime.embedded.sockets import Listening
+from adloom.runtime.failover.primary import connect
 from adloom.runtime.installation import INSTALLATION_NAME, DataDirectory
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Connection
@@ -170,7 +170,7 @@ async def _write(
 async def _collect(
     source: BackupSource, folder: Path, unfinished: Path, progress: LongProgress, *, now: datetime
 ) -> BackupManifest:
-    connection = await asyncpg.connect(source.database_url)
+    connection = await connect(source.database_url)
     try:
         # Open until the dump has ended: the snapshot lives as long as it.
         async with connection.transaction(isolation="repeatable_read", readonly=True):

@@ -8,6 +8,7 @@ import asyncpg
 from adloom.core.clock import Clock
 from adloom.ops.checks.finding import Finding, fail, grade, ok, warn
 from adloom.resource.changes import read_version
+from adloom.runtime.failover.primary import PrimaryConnector
 from adloom.runtime.postgres import Connection
 from adloom.runtime.schema import current_revision, describe_database, newest_revision
 
@@ -19,9 +20,7 @@ CLOCK_MAX = timedelta(seconds=30)
 
 async def connect(database_url: str) -> "asyncpg.Connection[asyncpg.Record]":
     """Open a connection, or raise one of `POSTGRES_AWAY`."""
-    return await asyncpg.connect(
-        database_url, timeout=CONNECT_SECONDS_MAX, command_timeout=CONNECT_SECONDS_MAX
-    )
+    return await PrimaryConnector(database_url).connect(command_timeout=CONNECT_SECONDS_MAX)
 
 
 def unreachable(database_url: str, error: Exception) -> Finding:
