@@ -1,5 +1,6 @@
 """What needs attention, over HTTP."""
 
+import asyncio
 from datetime import timedelta
 from uuid import UUID
 
@@ -14,6 +15,9 @@ from adloom.core.actor import Role
 from adloom.core.money import micros_from_paisa
 from adloom.events.ctr.store import LearningStore
 from adloom.events.projections.dead_letters import DeadLetterQueue
+from adloom.runtime.jobs.worker import JobAttempt, JobWorker, PermanentJobError
+from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
+from adloom.runtime.mail.queue import open_mail_queue
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import FrozenProcess, record_frozen
 from adloom.runtime.telemetry.heartbeat import Reading
@@ -22,6 +26,7 @@ from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
+from tests.support.eventually import eventually
 from tests.support.heartbeats import publish_heartbeat
 
 
@@ -153,10 +158,31 @@ async def test_a_rule_about_countries_is_reported_where_no_country_is_known(
     await pool.execute("DELETE FROM events.event_counts")
     await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6), geoip_file="countries.mmdb")
     with_file = await found(admin, "countries")
+    assert (await admin.get("/admin/attention")).json()["knowsCountries"]
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6), geoip_file="")
+    assert not (await admin.get("/admin/attention")).json()["knowsCountries"]
 
     assert [item["id"] for item in items] == [campaign["id"]]
     assert "ADLOOM_GEOIP_FILE" in items[0]["message"]
     assert (with_events, with_file) == ([], [])
+
+
+async def test_mail_that_failed_for_good_is_reported(admin: Client, valkey: Valkey, redis_url: str) -> None:
+    await everything_runs(valkey)
+
+    async def refuse(_: JobAttempt) -> None:
+        raise PermanentJobError("550 no such mailbox")
+
+    worker, stop = JobWorker(MAIL_QUEUE, redis_url, {"send": refuse}), asyncio.Event()
+    async with open_mail_queue(redis_url) as queue, asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stop))
+        await queue.put("send", job_id="letter")
+        await eventually(lambda: worker.dead == 1, seconds=20)
+        stop.set()
+
+    [item] = await found(admin, "jobs")
+
+    assert item["message"].startswith("E-mail: 1 e-mails could not be sent")
 
 
 async def test_slugs_that_pages_ask_for_in_vain_are_reported(

@@ -38,6 +38,7 @@ FILES = {
         "tests/app/test_contextual_over_http.py",
         "tests/app/test_direct_over_http.py",
         "tests/browser/test_console_saved_report.py",
+        "tests/browser/test_console_upload.py",
         "tests/browser/test_tag_behaves.py",
         "tests/browser/test_tag_counts.py",
         "tests/browser/test_tag_kinds.py",

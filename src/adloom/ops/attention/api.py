@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from adloom.core.actor import Role
 from adloom.events.ctr.store import read_calibrations
@@ -27,7 +28,7 @@ from adloom.ops.attention.model import (
     list_withdrawn,
     list_without_country,
 )
-from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_lag
+from adloom.ops.checks.event_log import judge_dead, judge_failed_jobs, judge_failed_mail, judge_lag
 from adloom.ops.checks.processes import (
     judge_frozen,
     judge_heartbeats,
@@ -41,6 +42,8 @@ from adloom.resource.access import Scope
 from adloom.resource.changes import read_version
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
 from adloom.runtime.http.api.shapes import Answer
+from adloom.runtime.jobs.queue import JobQueue
+from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import read_frozen
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
@@ -65,6 +68,10 @@ class AttentionAnswer(Answer):
 
     items: list[AttentionItem]
     counts: dict[AttentionKind, int]
+    knows_countries: Annotated[
+        bool,
+        Field(description="Whether delivery can tell a reader's country, which rules about countries need."),
+    ]
 
 
 router = APIRouter(
@@ -76,6 +83,7 @@ router = APIRouter(
 async def read_attention(request: Request, actor: CurrentActor, pool: Database, now: Now) -> AttentionAnswer:
     """Return what needs attention: accounts see their own, admins and viewers also the installation's."""
     found: list[Attention] = []
+    knows_countries = await _knows_countries(request, now)
     if actor.sees_all:
         found += await _check_installation(request, pool, now)
         found += judge_calibrations((await read_calibrations(pool)).reports)
@@ -86,7 +94,7 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             running = await store.read_running_budgets(connection, scope, now=now)
             found += judge_budgets(running, now=now, currency=request.app.state.currency)
             found += judge_caps(await store.read_capped(connection, scope))
-            if not await _knows_countries(request, now):
+            if not knows_countries:
                 found += list_without_country(await store.read_by_country(connection, scope, now=now))
             found += list_ends(await store.read_ending(connection, scope, now=now))
     if actor.sees_all or actor.role is Role.PUBLISHER:
@@ -100,6 +108,7 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             for one in sorted(shown, key=lambda one: list(AttentionLevel).index(one.level))
         ],
         counts={kind: count for kind, count in counts.items() if count},
+        knows_countries=knows_countries,
     )
 
 
@@ -109,6 +118,12 @@ async def _knows_countries(request: Request, now: datetime) -> bool:
     delivering = {one.id for one in await reader.processes(now=now) if one.kind == DELIVERY}
     settings = [one for name, one in (await reader.settings()).items() if name in delivering]
     return not settings or has_country_source(settings)
+
+
+async def _count_failed_mail(request: Request) -> int:
+    queue: JobQueue = request.app.state.job_queues[MAIL_QUEUE]
+    await queue.refresh_counts()
+    return queue.counts.dead
 
 
 async def _check_installation(request: Request, pool: Pool, now: datetime) -> list[Attention]:
@@ -140,7 +155,10 @@ async def _check_installation(request: Request, pool: Pool, now: datetime) -> li
                 judge_dead(log_status.size.dead),
             ],
         ),
-        *describe_findings(AttentionKind.JOBS, [judge_failed_jobs(await count_failed())]),
+        *describe_findings(
+            AttentionKind.JOBS,
+            [judge_failed_jobs(await count_failed()), judge_failed_mail(await _count_failed_mail(request))],
+        ),
         *list_unknown_slugs(
             {slug: host for one in processes for slug, host in one.reading.unknown_slugs.items()}
         ),

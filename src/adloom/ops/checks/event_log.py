@@ -133,6 +133,16 @@ def judge_failed_jobs(failed: int) -> Finding:
     return ok("Jobs", "none has failed")
 
 
+def judge_failed_mail(failed: int) -> Finding:
+    if failed:
+        return warn(
+            "E-mail",
+            f"{failed:,} e-mails could not be sent, however often it was tried",
+            "see the queue mail under Jobs for the reason, and retry them there",
+        )
+    return ok("E-mail", "none has failed")
+
+
 def check_spool(folder: Path, *, has_ledger: bool, now: datetime) -> Finding:
     try:
         files = list_spool_files(folder)

@@ -1,5 +1,6 @@
 """A place to drop, paste or choose a file for a banner; what the file says of itself goes into the form."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from nicegui import events, ui
@@ -12,10 +13,20 @@ from adloom.console.components.messages import notify_error, notify_success
 ACCEPTED: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml,video/mp4,.zip"
 BYTES_MAX: Final = 64 * 2**20  # The API knows the bounds of each kind.
 UNNAMED: Final = "Unnamed"
+NOTE: Final = "JPEG, PNG, WebP, GIF, SVG, MP4, or a zip with an HTML5 creative. A picture can also be pasted."
+PICTURES: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml"
+PICTURES_NOTE: Final = "JPEG, PNG, WebP, GIF or SVG. A picture can also be pasted."
 
 
-def add_upload(form: Form, api: ApiClient) -> None:
-    """Add the place to a form of a banner."""
+def add_upload(
+    form: Form,
+    api: ApiClient,
+    *,
+    accepted: str = ACCEPTED,
+    note: str = NOTE,
+    on_file: Callable[[Json], None] = lambda _: None,
+) -> None:
+    """Add the place to a form of a banner; `on_file` gets all fields that a file fills, with those that the form lacks."""
 
     async def take(event: events.UploadEventArguments) -> None:
         data = await event.file.read()
@@ -29,7 +40,9 @@ def add_upload(form: Form, api: ApiClient) -> None:
             return
         finally:
             upload.reset()
-        form.fill(describe_file(asset, form.values()))
+        fields = describe_file(asset, form.values())
+        on_file(fields)
+        form.fill(fields)
         notify_success(f"“{asset['name']}” is uploaded.")
 
     def refuse() -> None:
@@ -42,8 +55,8 @@ def add_upload(form: Form, api: ApiClient) -> None:
         on_upload=take,
         on_rejected=refuse,
     )
-    set_attributes(upload, accept=ACCEPTED).props("flat bordered").classes("full al-upload")
-    hint("JPEG, PNG, WebP, GIF, SVG, MP4, or a zip with an HTML5 creative. A picture can also be pasted.")
+    set_attributes(upload, accept=accepted).props("flat bordered").classes("full al-upload")
+    hint(note)
 
 
 def describe_file(asset: Json, values: Json) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.layout import card, div, empty_state, html
+from adloom.console.components.layout import card, div, empty_state, html, notice
 from adloom.console.components.messages import notify_success, notify_undoable, open_dialog
 from adloom.console.components.targeting_sentence import RULE_WORDS, describe_rule, describe_rules
 from adloom.console.page import PageVisit
@@ -29,6 +29,10 @@ CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
     "day_of_week": DAYS,
 }
 RULES_MAX: Final = 100
+NO_COUNTRIES: Final = (
+    "No reader's country is known here, so nobody would see the campaign, unless requests name the country themselves. "
+    "The operator can set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
+)
 
 Save = Callable[[Json | None, Json], Awaitable[None]]
 
@@ -36,9 +40,10 @@ Save = Callable[[Json | None, Json], Awaitable[None]]
 class RuleDialog:
     """The dialog for one rule; `on_save` gets the old rule and the new one in the API's form."""
 
-    def __init__(self, rule: Json | None, on_save: Save) -> None:
+    def __init__(self, rule: Json | None, on_save: Save, *, knows_countries: bool = True) -> None:
         self._rule = rule
         self._on_save = on_save
+        self._knows_countries = knows_countries
         self._kind: str = rule["ruleType"] if rule else "country"
         self._operator: str = rule["operator"] if rule else "in"
         self._value: Any = rule["value"] if rule else []
@@ -82,6 +87,8 @@ class RuleDialog:
         self._parts.clear()
         operators = OPERATORS[RuleType(self._kind)]
         with self._parts:
+            if self._kind == "country" and not self._knows_countries:
+                notice(NO_COUNTRIES, kind="warn")
             if len(operators) > 1:
                 ui.toggle(
                     {one.value: OPERATOR_LABELS[one] for one in operators},
@@ -238,8 +245,9 @@ class _Targeting:
             ui.button("Change", on_click=lambda: self._ask(rule)).props("flat")
             ui.button("Remove", on_click=lambda: self._remove(rule)).props("flat")
 
-    def _ask(self, rule: Json | None) -> None:
-        RuleDialog(rule, self._save).open()
+    async def _ask(self, rule: Json | None) -> None:
+        known = (await self._visit.api.get("/admin/attention"))["knowsCountries"]
+        RuleDialog(rule, self._save, knows_countries=known).open()
 
     async def _save(self, rule: Json | None, body: Json) -> None:
         if rule is None:

@@ -14,6 +14,7 @@ from adloom.console.components.format import day, money, price
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form
+from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_upload
 from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
 from adloom.console.page import PageVisit
 
@@ -193,10 +194,13 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     form = Form(plan.banner or first)
     with div("al-editor"):
         with card("What do readers see?"), div("stack tight"):
-            fields = _banner_fields(form, known)
+            uploaded: Json = {}
+            fields = _banner_fields(form, known, visit.api, uploaded.update)
 
             def keep() -> None:
                 values = {name: value for name, value in form.values().items() if value}
+                if values["primaryImageUrl"] == uploaded.get("primaryImageUrl"):
+                    values = {name: value for name, value in uploaded.items() if value} | values
                 plan.banner = {**values, "title": values["headline"]}
                 plan.made.pop("banner", None)
 
@@ -212,12 +216,15 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     show()
 
 
-def _banner_fields(form: Form, known: list[Json]) -> list[ui.input | ui.textarea]:
+def _banner_fields(
+    form: Form, known: list[Json], api: ApiClient, on_file: Callable[[Json], None]
+) -> list[ui.input | ui.textarea]:
     headline = form.text("headline", "Headline", is_required=True, check=checks.at_most(HEADLINE_LENGTH_MAX))
     second = form.text("subheadline", "A second line", check=checks.at_most(HEADLINE_LENGTH_MAX))
+    add_upload(form, api, accepted=PICTURES, note=PICTURES_NOTE, on_file=on_file)
     image = form.url(
         "primaryImageUrl",
-        "Address of a picture",
+        "Or the address of a picture",
         is_required=True,
         hint="It has to be reachable for readers: https://…",
     )
