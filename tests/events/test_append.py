@@ -9,6 +9,7 @@ from adloom.core.errors import UnavailableError
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import BEGINNING
 from adloom.events.log.stream import STREAM, ValkeyEventLog
+from adloom.runtime.http.fast.fast_routes import FastAnswer
 from adloom.runtime.ports import free_port
 from adloom.runtime.valkey import Valkey, open_valkey
 
@@ -81,6 +82,33 @@ async def test_unacknowledged_events_fail_and_later_events_succeed(
         store.release.release()
         await appender.append(b"b", None)
     assert (appender.appended, appender.failed) == (1, 1)
+
+
+async def test_a_request_is_answered_when_its_event_is_durable_whatever_is_wrong_with_others() -> None:
+    def break_down(*_answered: object) -> None:
+        raise ValueError("a connection with a bug")
+
+    accepted = FastAnswer(b"HTTP/1.1 202 Accepted\r\n")
+    store = HeldStore()
+    async with EventAppender(store) as appender:
+        broken, answers = appender.append_for(b"a", accepted), list[FastAnswer]()
+        broken.add_callback(break_down)
+        appender.append_for(b"b", accepted).add_callback(lambda _, answer: answers.append(answer))
+        await settle()
+        assert store.batches == [[b"a", b"b"]]
+        assert not answers
+        store.release.release()
+        await settle()
+        assert answers == [accepted]
+
+        store.error = UnavailableError("away")
+        failing = appender.append_for(b"c", accepted)
+        failing.add_callback(lambda _, answer: answers.append(answer))
+        store.release.release()
+        with pytest.raises(UnavailableError, match="does not answer"):
+            await failing
+    assert answers[1].head.startswith(b"HTTP/1.1 503 ")
+    assert await broken == accepted
 
 
 async def test_an_append_to_a_log_that_hangs_times_out() -> None:

@@ -44,7 +44,13 @@ from adloom.events.ingest.token import OfferToken, TokenKeys
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import encode_event
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
+from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
+    FastAnswer,
+    FastRequest,
+    FastRoute,
+    encode_head,
+)
 
 IMPRESSION_PATH: Final = b"/banners/events/impression"
 CLICK_PATH: Final = b"/banners/events/click"
@@ -134,6 +140,7 @@ class EventRoutes:
         detector = detector or NullDetector()
         self._index = index
         self._append = appender.append
+        self._append_for = appender.append_for
         self._append_all = appender.append_all
         self._tokens = tokens
         self._now = clock.now
@@ -162,13 +169,13 @@ class EventRoutes:
             FastRoute(b"GET", REDIRECT_PREFIX, is_prefix=True, handler=self.redirect),
         )
 
-    def impression(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
+    def impression(self, request: FastRequest) -> DeferredAnswer:
         return self.accept_report(_impressions.decode(request.body), request)
 
-    def click(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
+    def click(self, request: FastRequest) -> DeferredAnswer:
         return self.accept_report(_clicks.decode(request.body), request)
 
-    def accept_report(self, report: Report, request: FastRequest) -> asyncio.Future[FastAnswer]:
+    def accept_report(self, report: Report, request: FastRequest) -> DeferredAnswer:
         entry = self._accept(
             report,
             request,
@@ -177,7 +184,7 @@ class EventRoutes:
             self._read_request_info(request),
             self._now(),
         )
-        return self._append(entry, ACCEPTED)
+        return self._append_for(entry, ACCEPTED)
 
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store many reports at once; the answer names those that were rejected."""

@@ -4,7 +4,6 @@ A report with a token belongs to the token's offer: its placement, campaign and 
 counted apart, and not billed; its placement is the first on which its ad takes part in auctions.
 """
 
-import asyncio
 import operator
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -27,7 +26,7 @@ from adloom.events.ingest.accept import (
 from adloom.events.ingest.api import EventRoutes
 from adloom.events.ingest.token import TokenKeys
 from adloom.runtime.http.body import BodyDecoder
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute
+from adloom.runtime.http.fast.fast_routes import DeferredAnswer, FastRequest, FastRoute
 from adloom.serving.index.index import Index, IndexedPlacement
 from adloom.serving.index.rows import Delivery
 
@@ -70,10 +69,10 @@ class AdEventRoutes:
             FastRoute(b"POST", CLICK_PATH, is_prefix=False, handler=self.click),
         )
 
-    def impression(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
+    def impression(self, request: FastRequest) -> DeferredAnswer:
         return self._taken(self._report(ImpressionRequest, request), request)
 
-    def click(self, request: FastRequest) -> asyncio.Future[FastAnswer]:
+    def click(self, request: FastRequest) -> DeferredAnswer:
         return self._taken(self._report(ClickRequest, request), request)
 
     def _report(self, kind: type[T], request: FastRequest) -> T:

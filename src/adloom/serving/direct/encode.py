@@ -47,7 +47,7 @@ class AnswerEncoder:
         issued = request_id.bytes
         user = b"" if user_id is None else b"?u=" + self._seal_user(issued, user_id.bytes)
         sign, impression, click = self._sign, self._impression_prefix, self._click_prefix
-        micros = now.microsecond
+        micros, stamp = now.microsecond, self._stamp
         # One join of many parts: formatting would parse the format and copy twice.
         parts = [placement.head]
         for slot, offer in enumerate(offers):
@@ -72,7 +72,8 @@ class AnswerEncoder:
             b'],"requestId":"',
             str(request_id).encode(),
             b'","servedAt":"',
-            self._stamp.format(now, second),
+            stamp.written if second == stamp.second else stamp.begin(now, second),
+            _MILLISECONDS[micros // 1000],
             b'"}',
         )
         return b"".join(parts)
@@ -90,15 +91,19 @@ class MillisecondStamp:
     """Formats moments as RFC 3339 with milliseconds; the part up to the second is cached."""
 
     def __init__(self) -> None:
-        self._second: int | None = None
-        self._written = b""
+        self.second: int | None = None
+        self.written = b""  # Up to the second.
 
     def format(self, moment: datetime, second: int) -> bytes:
         """Format a moment in UTC, given its second since the epoch."""
-        if second != self._second:
-            self._second = second
-            self._written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
-        return self._written + _MILLISECONDS[moment.microsecond // 1000]
+        written = self.written if second == self.second else self.begin(moment, second)
+        return written + _MILLISECONDS[moment.microsecond // 1000]
+
+    def begin(self, moment: datetime, second: int) -> bytes:
+        """Return what is written in a new second."""
+        self.second = second
+        self.written = moment.replace(microsecond=0, tzinfo=None).isoformat().encode()
+        return self.written
 
 
 Publish = Callable[[bytes], object]

@@ -90,16 +90,22 @@ class FastAnswer(msgspec.Struct, frozen=True, gc=False):
 class DeferredAnswer:
     """An answer that is still to come: cheaper than a future, with callbacks in the same tick."""
 
-    __slots__ = ("_answer", "_calls")
+    __slots__ = ("_answer", "_calls", "_error")
 
     def __init__(self) -> None:
         self._answer: FastAnswer | None = None
+        self._error: AdloomError | None = None
         self._calls: list[Callable[[DeferredAnswer, FastAnswer], object]] = []
 
     def resolve(self, answer: FastAnswer) -> None:
         self._answer = answer
         for call in self._calls:
             call(self, answer)
+
+    def fail(self, error: AdloomError) -> None:
+        """Answer with an error, which whoever awaits it gets raised."""
+        self._error = error
+        self.resolve(problem_answer(error))
 
     def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
         self._calls.append(call)
@@ -110,7 +116,10 @@ class DeferredAnswer:
         """Wait for it; not for the hot path."""
         answered: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
         self.add_callback(lambda _, answer: None if answered.done() else answered.set_result(answer))
-        return answered.__await__()
+        answer = yield from answered.__await__()
+        if self._error is not None:
+            raise self._error
+        return answer
 
 
 PendingAnswer: TypeAlias = asyncio.Future[FastAnswer] | DeferredAnswer
