@@ -49,14 +49,14 @@ class SecuredNats(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def running_secured() -> Generator[SecuredNats]:
+def running_secured(*, is_mutual: bool = False) -> Generator[SecuredNats]:
     with tempfile.TemporaryDirectory(prefix="adloom-tests-") as name:
         folder, port = Path(name), free_port()
         files = make_tls_files(folder / "tls")
         config = folder / "nats.conf"
-        config.write_text(
-            (ROOT / "deploy" / "nats" / "nats.conf").read_text(encoding="utf-8"), encoding="utf-8"
-        )
+        text = (ROOT / "deploy" / "nats" / "nats.conf").read_text(encoding="utf-8")
+        asked = f'verify: true\n  ca_file: "{files.authority}"\n' if is_mutual else ""
+        config.write_text(text.replace("  timeout: 3\n", f"  timeout: 3\n  {asked}"), encoding="utf-8")
         variables = {
             "NATS_HOST": "127.0.0.1",
             "NATS_PORT": str(port),
@@ -154,6 +154,16 @@ async def test_a_stranger_gets_no_connection(secured: SecuredNats, tmp_path: Pat
     plain = f"nats://127.0.0.1:{secured.port}"
     for url in (secured.name("entity", ca=stranger.authority), plain):
         async with connected(url, seconds=1.0) as connection:
+            assert not connection.is_connected
+
+
+async def test_a_server_that_asks_for_a_certificate_gets_it() -> None:
+    with running_secured(is_mutual=True) as server:
+        ours = f"{server.name('entity')}&cert={server.files.certificate}&key={server.files.key}"
+
+        async with connected(ours) as connection:
+            assert connection.is_connected
+        async with connected(server.name("entity"), seconds=1.0) as connection:
             assert not connection.is_connected
 
 
