@@ -1,13 +1,17 @@
 """What a change of a campaign would bring, over HTTP: from a copy of the catalog and seven days of counts."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from adloom.cli.simulate.commands import app
 from adloom.core.actor import Role
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
@@ -19,6 +23,7 @@ from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.what_if.bands import STEPS_A_DECADE, blur_rivals, round_to_step
 from adloom.forecast.what_if.question import WhatIfQuestion, WhatIfResult, answer, choose_share
 from adloom.forecast.what_if.runner import WhatIfRunner
+from adloom.forecast.what_if.wording import describe_unseen
 from adloom.runtime.postgres import Pool
 from tests.forecast.markets import a_campaign, a_market
 from tests.support.builders import NOON, Json
@@ -82,10 +87,12 @@ async def make_ad(client: Client, admin: Client, placement: Json, **fields: Any)
     return campaign, banner
 
 
-async def count(pool: Pool, placement: Json, ad: tuple[Json, Json], *, by_day: int = 6) -> None:
+async def count(
+    pool: Pool, placement: Json, ad: tuple[Json, Json], *, by_day: int = 6, until: datetime = NOON
+) -> None:
     campaign, banner = ad
     ids = [UUID(one["id"]) for one in (banner, placement, campaign)]
-    await pool.execute(COUNTS, *ids, by_day, NOON)
+    await pool.execute(COUNTS, *ids, by_day, until)
 
 
 async def ask(client: Client, campaign: Json, **changes: Any) -> Json:
@@ -101,7 +108,12 @@ async def test_a_higher_bid_wins_what_the_rival_has(admin: Client, pool: Pool) -
     await count(pool, placement, await make_ad(admin, admin, placement, bidAmount=2))
 
     found = await ask(admin, campaign, bidAmount=3)
+    unseen = await ask(admin, campaign, bidAmount=1.5)
 
+    assert unseen["isEnough"]
+    assert "not shown at all" in unseen["sentence"]
+    assert "Others win its requests" in unseen["sentence"]
+    assert "one in 8 requests could be simulated" in describe_unseen(1 / 8)
     assert found["isEnough"]
     assert found["before"]["impressions"]["mean"] == 0
     # 16 hours of 6 and 8 of 1, from two countries.
@@ -261,6 +273,25 @@ def test_rivals_bids_are_a_third_apart_and_ones_own_is_exact() -> None:
     assert round_to_step(Micros(1)) == 1
     assert blur_rivals(market, uuid4()).assignments[0].bid == round_to_step(Micros(1_234_500))
     assert blur_rivals(market, None) == market
+
+
+async def test_the_command_simulates_an_installation_that_runs(
+    admin: Client, pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placement = await admin.make_placement(delivery="auction", floorCpm=0.5)
+    ad = await make_ad(admin, admin, placement, bidAmount=2, budgetDailyPaisa=500, name="Alive")
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    arguments = ["--live", "--runs", "2", "--what-if", "campaign Alive: bid +20 %"]
+    early = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    await count(pool, placement, ad, until=hour)
+
+    result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+
+    assert (early.exit_code, result.exit_code) == (1, 0), result.output
+    assert "There is not enough traffic yet" in str(early.exception) + early.output
+    for text in ("Alive", "before", "after", "change", "seed 1"):
+        assert text in result.output, text
 
 
 async def test_the_whole_installation_becomes_a_market(admin: Client, pool: Pool) -> None:

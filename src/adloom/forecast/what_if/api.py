@@ -25,7 +25,7 @@ from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.what_if.bands import blur_rivals
 from adloom.forecast.what_if.question import DAYS, WhatIfQuestion, WhatIfResult, has_traffic
 from adloom.forecast.what_if.runner import WhatIfRunner
-from adloom.forecast.what_if.wording import NOT_ENOUGH, describe, describe_pages
+from adloom.forecast.what_if.wording import NOT_ENOUGH, describe, describe_pages, describe_unseen, is_unseen
 from adloom.market.report.reach import CampaignReach
 from adloom.market.report.reach_store import read_reach
 from adloom.resource.api import AdvertiserWrites
@@ -274,10 +274,16 @@ def _show(
     is_per_click: bool,
 ) -> WhatIfAnswer:
     compared = result.compared
+    sentence = (
+        describe_unseen(result.share)
+        if is_unseen(compared)
+        else describe(compared, is_per_click=is_per_click)
+    )
     return WhatIfAnswer(
         campaign_id=campaign.id,
-        is_enough=True,
-        sentence=_add_pages(describe(compared, is_per_click=is_per_click), contextual),
+        # Of a small part of the traffic, nothing seen says nothing.
+        is_enough=result.share == 1 or not is_unseen(compared),
+        sentence=_add_pages(sentence, contextual),
         contextual=contextual,
         before=_show_day(compared.before),
         after=_show_day(compared.after),

@@ -14,6 +14,22 @@ NOT_ENOUGH: Final = (
 )
 
 
+def describe_unseen(share: float) -> str:
+    """Say that the campaign was not shown in any run, and whether that may be for want of time."""
+    said = "In the simulation the campaign is not shown at all, neither without nor with the change."
+    if share == 1:
+        return f"{said} Others win its requests, or its rules, dates or budgets leave it out."
+    return (
+        f"{said} In the time for an answer one in {1 / share:,.0f} requests could be simulated, which may be too few"
+        " to see it."
+    )
+
+
+def is_unseen(compared: CampaignComparison) -> bool:
+    after = compared.after
+    return not compared.before.impressions.mean and (after is None or not after.impressions.mean)
+
+
 def describe(compared: CampaignComparison, *, is_per_click: bool) -> str:
     """Say what changes on an average day, and how sure that is."""
     before, after, difference = compared.before, compared.after, compared.difference
