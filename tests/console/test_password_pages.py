@@ -74,6 +74,17 @@ async def test_a_form_of_another_site_uses_nothing_up(link: str, console: Contro
     assert right.status_code == 303
 
 
+async def test_addresses_that_are_none_lead_home_and_are_other_sites(console: ControlPlane) -> None:
+    async with Visitor(console) as anybody:
+        for strange in ("//[", "//\u2100.com"):
+            assert (await anybody.get("/console/login", params={"next": strange})).status_code == 200
+        refused = await anybody.post(
+            "/console/login", headers={"Origin": "http://["}, data={"email": "a@b.c"}
+        )
+
+    assert refused.status_code == 403
+
+
 async def test_a_made_up_link_is_a_sentence(console: ControlPlane) -> None:
     async with Visitor(console) as bob:
         answer = await bob.get("/console/password?token=%00<script>")

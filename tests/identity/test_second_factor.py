@@ -112,6 +112,28 @@ async def test_it_counts_only_once_it_was_confirmed(ann: Person) -> None:
     problem(await ann.begin(), 409, "SECOND_FACTOR_IS_ON")
 
 
+async def test_a_secret_that_was_begun_is_shown_again_for_minutes_only(ann: Person, pool: Pool) -> None:
+    begun, again = await ann.begin(), await ann.begin()
+    await pool.execute("UPDATE second_factors SET begun_at = begun_at - interval '11 minutes'")
+    late = await ann.client.put(OWN, json={"code": ann.code()})
+    anew = await ann.begin()
+
+    assert begun.json()["secret"] == again.json()["secret"] != anew.json()["secret"]
+    assert late.status_code != 200
+
+
+async def test_a_new_password_ends_a_set_up_that_somebody_else_has_begun(
+    ann: Person, made: Json, admin: Client
+) -> None:
+    begun = await ann.begin()
+    await admin.put(f"/admin/accounts/{made['id']}/password", json={"password": PASSWORD})
+    ann.client.headers["Authorization"] = f"Bearer {(await ann.log_in()).json()['accessToken']}"
+
+    anew = await ann.begin()
+
+    assert begun.json()["secret"] != anew.json()["secret"]
+
+
 async def test_it_takes_the_password_to_begin(ann: Person) -> None:
     wrong = await ann.client.post(OWN, json={"currentPassword": "a wrong password"})
 

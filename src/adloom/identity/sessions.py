@@ -133,7 +133,9 @@ class UserSessions:
         async with self._pool.acquire() as connection:
             found = await store.find_user(connection, shown.email, origin.network, now)
         is_known = found is not None and found.is_known
-        tried = f"{found.user.id}:{origin.network}" if found and is_known else shown.email.lower()
+        tried = str(found.user.id) if found else shown.email.lower()
+        if is_known:
+            tried = f"{tried}:{origin.network}"
         self.brake.take(tried, now=now)
         # No connection is held meanwhile: hashing takes longer than all queries of a log-in.
         is_right = await self._passwords.matches(shown.password, found.password_hash if found else None)

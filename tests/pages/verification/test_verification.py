@@ -348,6 +348,13 @@ async def test_the_tag_is_looked_for_on_a_page_of_the_site(
     website.say("/story", f"<body>{tag}", "text/html")
     complete = await check_tag(publisher, placement)
 
+    website.say("/story", f"{tag}<![x", "text/html")
+    odd = await check_tag(publisher, placement)
+    website.redirect("/story", "https://elsewhere.test/")
+    away = await check_tag(publisher, placement)
+
+    assert odd["isThere"]
+    assert "leads away from paper.test" in away["message"]
     assert "404" in missing["message"]
     assert "paste both lines" in bare["message"]
     assert f'data-adloom="{placement["slug"]}"; it has other.' in other["message"]

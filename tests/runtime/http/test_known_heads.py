@@ -138,13 +138,30 @@ heads = st.tuples(
 ).map(join_head)
 
 
-@given(st.lists(heads, min_size=1, max_size=4), st.lists(st.lists(heads, min_size=1, max_size=4), max_size=3))
+# What one write brings: mostly one request, sometimes several.
+pieces_read = st.one_of(heads, heads, st.lists(heads, min_size=2, max_size=3).map(b"".join))
+connections = st.lists(pieces_read, min_size=1, max_size=4)
+
+
+@given(connections, st.lists(connections, max_size=3))
 def test_a_known_head_changes_no_request(pieces: list[bytes], before: list[list[bytes]]) -> None:
     known = KnownHeads()
     for earlier in [*before, pieces]:
         parse(earlier, known)
 
     assert parse(pieces, known) == parse(pieces, Forgetful())
+
+
+@pytest.mark.parametrize("body", [b"", b"abc"])
+def test_the_second_of_two_requests_in_one_piece_says_nothing_of_the_first(body: bytes) -> None:
+    of_victim = b"Host: a.example\r\nUser-Agent: Chrome\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    of_attacker = b"Host: a.example\r\nUser-Agent: Googlebot\r\nConnection: close\r\n\r\n"
+    victim = b"GET /a HTTP/1.1\r\n" + of_victim
+    known = KnownHeads()
+
+    parse([victim + b"GET /a HTTP/1.1\r\n" + of_attacker], known)
+
+    assert parse([victim], known) == parse([victim], Forgetful())
 
 
 def test_a_head_is_parsed_once() -> None:

@@ -92,9 +92,12 @@ class SessionGuard:
         origin = connection.headers.get("origin")
         if origin is None:
             return connection.headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
-        return origin == _parse_origin(self.public_url) or urlsplit(origin).netloc == connection.headers.get(
-            "host"
-        )
+        if origin == _parse_origin(self.public_url):
+            return True
+        try:
+            return urlsplit(origin).netloc == connection.headers.get("host")
+        except ValueError:  # Not an address at all.
+            return False
 
     def read_cookie(self, connection: HTTPConnection) -> str | None:
         return connection.cookies.get(self._cookie)
@@ -125,7 +128,10 @@ def make_local_url(address: str | None) -> str:
     """Return the address to open after the log-in: a page of the console, never another site."""
     if address is None or len(address) > ADDRESS_LENGTH_MAX or not address.isprintable() or "\\" in address:
         return HOME
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return HOME
     is_page = parts.path == HOME or parts.path.startswith(f"{HOME}/")
     is_local = not parts.scheme and not parts.netloc and is_page and ".." not in parts.path
     return address if is_local and parts.path != LOG_IN else HOME

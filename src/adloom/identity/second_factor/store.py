@@ -10,16 +10,21 @@ from adloom.core.actor import Role
 from adloom.runtime.postgres import Connection
 
 USER_ID = "(SELECT id FROM users WHERE public_id = $1)"
+# The secret of one that was begun is shown again only for a while: somebody else may have begun it with a stolen
+# password, and waits for its owner to confirm it.
 FIND = """
-    SELECT factor.sealed_secret, factor.confirmed_at, factor.last_step, account.email,
+    SELECT CASE WHEN factor.confirmed_at IS NOT NULL OR factor.begun_at > now() - interval '10 minutes'
+                THEN factor.sealed_secret END AS sealed_secret,
+           factor.confirmed_at, factor.last_step, account.email,
            (SELECT count(*) FROM recovery_codes AS code WHERE code.user_id = account.id)::int AS codes_left
       FROM users AS account LEFT JOIN second_factors AS factor ON factor.user_id = account.id
      WHERE account.public_id = $1
 """
-# One that was begun, and whose secret cannot be read any more, is begun anew.
+# One that was begun, and whose secret is too old or cannot be read any more, is begun anew.
 BEGIN = """
     INSERT INTO second_factors (user_id, sealed_secret) SELECT id, $2 FROM users WHERE public_id = $1
-    ON CONFLICT (user_id) DO UPDATE SET sealed_secret = excluded.sealed_secret, last_step = 0
+    ON CONFLICT (user_id) DO UPDATE
+       SET sealed_secret = excluded.sealed_secret, begun_at = now(), last_step = 0
      WHERE second_factors.confirmed_at IS NULL
     RETURNING true
 """

@@ -102,6 +102,8 @@ class SingleSignOn:
         needed = {"email", self._settings.role_claim} - {None}
         if tokens.access_token is not None and not needed <= claims.keys():
             besides = await self._provider.read_user_info(tokens.access_token, claims["sub"], now=now)
+            if "email" in claims:  # Whether it is verified must come from where it comes from.
+                besides.pop("email_verified", None)
             claims = {**besides, **claims}
         person = read_person(claims, issuer=claims["iss"], role_claim=self._settings.role_claim)
         try:

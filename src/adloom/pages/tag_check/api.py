@@ -1,6 +1,8 @@
 """The check "is my tag there?" over HTTP: looks at a page of a placement's site."""
 
+import asyncio
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import Request
@@ -21,7 +23,7 @@ from adloom.runtime.outbound.client import BodyLimit
 from adloom.runtime.outbound.failure import OutboundError
 
 EVERYTHING: Final = Scope(None)
-PAGE_BYTES_MAX: Final = 2 * 2**20
+PAGE_BYTES_MAX: Final = 2**20
 OK: Final = 200
 
 
@@ -68,19 +70,28 @@ async def check_tag(  # noqa: PLR0913, PLR0917 - all that the route depends on
         message = f"must be the address of a page of {site.domain}, such as https://{site.domain}/"
         raise wrong_field("url", message, f"`url` {message}.")
     await limit_checks(valkey, site.id)
+    if scope.account_id is not None:
+        await limit_checks(valkey, scope.account_id)
+
+    def may_follow(address: str) -> str | None:
+        host = urlsplit(address).hostname or ""
+        return None if is_host_of(host, site.domain) else f"it leads away from {site.domain}"
+
     script_url = f"{request.app.state.delivery_url}{name_neutrally(SCRIPT, request.app.state.public_prefix)}"
     try:
         found = await client.get(
             body.url,
             headers={"accept": "text/html"},
             limit=BodyLimit(bytes_max=PAGE_BYTES_MAX, is_cut_taken=True),
+            may_follow=may_follow,
         )
     except OutboundError as error:
         return TagCheckAnswer(url=body.url, is_there=False, message=str(error), slugs=[])
     if found.status != OK:
         message = f"The page answers {found.status}."
         return TagCheckAnswer(url=found.url, is_there=False, message=message, slugs=[])
-    look = look_for_tag(found.body.decode("utf-8", "replace"), script_url)
+    # Parsing takes seconds for the largest pages.
+    look = await asyncio.to_thread(look_for_tag, found.body.decode("utf-8", "replace"), script_url)
     fault = find_fault(look, placement.slug, script_url)
     return TagCheckAnswer(
         url=found.url,

@@ -2,6 +2,7 @@
 
 # pure
 
+import contextlib
 from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import urlsplit
@@ -36,7 +37,9 @@ class _TagParser(HTMLParser):
 def look_for_tag(page: str, script_url: str) -> TagLook:
     """Return what a page has of the tag; the script may come from any host, since proxies rename ours."""
     parser = _TagParser(urlsplit(script_url).path)
-    parser.feed(page)
+    # What the parser cannot go on from: all before it was looked at.
+    with contextlib.suppress(AssertionError):
+        parser.feed(page)
     return TagLook(parser.has_script, tuple(parser.slugs))
 
 

@@ -18,7 +18,7 @@ from adloom.runtime.geoip import Countries
 from adloom.runtime.http.client_address import find_client_address
 from adloom.runtime.http.fast.fast_routes import FastRequest, index_headers, read_forwarded
 from adloom.runtime.settings import Network
-from adloom.serving.request.device import DeviceParser
+from adloom.serving.request.device import AGENT_CHARACTERS_MAX, DeviceParser
 from adloom.serving.request.overrides import Overrides, parse_query
 from adloom.targeting.context import Context
 from adloom.targeting.values import extract_host, normalize_country, normalize_language
@@ -28,6 +28,8 @@ BEARER: Final = b"bearer "
 USER_ID: Final = b"userId"
 PARTS_OF_ADDRESS: Final = 3  # A scheme, nothing, a host; the rest of an address is not looked at.
 CACHED_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
+LANGUAGE_BYTES_MAX: Final = 64  # The first one counts.
+ORIGIN_BYTES_MAX: Final = 300  # A host name has at most 253.
 
 ZONES_MAX: Final = 1_024  # More than exist; at the bound the cache is cleared.
 MINUTE: Final = timedelta(minutes=1)
@@ -104,7 +106,8 @@ class ContextParser:
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values
-        return RequestInfo(self._device_of(values.get(b"user-agent", b"")), self._country(request, values))
+        agent = values.get(b"user-agent", b"")[:AGENT_CHARACTERS_MAX]
+        return RequestInfo(self._device_of(agent), self._country(request, values))
 
     def move_to_zone(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Return the same context for a placement in another time zone."""
@@ -116,12 +119,12 @@ class ContextParser:
     def _parse(self, values: _HeaderValues) -> Context:
         agent, country, other_country, accepted, is_logged_in, is_new_visitor, origin, (hour, day) = values
         context = Context(
-            device=self._device_of(agent),
+            device=self._device_of(agent[:AGENT_CHARACTERS_MAX]),
             country=_parse_country(country) or _parse_country(other_country),
-            language=_parse_language(accepted),
+            language=_parse_language(accepted[:LANGUAGE_BYTES_MAX]),
             is_logged_in=is_logged_in,
             is_new_visitor=is_new_visitor,
-            referrer_domain=None if origin is None else _parse_host(origin),
+            referrer_domain=None if origin is None or len(origin) > ORIGIN_BYTES_MAX else _parse_host(origin),
             segment=None,
             hour=hour,
             day=day,
@@ -150,7 +153,10 @@ class ContextParser:
         """Return the visitor's address: the peer's, or what trusted proxies say."""
         if not self._trusted:
             return request.client or ""
-        return self._behind_proxies(request.client, read_forwarded(request))
+        forwarded = read_forwarded(request)
+        if forwarded is not None and len(forwarded) > CACHED_BYTES_MAX:
+            return self._client_of(request.client, forwarded)
+        return self._behind_proxies(request.client, forwarded)
 
     def _client_of(self, peer: str | None, forwarded: bytes | None) -> str:
         lines = [] if forwarded is None else [forwarded.decode("latin-1")]
@@ -209,7 +215,8 @@ def _parse_origin(referer: bytes) -> bytes | None:
 
 def _parse_overrides(query: bytes) -> Overrides:
     # A user id is a person's, so it is not cached.
-    return parse_query(query) if USER_ID in query else _cached_parse_query(query)
+    is_cached = USER_ID not in query and len(query) <= CACHED_BYTES_MAX
+    return _cached_parse_query(query) if is_cached else parse_query(query)
 
 
 _cached_parse_query = lru_cache(CACHED_VALUES_MAX)(parse_query)

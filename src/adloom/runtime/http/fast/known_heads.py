@@ -75,7 +75,7 @@ class KnownHeads:
             return None
         method, path, query = matched.groups(b"")
         known = method, path, query, find_route(method, path)
-        if not query:
+        if not query and len(line) <= HEAD_BYTES_MAX:
             if len(self._lines) >= HEADS_MAX:
                 self._lines.clear()
             self._lines[line] = known

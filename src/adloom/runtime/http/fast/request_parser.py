@@ -154,13 +154,14 @@ class RequestParser:
                         return
         self._parse(piece, now)
         if lines is not None and self.phase is _IDLE and not self._is_upgrade:
-            self._remember_head(lines, has_forwarded=forwarded is not None)
+            self._remember_head(lines, len(piece) - end - 4, has_forwarded=forwarded is not None)
 
-    def _remember_head(self, lines: bytes, *, has_forwarded: bool) -> None:
+    def _remember_head(self, lines: bytes, rest_bytes: int, *, has_forwarded: bool) -> None:
         request = self._request
         headers, values = request.headers, request.first_values or {}
         body_bytes = int(values.get(b"content-length", b"0"))
-        if len(request.body) != body_bytes:
+        # The lines are of the first request of the piece, what was parsed of the last: they must be the same one.
+        if not rest_bytes == body_bytes == len(request.body):
             return
         if FORWARDED_FOR in values:
             self._heads.learn_forwarded(lines)
