@@ -11,8 +11,10 @@ from rich.console import Console
 
 from adloom.runtime.actors.nats.connection import NatsConnection
 from bench.drills.cluster import Cluster, run_cluster
+from bench.drills.disorder import disorder_messages, set_clock_wrong
 from bench.drills.load import Books, Load, ask_every_shard
 from bench.drills.rates import measure_rates
+from bench.drills.result import DrillError, Figures, require
 
 CALM_SECONDS: Final = 2.0
 ANSWER_SECONDS_MAX: Final = 5.0
@@ -22,17 +24,6 @@ FROZEN_SECONDS: Final = 20.0
 SHARE_SECONDS: Final = 15.0
 SHARE: Final = 25  # Of four workers.
 SHARE_OFF_MAX: Final = 10
-
-Figures = dict[str, float]
-
-
-class DrillError(Exception):
-    """A drill that is lost; the message says by which figure."""
-
-
-def require(*, is_so: bool, what: str) -> None:
-    if not is_so:
-        raise DrillError(what)
 
 
 async def kill_worker(cluster: Cluster) -> Figures:
@@ -153,7 +144,9 @@ DRILLS: Final[dict[str, Callable[[Cluster], Awaitable[Figures]]]] = {
     "5": restart_workers,
     "6": kill_nats,
     "7": delete_stream,
+    "8": disorder_messages,
     "9": restart_postgres,
+    "11": set_clock_wrong,
     "14": measure_rates,
     "postgres": promote_standby,
 }
@@ -196,7 +189,8 @@ def main() -> None:
             console.print(f"  {what}: {figure:.2f}" if isinstance(figure, float) else f"  {what}: {figure}")
         console.print(
             f"  sent {books.sent}, charged {books.charged}, lost {books.lost}, twice {books.twice},"
-            f" wrong states {books.wrong_states}, over budget {books.over_budget}"
+            f" wrong states {books.wrong_states}, over budget {books.over_budget},"
+            f" days whose books do not agree {books.wrong_days} of {books.days}"
         )
         if not books.is_right:
             console.print("  [red]LOST[/red] the books are not right")

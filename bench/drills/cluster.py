@@ -33,11 +33,14 @@ from bench.servers import PASSWORD, filter_environment, open_folder
 
 WORKERS: Final = 3
 OWN_SECONDS_MAX: Final = 60.0
+ROOT: Final = Path(__file__).parents[2]
+WESTERN_HOURS: Final = 9  # Zones are at most 14 hours ahead of UTC.
 STOP_SECONDS_MAX: Final = 10.0
 BUDGET_PAISA: Final = 100_000_000
 INSERT_CAMPAIGN: Final = """
-    INSERT INTO campaigns (public_id, name, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy)
-    VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated')
+    INSERT INTO campaigns (public_id, name, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy,
+                           timezone)
+    VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated', $3)
 """
 
 
@@ -85,7 +88,7 @@ class Cluster:
         nats: Server,
         postgres: Server,
         nats_url: str,
-        start_worker: Callable[[str], Awaitable[Process]],
+        start_worker: Callable[[str, float], Awaitable[Process]],
         standby: Standby | None = None,
     ) -> None:
         self.pool = pool
@@ -99,8 +102,9 @@ class Cluster:
         self.workers: dict[str, Process] = {}
         self.campaigns: list[Address] = []
 
-    async def add_worker(self, name: str) -> None:
-        self.workers[name] = await self._start_worker(name)
+    async def add_worker(self, name: str, *, ahead_seconds: float = 0) -> None:
+        """Start a worker, whose clock may be ahead."""
+        self.workers[name] = await self._start_worker(name, ahead_seconds)
 
     def signal(self, name: str, number: signal.Signals) -> None:
         send(self.workers[name], number)
@@ -155,17 +159,6 @@ async def run_cluster(
             "WORKER_PORT": "0",
         }
 
-        async def start_worker(name: str) -> Process:
-            program = Program(
-                name=name,
-                arguments=(sys.executable, "-P", "-m", "adloom.app.worker"),
-                environment={**environment, "ADLOOM_PROCESS": name},
-            )
-            with (folder / f"{name}.log").open("ab") as output:
-                process = await start(program, output=output)
-            stack.push_async_callback(_end, process)
-            return process
-
         connection = NatsConnection(nats.url, name="drill")
         sender = NatsSender(connection, {kind.name: kind for kind in make_kinds()}, SystemIds())
         cluster = Cluster(
@@ -175,7 +168,7 @@ async def run_cluster(
             nats=servers[2],
             postgres=servers[0],
             nats_url=nats.url,
-            start_worker=start_worker,
+            start_worker=_make_starter(stack, folder, environment),
             standby=standby,
         )
         await _insert_campaigns(cluster, campaigns)
@@ -186,6 +179,29 @@ async def run_cluster(
             await cluster.add_worker(f"worker-{number}")
         await cluster.wait_until_owned(workers)
         yield cluster
+
+
+def _make_starter(
+    stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]
+) -> Callable[[str, float], Awaitable[Process]]:
+    async def start_worker(name: str, ahead_seconds: float) -> Process:
+        module = "bench.drills.odd_clock_worker" if ahead_seconds else "adloom.app.worker"
+        program = Program(
+            name=name,
+            arguments=(sys.executable, "-m", module),
+            environment={
+                **environment,
+                "ADLOOM_PROCESS": name,
+                "DRILL_CLOCK_SECONDS": str(ahead_seconds),
+                "PYTHONPATH": str(ROOT),
+            },
+        )
+        with (folder / f"{name}.log").open("ab") as output:
+            process = await start(program, output=output)
+        stack.push_async_callback(_end, process)
+        return process
+
+    return start_worker
 
 
 async def _start_standby(
@@ -218,13 +234,20 @@ async def _end(process: Process) -> None:
             await process.wait()
 
 
+def _find_late_zone(hour: int) -> str:
+    """Find a time zone in which it is 23 o'clock: a worker whose clock is an hour ahead is in tomorrow there."""
+    east = 23 - hour if hour >= WESTERN_HOURS else -1 - hour
+    # These names count to the west.
+    return f"Etc/GMT{-east:+d}" if east else "Etc/GMT"
+
+
 async def _insert_campaigns(cluster: Cluster, count: int) -> None:
     """Insert campaigns, at least one of every shard."""
-    ids, unseen = SystemIds(), set(range(SHARDS))
+    ids, unseen, zone = SystemIds(), set(range(SHARDS)), _find_late_zone(SystemClock().now().hour)
     while len(cluster.campaigns) < count or unseen:
         campaign_id = CampaignId(ids.new())
         address = campaign_address(campaign_id, None)
         if len(cluster.campaigns) < count - len(unseen) or shard_of(address) in unseen:
             unseen.discard(shard_of(address))
-            await cluster.pool.execute(INSERT_CAMPAIGN, campaign_id, BUDGET_PAISA)
+            await cluster.pool.execute(INSERT_CAMPAIGN, campaign_id, BUDGET_PAISA, zone)
             cluster.campaigns.append(address)

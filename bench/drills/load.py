@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from adloom.budgets.addresses import parse_campaign_key
 from adloom.budgets.kinds import make_campaign_kind
 from adloom.budgets.messages import AskBudget, ChargeKind, Confirm, Confirms
+from adloom.budgets.money.reconcile_store import reconcile_day
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, PlacementId, RequestId, SystemIds
@@ -42,10 +44,14 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     twice: int
     wrong_states: int
     over_budget: int
+    days: int  # With charges,
+    wrong_days: int  # and those whose bill is not what campaigns say, as `adloom doctor --money` finds.
 
     @property
     def is_right(self) -> bool:
-        return not (self.lost or self.twice or self.wrong_states or self.over_budget)
+        return self.days > 0 and not (
+            self.lost or self.twice or self.wrong_states or self.over_budget or self.wrong_days
+        )
 
 
 class Load:
@@ -55,6 +61,7 @@ class Load:
         self._cluster = cluster
         self._chance = seeded(seed, "drill")
         self._sent: Counter[str] = Counter()
+        self._sent_micros: Counter[str] = Counter()
         self._stop = asyncio.Event()
         self.failures = 0
 
@@ -105,7 +112,12 @@ class Load:
 
     def _make(self, address: Address) -> tuple[Address, tuple[Confirm, ...]]:
         self._sent[address.key] += CONFIRMS
-        return address, make_confirms(CONFIRMS)
+        confirms = tuple(
+            msgspec.structs.replace(one, amount=Micros(PRICE + self._chance.randrange(PRICE)))
+            for one in make_confirms(CONFIRMS)
+        )
+        self._sent_micros[address.key] += sum(one.amount for one in confirms)
+        return address, confirms
 
     async def check(self) -> Books:
         """Compare what was sent with the money ledger and the states."""
@@ -122,9 +134,12 @@ class Load:
             twice += max(0, charges - sent)
             state = spent.get(key)
             total = None if state is None else state.spent_total
-            wrong += total != (0 if row is None else row["micros"])
+            wrong += not total == (0 if row is None else row["micros"]) == self._sent_micros[key]
             budget = None if state is None else state.configured.daily_budget
             over += budget is not None and total is not None and total > budget
+        today = SystemClock().now().date()
+        async with pool.acquire() as connection:
+            days = [await reconcile_day(connection, today + timedelta(days=one)) for one in (-1, 0, 1)]
         return Books(
             sent=self._sent.total(),
             charged=sum(row["charges"] for row in sums.values()),
@@ -132,6 +147,8 @@ class Load:
             twice=twice,
             wrong_states=wrong,
             over_budget=over,
+            days=sum(one.charges > 0 for one in days),
+            wrong_days=sum(not one.is_balanced for one in days),
         )
 
 
