@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import BidType
+from adloom.bidding.window import BidStrategy
 from adloom.budgets.addresses import advertiser_address, campaign_address
 from adloom.budgets.config.configuration import AdvertiserRow, CampaignRow
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, IdSource, PlacementId
@@ -61,6 +62,7 @@ class Selling(msgspec.Struct, frozen=True, kw_only=True):
     pacing: PacingStrategy = PacingStrategy.ACCELERATED
     impression_cap: int | None = None
     click_cap: int | None = None
+    strategy: BidStrategy = BidStrategy.FIXED
 
     @property
     def bid_type(self) -> BidType:
@@ -94,6 +96,7 @@ class SimulatedCampaigns:
         has_payer: bool = False,
         has_budgets: bool = True,
         capped: float = 0.0,
+        learning: float = 0.0,
     ) -> None:
         self._chance = chance
         self._has_budgets = has_budgets
@@ -126,6 +129,11 @@ class SimulatedCampaigns:
                     pacing=chance.choice([PacingStrategy.ACCELERATED, *PacingStrategy]),
                 )
             )
+        for one in list(self.campaigns.values()) if learning else ():
+            if chance.random() < learning:
+                self.campaigns[one.id] = _changed(
+                    one, strategy=chance.choice([BidStrategy.PACER, BidStrategy.FLEET])
+                )
         for one in list(self.campaigns.values()) if capped else ():
             if chance.random() < capped:
                 self.put(self._cap(one))
@@ -222,6 +230,8 @@ class SimulatedCampaigns:
             timezone=one.timezone,
             impression_cap=one.impression_cap,
             click_cap=one.click_cap,
+            bid_amount_micros=None if one.strategy is BidStrategy.FIXED else one.bid,
+            bid_strategy=one.strategy.value,
         )
 
     def keys(self) -> CatalogKeys:

@@ -94,6 +94,7 @@ def draw_budget_plan(seed: int) -> BudgetPlan:
         workers=chance.randint(1, 2),
         auctioned=chance.choice([0.0, 0.5, 1.0]),
         capped=chance.choice([0.0, 0.5, 1.0]),
+        learning=chance.choice([0.0, 0.5]),
     )
 
 

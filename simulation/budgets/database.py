@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.budgets.bid_model import BidRow
 from adloom.budgets.charges.offers import Offer
 from adloom.budgets.charges.store import ChargeStore
 from adloom.budgets.config.catalog_store import BudgetCatalog, CatalogRows
@@ -44,6 +45,7 @@ class BudgetDatabase:
         self.tables = tables
         self.states: dict[Address, StoredState] = {}
         self.rows: list[MoneyRow] = []
+        self.multiplied = 0  # Decisions about bids that are not made in full.
         self.offers: set[Offer] = set()  # The unique key of the rows.
         self.totals: dict[tuple[str, UUID, date], int] = {}
         self.sessions: dict[int, datetime | None] = {}  # When each was over.
@@ -66,6 +68,7 @@ class BudgetDatabase:
             self.states[write.address] = stored
             self.faults.trace.note(write.address.key, write.state)
         self.rows += rows
+        self.multiplied += sum(isinstance(one, BidRow) and one.multiplier < 1 for one in records)
         self.offers.update(offers)
         for total in records:
             if isinstance(total, DayTotal):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from math import inf, nan
 from random import Random  # noqa: TID251 - for its type
 from typing import Final
 
@@ -9,6 +10,12 @@ import msgspec
 
 from adloom.auction.bid import Bid
 from adloom.auction.score import Scorer
+from adloom.bidding.decide import decide_all
+from adloom.bidding.ports import Nets
+from adloom.bidding.window import BidDecision
+from adloom.budgets.addresses import campaign_address
+from adloom.budgets.bid_model import MultiplierRequest
+from adloom.budgets.bids.decider import LocalTopics, build_decided, build_window_request
 from adloom.budgets.charges.projection import CHARGES, ChargesProjection
 from adloom.budgets.config.catalog_follower import CatalogFollower
 from adloom.budgets.config.count_follower import CountFollower
@@ -18,15 +25,16 @@ from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.core.clock import Clock
 from adloom.core.money import Micros
 from adloom.events.projections.projection import Projection
-from adloom.runtime.actors.actor import AnyKind
+from adloom.runtime.actors.actor import Address, AnyKind
 from adloom.runtime.actors.host import ActorHost
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.loops import pause
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.decide import WinningBid
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import NO_USER_TEXT, UNKNOWN_VISITOR, ServeQuery
 from adloom.serving.eligibility.placement_state import PlacementStates
-from adloom.serving.index.bid_block import BidBlock
+from adloom.serving.index.bid_block import BidBlock, lower_bidder
 from adloom.serving.index.index import EMPTY, Candidate, Index
 from adloom.serving.index.steps import run_steps
 from adloom.serving.leases.client import SESSION_BITS, LeaseClient
@@ -46,6 +54,9 @@ from simulation.faults import Host
 from simulation.valkey import EventLogServer, GroupConnection, SimulatedLeaderLock, ValkeyServer, valkey_of
 
 LEASE_SECONDS: Final = 5.0
+STRATEGY_SECONDS: Final = 0.5
+UNANSWERED: Final = 0.2
+NONSENSE: Final = (nan, inf, -inf, -1.0, 0.0, 0.3, 0.7, 40.0)
 # One context for all: targeting has its own tests.
 ANY_VISITOR: Final = Context(
     device=None,
@@ -71,6 +82,33 @@ class BudgetServers(msgspec.Struct, frozen=True, kw_only=True):
     log: EventLogServer
 
 
+class WildStrategies:
+    """Answers campaigns that ask for their multiplier: late or not at all, as the pacer, or with nonsense."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._asked: list[MultiplierRequest] = []
+        self.tell: Callable[[Address, msgspec.Struct], bool] = lambda _, __: False
+
+    def take(self, request: MultiplierRequest) -> None:
+        self._asked.append(request)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            await pause(STRATEGY_SECONDS, stop)
+            asked, self._asked = self._asked, []
+            for request in asked:
+                if self._chance.random() < UNANSWERED:
+                    continue
+                [answer] = decide_all([build_window_request(request)], Nets())
+                nonsense = self._chance.choice([None, *NONSENSE])
+                decision = (
+                    answer.decision if nonsense is None else BidDecision(multiplier=nonsense, reason="wild")
+                )
+                address = campaign_address(request.campaign_id, request.advertiser_id)
+                self.tell(address, build_decided(request, decision, answer.state, {}))
+
+
 class BudgetWorkerProcess:
     """A worker: budget actors while it leads, and the charges that follow the event log."""
 
@@ -83,26 +121,29 @@ class BudgetWorkerProcess:
         chance: Random,
         kinds: Kinds,
         hold_seconds: int,
+        has_strategies: bool = False,
     ) -> None:
         self.host = Host()
         database, valkey = servers.database, valkey_of(servers.valkey, self.host)
         catalog, audience = SimulatedCatalog(database, self.host), ValkeyBroadcaster(valkey)
+        strategies = WildStrategies(chance)
         configurer = EntityConfigurer(catalog, clock, hold_seconds=hold_seconds)
         actors = ActorHost(
             kinds(),
             SimulatedStates(database, self.host),
             introduction=configurer,
-            audience=audience,
+            audience=LocalTopics(audience, strategies.take),
             clock=clock,
             chance=chance,
             batch_max=chance.choice([1, 10, 2_000]),
         )
+        strategies.tell = actors.tell
         inbox = Inbox(valkey, SimulatedSessions(database, self.host), actors, audience, clock)
         follower = CatalogFollower(valkey, catalog, configurer, actors)
         counts = CountFollower(SimulatedCounts(database, self.host), actors)
         self._leader = LeaderLoop(
             SimulatedLeaderLock(servers.valkey, self.host, name=name),
-            [actors.run, inbox.run, follower.run, counts.run],
+            [actors.run, inbox.run, follower.run, counts.run, *([strategies.run] if has_strategies else [])],
         )
         store = SimulatedCharges(database, self.host)
         charges = ChargesProjection(
@@ -250,6 +291,6 @@ class SellingProcess:
             )
             for block in market.placements[0].blocks
             if isinstance(block, BidBlock)
-            for one in block.bidders
+            for one in (lower_bidder(bidder, self._states.multipliers) for bidder in block.bidders)
             if one.campaign_key not in out
         )

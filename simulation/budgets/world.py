@@ -41,7 +41,8 @@ class BudgetPlan(Plan, frozen=True, kw_only=True):
     has_payer: bool = True
     hold_seconds: int = 10
     auctioned: float = 0.0  # The share of requests that are for auctions.
-    capped: float = 0.0  # The share of campaigns with caps.
+    capped: float = 0.0  # The share of campaigns with caps,
+    learning: float = 0.0  # and of those whose bids a strategy multiplies.
     database: type[BudgetDatabase] = BudgetDatabase
     kinds: Kinds = make_kinds
     selling: type[SellingProcess] = SellingProcess
@@ -59,6 +60,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             zone=plan.zone,
             has_payer=plan.has_payer,
             capped=plan.capped,
+            learning=plan.learning,
         )
         are_clocks_right = plan.faults.clock_seconds_between == float("inf")
         self.laws = BudgetLaws(
@@ -274,6 +276,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             chance=self._chance,
             kinds=self._plan.kinds,
             hold_seconds=self._plan.hold_seconds,
+            has_strategies=self._plan.learning > 0,
         )
 
     def _start_delivery(self, number: int, clock: Clock) -> SellingProcess:
@@ -304,6 +307,7 @@ class BudgetWorld(BaseWorld[BudgetPlan, SellingProcess]):
             "page views": self._views,
             "offers made": self._offers,
             "of them auctioned": self._auctions,
+            "multiplied bids": database.multiplied,
             "offers seen or clicked": len(self.laws.confirmed),
             "charges": kinds.count("charge"),
             "seen too late to be charged": kinds.count("unbilled"),

@@ -53,6 +53,16 @@ def test_what_is_auctioned_off_is_of_the_highest_who_can_pay_at_a_price_that_it_
     assert sum(outcome.figures["of them auctioned"] for outcome in outcomes) > 50
 
 
+def test_whatever_strategies_say_no_budget_is_overspent_and_the_highest_multiplied_bid_wins() -> None:
+    outcomes = [
+        checked(msgspec.structs.replace(rough(seed), auctioned=0.5, has_payer=False, learning=0.7))
+        for seed in range(3)
+    ]
+
+    assert sum(outcome.figures["multiplied bids"] for outcome in outcomes) > 3
+    assert sum(outcome.figures["of them auctioned"] for outcome in outcomes) > 20
+
+
 def test_caps_are_exact_over_all_processes_and_what_they_allow_is_offered() -> None:
     """Processes die with offers of the cap in hand, and offers that nobody sees come back when their holds are over."""
     faults = msgspec.structs.replace(ROUGH_BUDGETS, clock_seconds_between=float("inf"), unseen=0.3)
