@@ -198,6 +198,11 @@ def test_the_guide_ends_with_an_ad_on_a_page(
     page.get_by_label("What do you call the place?").fill("My very own corner")
     expect(page.get_by_text("my-very-own-corner")).to_be_visible()
     page.get_by_role("button", name="Next").click()
+    expect(page.get_by_label("Headline", exact=True)).to_be_focused()
+    page.get_by_role("button", name="Back").click()
+    # What was chosen is still chosen.
+    expect(page.get_by_label("What do you call the place?")).to_have_value("My very own corner")
+    page.get_by_label("What do you call the place?").press("Enter")
     page.get_by_label("Headline", exact=True).fill(headline)
     page.get_by_role("button", name="Next").click()
     page.get_by_label("Name of the campaign").fill("Guided")

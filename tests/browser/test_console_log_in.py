@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
 from tests.support.chromium import Visit, a_visit, a_visit_again
 from tests.support.console import RunningConsole, a_console, log_in
+from tests.support.mail_server import MailServer, a_mail_server, send_one_mail
 from tests.support.oidc_provider import RunningProvider, an_oidc_provider
 from tests.support.services import Services
 
@@ -25,9 +26,16 @@ def provider() -> Iterator[RunningProvider]:
 
 
 @pytest.fixture(scope="module")
-def console(services: Services, provider: RunningProvider) -> Iterator[RunningConsole]:
+def mails() -> Iterator[MailServer]:
+    with a_mail_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def console(services: Services, provider: RunningProvider, mails: MailServer) -> Iterator[RunningConsole]:
     with a_console(
         services,
+        ADLOOM_SMTP_URL=mails.url,
         ADLOOM_SECRET="a-secret-that-seals-things-for-the-tests",
         ADLOOM_OIDC_ISSUER=provider.url,
         ADLOOM_OIDC_CLIENT_ID="adloom",
@@ -95,7 +103,7 @@ def test_the_overview_is_live_logs_no_errors_and_is_reached_by_keyboard(
     visit: Visit, page: Page, console: RunningConsole
 ) -> None:
     expect(page.locator(".al-tile")).to_have_count(8)
-    expect(page.locator("canvas").first).to_be_visible()
+    expect(page.locator(".al-drawn svg").first).to_be_visible()
     # No worker runs beside this control plane, and it logs that at every request.
     expect(page.get_by_text("No worker process runs.")).to_be_visible()
 
@@ -128,7 +136,7 @@ def test_the_theme_is_switched_and_remembered(page: Page) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     dark = ink_of(page)
     page.reload()
-    page.locator("main#content").wait_for()
+    page.locator("main #content").wait_for()
 
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert (ink_of(page), dark != light) == (dark, True)
@@ -153,11 +161,11 @@ def test_a_key_is_created_shown_once_and_revoked(visit: Visit, console: RunningC
     console.log_in(page, goal="/console/system?tab=keys")
     page.get_by_role("button", name="New key").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name="New key").click()
+    dialog.get_by_role("button", name="Create").click()
     expect(dialog.get_by_text("is required")).to_be_visible()
 
     dialog.get_by_label("Name").fill("nightly import")
-    dialog.get_by_role("button", name="New key").click()
+    dialog.get_by_role("button", name="Create").click()
     expect(page.get_by_text("Here is the key")).to_be_visible()
     key = page.locator(".al-secret .mono").inner_text()
     page.get_by_role("button", name="I have it").click()
@@ -178,13 +186,14 @@ def test_an_account_is_created_and_errors_appear_at_their_field(
     console.log_in(page, goal="/console/system?tab=accounts")
     page.get_by_role("button", name="New account").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("E-mail address").fill("bob")
+    expect(dialog.get_by_label("E-mail address")).to_be_focused()
+    page.keyboard.type("bob")
     dialog.get_by_label("Password").fill("a good password")
-    dialog.get_by_role("button", name="New account").click()
+    dialog.get_by_role("button", name="Create").click()
     expect(dialog.get_by_text("must be an e-mail address")).to_be_visible()
 
     dialog.get_by_label("E-mail address").fill("bob@example.com")
-    dialog.get_by_role("button", name="New account").click()
+    page.keyboard.press("Enter")
 
     expect(page.get_by_role("row").filter(has_text="bob@example.com")).to_contain_text("active")
     page.get_by_label("Search by e-mail address").fill("nobody")
@@ -210,11 +219,11 @@ def test_somebody_is_invited_to_act_for_an_advertiser_and_later_removed(
     expect(dialog.get_by_label("Acts for")).to_be_hidden()
     dialog.get_by_label("Role").click()
     page.get_by_role("option", name="Advertiser: its own campaigns").click()
-    dialog.get_by_role("button", name="New account").click()
+    dialog.get_by_role("button", name="Create").click()
     expect(dialog.get_by_text("is required")).to_be_visible()
     dialog.get_by_label("Acts for").fill("bir")
     page.get_by_role("option", name="Birch & Co").click()
-    dialog.get_by_role("button", name="New account").click()
+    dialog.get_by_role("button", name="Create").click()
 
     expect(page.get_by_text("An invitation for cleo@example.com")).to_be_visible()
     link = page.locator(".al-secret .mono").inner_text()
@@ -279,6 +288,35 @@ def test_somebody_sets_up_a_second_factor_and_logs_in_with_it(visit: Visit, cons
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="Your account")).to_be_visible()
         page.context.clear_cookies()
+
+
+def test_a_forgotten_password_is_replaced_by_the_link_in_a_mail(
+    visit: Visit, console: RunningConsole, mails: MailServer
+) -> None:
+    page, email, password = visit.page, "fay@example.com", "a new password of Fay"
+    with console.api() as api:
+        person = {"email": email, "password": "an old password of Fay", "role": "viewer"}
+        assert api.post("/admin/accounts", json=person).status_code == 201
+    page.goto(f"{console.url}/console/login")
+
+    page.get_by_role("link", name="Forgot your password?").click()
+    expect(page.get_by_label("E-mail address")).to_be_focused()
+    page.keyboard.type(email)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("we send it a link for a new password")).to_be_visible()
+    console.in_database(lambda pool: send_one_mail(pool, console.redis_url, mails, public_url=console.url))
+    [message] = mails.mails
+    [link] = re.findall(rf"{console.url}/console/password\?token=\S+", message.get_content())
+    page.goto(link)
+    expect(page.get_by_label("New password")).to_be_focused()
+    page.keyboard.type(password)
+    page.get_by_label("The same again").fill(password)
+    page.keyboard.press("Enter")
+
+    page.get_by_label("E-mail address").fill(email)
+    page.get_by_label("Password").fill(password)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 
 def test_somebody_logs_in_by_single_sign_on(

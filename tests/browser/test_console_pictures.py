@@ -1,7 +1,7 @@
 """Every page of the console, on a computer and on a phone: nothing breaks or overflows.
 
 `ADLOOM_CONSOLE_PICTURES=1` also takes pictures for people to look at: in both themes, in `artifacts/console/`,
-which is not committed.
+which is not committed. `ADLOOM_CONSOLE_AXE=1` lets axe-core examine each page in both themes.
 """
 
 import importlib
@@ -10,7 +10,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -18,13 +18,15 @@ from playwright.sync_api import Browser, TimeoutError  # noqa: A004 - that of th
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
+from tests.support.axe import find_barriers
 from tests.support.chromium import Visit, a_visit
 from tests.support.console import log_in_to
 from tests.support.product import Product, wait_until
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 IS_WANTED = bool(os.environ.get("ADLOOM_CONSOLE_PICTURES"))
+IS_EXAMINED = bool(os.environ.get("ADLOOM_CONSOLE_AXE"))
 PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"
 SIZES = ((390, 844), (1400, 900))
 THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
@@ -46,6 +48,11 @@ TABS = (
     "/console/sites/{site_id}?tab=approvals",
     "/console/campaigns/{campaign_id}?tab=contextual",
 )
+# Pages that nobody has to log in for; the magazine is delivery's.
+GATES = ("/console/login", "/console/forgot", "/console/welcome?token=unknown")
+MAGAZINE = ("/sample", "/sample/shop")
+FIRST_PAGE_BYTES_MAX = 600_000
+LOG_IN_BYTES_MAX = 50_000
 PARAMETER = re.compile(r"\{(\w+)\}")
 
 for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
@@ -91,9 +98,53 @@ def test_no_page_breaks_or_overflows(chromium: Browser, product: Product, addres
     with a_visit(chromium, reduced_motion="reduce") as visit:
         log_in_to(product, visit.page)
         complaints = [complaint for address in addresses for complaint in check_page(visit, product, address)]
+        errors = list(visit.errors)
+        complaints += check_others(visit, product) if IS_EXAMINED else ()
 
     assert complaints == []
-    assert visit.errors == []
+    assert errors == []
+
+
+def test_the_first_pages_are_light(chromium: Browser, product: Product) -> None:
+    with a_visit(chromium, viewport={"width": 1366, "height": 900}) as visit:
+        page = visit.page
+        received: list[float] = []
+        session = page.context.new_cdp_session(page)
+        session.send("Network.enable")
+
+        def note_bytes(event: dict[str, Any]) -> None:
+            received.append(event["encodedDataLength"])
+
+        session.on("Network.loadingFinished", note_bytes)
+        page.goto(f"{product.control_url}/console/login", wait_until="networkidle")
+        log_in = sum(received)
+        log_in_to(product, page)
+        # With what the log-in page has left in the cache, as for everybody.
+        page.goto(f"{product.control_url}/console")
+        page.locator(".al-drawn svg").first.wait_for()
+        page.wait_for_timeout(SETTLE_MILLISECONDS)
+
+    print(f"log-in page: {log_in:,.0f} bytes, then the overview: {sum(received) - log_in:,.0f} bytes")  # noqa: T201 - the figure
+    assert log_in < LOG_IN_BYTES_MAX
+    assert sum(received) < FIRST_PAGE_BYTES_MAX
+
+
+def check_others(visit: Visit, product: Product) -> Iterator[str]:
+    """Yield what is wrong with a dialog, an address without a page, the log-in and the magazine."""
+    page = visit.page
+    page.goto(f"{product.control_url}/console/system?tab=keys")
+    page.get_by_role("button", name="New key").click()
+    page.get_by_role("dialog").get_by_label("Name").wait_for()
+    yield from (f"a dialog {barrier}" for barrier in find_barriers(page))
+    page.goto(f"{product.control_url}/console/nothing")
+    yield from (f"a wrong address {barrier}" for barrier in find_barriers(page))
+    page.context.clear_cookies()
+    for address in (
+        *(f"{product.control_url}{path}" for path in GATES),
+        *(f"{product.delivery_url}{path}" for path in MAGAZINE),
+    ):
+        page.goto(address)
+        yield from (f"{address} {barrier}" for barrier in find_barriers(page))
 
 
 def check_page(visit: Visit, product: Product, address: str) -> Iterator[str]:
@@ -119,3 +170,5 @@ def check_page(visit: Visit, product: Product, address: str) -> Iterator[str]:
         for theme in THEMES if IS_WANTED else ():
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png", full_page=True)
+    if IS_EXAMINED:
+        yield from (f"{address} {barrier}" for barrier in find_barriers(page))

@@ -4,6 +4,8 @@ from uuid import UUID
 
 import pytest
 
+from adloom.console.pages.banners import BANNERS
+from adloom.console.pages.placements import PLACEMENTS
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor, make_person
 from tests.support.builders import Json
@@ -52,6 +54,24 @@ async def test_an_empty_list_says_what_to_do(noun: str, ann: Visitor) -> None:
     assert page.status_code == 200
     assert FAILED not in page.text
     assert f"No {noun} yet" in page.text
+
+
+def test_what_is_made_from_an_empty_list_of_an_owner_belongs_to_it() -> None:
+    assert BANNERS.address_of_new(advertiserId="17") == "/console/banners/new?advertiser=17"
+    assert PLACEMENTS.address_of_new(siteId="a&b", status="on") == "/console/placements/new?site=a%26b"
+    assert BANNERS.address_of_new() == "/console/banners/new"
+
+
+async def test_a_new_campaign_has_the_time_zone_of_its_advertiser(
+    console: ControlPlane, ann: Visitor
+) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        owner = await admin.made("/admin/advertisers", {"name": "Birch & Co", "timezone": "Europe/Oslo"})
+
+    forms = [await ann.get(f"/console/campaigns/new{query}") for query in ("", f"?advertiser={owner['id']}")]
+
+    # One of the choices each, and the one that is chosen.
+    assert [form.text.count("Europe/Oslo") for form in forms] == [1, 2]
 
 
 async def test_every_tab_of_every_page_is_shown(console: ControlPlane, ann: Visitor) -> None:

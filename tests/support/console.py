@@ -51,7 +51,7 @@ def log_in(page: Page, url: str, *, email: str = EMAIL, password: str, goal: str
     page.context.add_cookies([{"name": COOKIE, "value": answer.cookies[COOKIE], "url": url}])
     if goal is not None:
         page.goto(f"{url}{goal}")
-        page.locator("main#content").wait_for()
+        page.locator("main #content").wait_for()
 
 
 def log_in_to(product: Product, page: Page) -> None:

@@ -1,5 +1,6 @@
 """A mail server on this machine: it keeps what it is given."""
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import Generator
@@ -15,7 +16,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from adloom.core.clock import SystemClock
+from adloom.core.setting import Secret
+from adloom.identity.link.mail import MAIL_LINK, LinkMailer
+from adloom.runtime.jobs.worker import JobWorker
+from adloom.runtime.mail.queue import QUEUE
+from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool
+from tests.support.eventually import eventually
 
 USER, PASSWORD = "adloom", "p@ss:word/of the tests"
 
@@ -82,6 +91,17 @@ def a_mail_server(*, tls: ssl.SSLContext | None = None, is_tls_first: bool = Fal
         yield server
     finally:
         controller.stop()
+
+
+async def send_one_mail(pool: Pool, redis_url: str, server: MailServer, *, public_url: str) -> None:
+    """Do what a worker does with a mail that was asked for."""
+    settings = MailSettings(smtp_url=Secret(server.url))
+    mailer = LinkMailer(pool, settings, SystemClock(), public_url=public_url)
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(JobWorker(QUEUE, redis_url, {MAIL_LINK: mailer.handle}).run(stop))
+        await eventually(lambda: mailer.sent == 1, seconds=30)
+        stop.set()
 
 
 def make_tls(folder: Path) -> ssl.SSLContext:

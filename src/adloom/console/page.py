@@ -113,6 +113,7 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
                 "lock",
                 "This page is not for your role",
                 f"You are logged in as {role.value}. Ask an admin if you need it.",
+                is_all=True,
             )
             return None
         try:
@@ -125,7 +126,7 @@ async def _build(request: Request, builder: Builder, roles: AbstractSet[Role]) -
         except Exception as error:  # noqa: BLE001 - a page of ours has a bug: the frame stays, and the log says where
             ui.context.client.status_code = FAILED
             _log_failure(visit.path, error)
-            empty_state("error", "This page could not be built", "The log says why.")
+            empty_state("error", "This page could not be built", "The log says why.", is_all=True)
     return None
 
 
@@ -159,6 +160,7 @@ def register_not_found() -> None:
             "It may have been renamed or removed.",
             action="To the overview",
             href="/console",
+            is_all=True,
         )
 
     page("/console/{rest:path}", title=NOTHING_HERE)(not_found)

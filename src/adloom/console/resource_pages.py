@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Final, Self
+from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
@@ -103,6 +104,11 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
     def new(self) -> str:
         return f"{self.home}/new"
 
+    def address_of_new(self, **given: str) -> str:
+        """Return the address of the page for a new item that has these values, such as its owner."""
+        query = {key: given[name] for name, key in self.defaults_from_query.items() if name in given}
+        return f"{self.new}?{urlencode(query)}" if query else self.new
+
     @property
     def api(self) -> str:
         return f"/admin/{self.noun}s"
@@ -143,7 +149,9 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             href=lambda row: f"{self.home}/{row['id']}",
             sort="-createdAt",
             empty=(self.icon, f"No {self.noun}s yet", self.empty_note),
-            empty_action=(f"New {self.noun}", self.new) if self.may_write(visit) else None,
+            empty_action=(f"New {self.noun}", self.address_of_new(**narrowed))
+            if self.may_write(visit)
+            else None,
             caption=self.title,
         )
         if self.picks is not None and self.may_write(visit):
@@ -199,7 +207,7 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             name: visit.query[key] for name, key in self.defaults_from_query.items() if key in visit.query
         }
         own = {"timezone": visit.zone} if visit.zone and "timezone" in self.defaults else {}
-        form = Form({**self.defaults, **own, **given})
+        form = Form({**self.defaults, **own, **given}, is_focused=True)
         await self._add_fields(visit, form, is_new=True)
 
         async def save() -> None:

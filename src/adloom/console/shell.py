@@ -97,7 +97,8 @@ def shell(  # noqa: PLR0913 - what the frame shows
             "click", js_handler="() => adloom.switchTheme()"
         )
         _account_menu(email, role, api)
-    with ui.element("main").classes("al-main").props('id="content" tabindex="-1"'):
+    # NiceGUI's own frame of the page is its <main>.
+    with div("al-main").props('id="content" tabindex="-1"'):
         yield
 
 

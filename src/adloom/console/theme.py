@@ -1,6 +1,7 @@
 """The stylesheet and the script, cached by the hash in their address, and the sandboxed preview page."""
 
 import functools
+import gzip
 import hashlib
 from importlib import resources
 from typing import Final, Literal
@@ -44,6 +45,11 @@ def asset(name: str) -> bytes:
 
 
 @functools.cache
+def _compress(name: str) -> bytes:
+    return gzip.compress(asset(name))
+
+
+@functools.cache
 def asset_address(name: str) -> str:
     """Return the address of an asset; it changes with the content."""
     return f"/console/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
@@ -64,8 +70,11 @@ async def serve_asset(name: str, request: Request) -> Response:
     if name not in ASSETS:
         raise NotFoundError("There is nothing at this address.")
     is_known = str(request.url).endswith(asset_address(name))
-    headers = {"Cache-Control": KEPT if is_known else "no-cache"}
-    return Response(asset(name), media_type=ASSETS[name], headers=headers)
+    headers = {"Cache-Control": KEPT if is_known else "no-cache", "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("Accept-Encoding", ""):
+        return Response(asset(name), media_type=ASSETS[name], headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(_compress(name), media_type=ASSETS[name], headers=headers)
 
 
 @router.get(PREVIEW)

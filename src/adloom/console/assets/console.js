@@ -123,6 +123,12 @@
     event.preventDefault();
     globalThis.emitEvent?.("adloom_key", event.key);
   });
+  // Enter in a field presses the button of its form; in a list it chooses, and in a long text it ends a line.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = event.target.closest?.("input[data-form]:not([role=combobox])");
+    if (field) document.querySelector(`[data-submits="${field.dataset.form}"]`)?.click();
+  });
   // A row of a table leads where its first link leads, unless something else in it was meant.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("tr[data-href]");

@@ -102,10 +102,13 @@ def empty_state(  # noqa: PLR0913 - what empty states differ in
     action: str = "",
     href: str = "",
     on_action: Callable[[], object] | None = None,
+    is_all: bool = False,
 ) -> None:
+    """Say why there is nothing; where that is all of the page, its title is that of the page."""
+    tag = "h1" if is_all else "h2"
     with div("al-empty"):
         ui.icon(icon).props('aria-hidden="true"')
-        html(f"<h2>{escape(title)}</h2><p>{escape(note)}</p>")
+        html(f"<{tag}>{escape(title)}</{tag}><p>{escape(note)}</p>")
         if href:
             link_button(action, href, look="unelevated")
         elif on_action is not None:
@@ -123,7 +126,8 @@ def notice(text: str, *, kind: NoticeKind = "info", title: str = "", icon: str =
 
 def problem_notice(error: ProblemError) -> None:
     with div("stack"):
-        notice(error.message, kind="bad", title=strings.COULD_NOT_LOAD)
+        html(f"<h1>{escape(strings.COULD_NOT_LOAD)}</h1>")
+        notice(error.message, kind="bad")
         with div("row-of"):
             ui.button("Try again", on_click=ui.navigate.reload).props("outline")
             ui.link("To the overview", "/console")

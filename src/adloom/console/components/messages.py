@@ -44,6 +44,7 @@ def notify_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> Non
 @contextmanager
 def open_dialog(title: str) -> Generator[ui.dialog]:
     with ui.dialog(value=True) as dialog, ui.card():
+        dialog.props["aria-label"] = title
         ui.html(Markup("<h2>{}</h2>").format(title), sanitize=False)
         yield dialog
 
@@ -71,7 +72,9 @@ def confirm(
             dialog.close()
 
         with ui.element("div").classes("al-actions"):
-            ui.button("Cancel", on_click=dialog.close).props("flat")
+            cancel = ui.button("Cancel", on_click=dialog.close).props("flat")
             button = ui.button(action, on_click=go).props("unelevated")
             if is_dangerous:
                 button.props('color="negative"')
+            # Enter answers the question, but never with what is hard to undo.
+            (cancel if is_dangerous else button).props("data-autofocus")

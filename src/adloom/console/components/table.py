@@ -55,6 +55,11 @@ class Column(msgspec.Struct, frozen=True):
     is_wide_only: bool = False  # Left out on phones.
     owner: str = ""  # Left out where the table is narrowed to one owner by this field.
 
+    @property
+    def rises_first(self) -> bool:
+        """Whether a first click sorts from A to Z: names do, while of figures and times the largest matter most."""
+        return not self.is_number and not self.sort.endswith("At")
+
     def show(self, row: Row) -> str | Markup:
         return row[self.cell] if isinstance(self.cell, str) else self.cell(row)
 
@@ -250,7 +255,8 @@ class DataTable:
         current = self._state.get("sort", self._sort_default)
         is_current = current.removeprefix("-") == column.sort
         is_falling = current.startswith("-")
-        following = column.sort if is_current and is_falling else f"-{column.sort}"
+        is_rising_next = is_falling if is_current else column.rises_first
+        following = column.sort if is_rising_next else f"-{column.sort}"
         arrow = (" ↓" if is_falling else " ↑") if is_current else ""
         order = ("descending" if is_falling else "ascending") if is_current else "none"
         return Markup(
@@ -289,7 +295,8 @@ def _frame(caption: str, head: str, rows: str) -> Markup:
 
 
 def _plain_head(column: Column) -> Markup:
-    return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), column.label)
+    label = column.label or Markup('<span class="visually-hidden">Actions</span>')
+    return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), label)
 
 
 def _pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:

@@ -1,4 +1,4 @@
-"""The pages of advertisers: the spend of the day, their campaigns and their settings."""
+"""The pages of advertisers: the spend of the day, their campaigns, banners and settings."""
 
 from typing import Final
 
@@ -10,6 +10,7 @@ from adloom.console.components.layout import facts
 from adloom.console.components.status import account_badge
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
+from adloom.console.pages.banners import BANNERS
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.campaigns.pages import CAMPAIGNS
 from adloom.console.resource_pages import Reload, ResourcePages
@@ -65,5 +66,5 @@ ADVERTISERS: Final = ResourcePages(
     ),
     add=lambda advertiser: ("New campaign", f"{CAMPAIGNS.new}?advertiser={advertiser['id']}"),
     above_tabs=_show_spend,
-    tabs={"campaigns": CAMPAIGNS.tab_of("advertiserId")},
+    tabs={"campaigns": CAMPAIGNS.tab_of("advertiserId"), "banners": BANNERS.tab_of("advertiserId")},
 ).register()

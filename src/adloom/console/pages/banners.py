@@ -234,8 +234,8 @@ def _preview_saved(banner: Json, form: Form, visit: PageVisit, *, is_draft: bool
 
 
 def _title(row: Json) -> Markup:
-    return Markup('<span class="al-titled">{}<span>{}</span></span>').format(
-        thumbnail(row["primaryImageUrl"]), row["title"]
+    return Markup('<span class="al-titled">{}<a href="{}">{}</a></span>').format(
+        thumbnail(row["primaryImageUrl"]), f"/console/banners/{row['id']}", row["title"]
     )
 
 

@@ -59,7 +59,7 @@ def _add(visit: PageVisit, banner: Json, free: dict[str, str], reload: Reload) -
         await visit.api.post(CAPS, {"adId": banner["id"], **form.create_body()})
         await reload()
 
-    with form_dialog("Add a cap", "Create", save, {"window": next(iter(free)), MOST: 3}) as form:
+    with form_dialog("Add a cap", "Add", save, {"window": next(iter(free)), MOST: 3}) as form:
         form.integer(MOST, MOST_LABEL, is_positive=True)
         form.choice("window", "In", free, is_required=True)
 

@@ -8,7 +8,8 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import Json
-from adloom.console.components.charts.chart import Chart, Series
+from adloom.console.components.charts.chart import Series
+from adloom.console.components.charts.drawn import DrawnChart
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
 from adloom.console.page import PageVisit, page, refresh_every
@@ -109,7 +110,7 @@ class OverviewFigures:
         self._span = span
         self._is_house = visit.role in STAFF
         self._tiles: dict[str, Tile] = {}
-        self._charts: dict[str, Chart] = {}
+        self._charts: dict[str, DrawnChart] = {}
         self._latencies: deque[float | None] = deque(maxlen=REMEMBERED)
         self._lags: deque[float | None] = deque(maxlen=REMEMBERED)
 
@@ -126,7 +127,7 @@ class OverviewFigures:
         note = "by day, UTC" if _is_of_days(answer) else f"by hour, {self._visit.zone_for(None)}"
         for index, (name, title, series) in enumerate(self._drawn(answer)):
             with below if index else main, card(title, note=note):
-                self._charts[name] = Chart(self._labels(answer), series, description=title)
+                self._charts[name] = DrawnChart(self._labels(answer), series, description=title)
         self._show_span(answer)
 
     async def refresh_span(self) -> None:

@@ -123,9 +123,9 @@ async def reference_field(  # noqa: PLR0913 - a field, and where its choices com
     return field
 
 
-async def owner_field(form: Form, api: ApiClient, noun: str) -> None:
+async def owner_field(form: Form, api: ApiClient, noun: str) -> ui.select:
     """Add the field for the advertiser or publisher that owns an item."""
-    await reference_field(
+    return await reference_field(
         form,
         f"{noun}Id",
         noun.capitalize(),

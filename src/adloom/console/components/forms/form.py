@@ -9,22 +9,19 @@ form.buttons("Save", save)  # save() calls the API with form.patch_body()
 import zoneinfo
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.format import moment as parse_moment
 from adloom.console.components.format import shown_symbol
 from adloom.console.components.forms import checks
+from adloom.console.components.forms.moments import to_local, to_utc
 from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
-from adloom.schedule.schedule import find_zone
 
 STALE: Final = "STALE_WRITE"
-MINUTES: Final = "%Y-%m-%dT%H:%M"
 
 # Turns the value of a field into what the API wants.
 Encode = Callable[[Any], object]
@@ -34,10 +31,12 @@ class Form:
     """The fields of one request. Each method adds a field where it is called.
 
     `updatedAt` of the given values is sent with a change, so that the API refuses to overwrite a newer state.
-    A field of an object within is called by both names: `pacing.warmup`.
+    A field of an object within is called by both names: `pacing.warmup`. Enter in a field of one line presses the
+    button (`console.js`). With `is_focused` the first field has the focus at once.
     """
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[str, Any] | None = None, *, is_focused: bool = False) -> None:
+        self._is_focused = is_focused
         self._initial = dict(values or {})
         for name, value in (values or {}).items():
             if isinstance(value, Mapping):
@@ -185,13 +184,13 @@ class Form:
     ) -> ui.input:
         """Add a field for a day and a time; `zone` is called late, as another field may name it."""
         given = self._initial.get(name)
-        shown = _to_local(given, zone())
+        shown = to_local(given, zone())
         field = ui.input(label, value=shown).props('type="datetime-local" stack-label')
         self._add(
             name, field, hint=hint, check=lambda value: checks.moment(value) or (check and check(value))
         )
         # Seconds are not shown: an untouched field keeps its exact value.
-        self._encoders[name] = lambda value: given if value == shown else _to_utc(value, zone())
+        self._encoders[name] = lambda value: given if value == shown else to_utc(value, zone())
         return field
 
     def period(
@@ -309,7 +308,12 @@ class Form:
             if on_cancel is not None:
                 ui.button("Cancel", on_click=on_cancel).props("flat")
             button = ui.button(label, on_click=save).props("unelevated")
+            set_attributes(button, data_submits=self._id)
         return button
+
+    @property
+    def _id(self) -> str:
+        return str(next((field.id for field in self._fields.values()), ""))
 
     def _flat_values(self) -> dict[str, Any]:
         return {
@@ -326,8 +330,11 @@ class Form:
         hint: str = "",
         check: checks.Check | None = None,
     ) -> None:
+        if self._is_focused and not self._fields:
+            field.props("autofocus")
         self._fields[name] = field
-        set_attributes(field, data_field=name).props("outlined dense bottom-slots").classes("full")
+        set_attributes(field, data_field=name, data_form=self._id)
+        field.props("outlined dense bottom-slots").classes("full")
         if hint:
             field.props["hint"] = hint
 
@@ -358,7 +365,7 @@ def form_dialog(
 ) -> Generator[Form]:
     """Open a dialog with a form; it closes when `on_save` has succeeded."""
     with open_dialog(title) as dialog:
-        form = Form(values)
+        form = Form(values, is_focused=True)
         yield form
 
         async def save() -> None:
@@ -377,18 +384,6 @@ def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             nested[name] = value
     return nested
-
-
-def _to_local(given: str | None, zone: str | None) -> str:
-    at = parse_moment(given)
-    return "" if at is None else at.astimezone(find_zone(zone or "UTC") or UTC).strftime(MINUTES)
-
-
-def _to_utc(value: str, zone: str | None) -> str | None:
-    if not value:
-        return None
-    at = datetime.fromisoformat(value).replace(tzinfo=find_zone(zone or "UTC") or UTC)
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _show_stale(error: ProblemError) -> None:

@@ -36,7 +36,8 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         with card("What it is"), div("stack tight"):
             form.name("name", "Name")
             if is_new and visit.role is not Role.ADVERTISER:
-                await owner_field(form, visit.api, "advertiser")
+                owner = await owner_field(form, visit.api, "advertiser")
+                owner.on_value_change(lambda: _take_time_zone(visit, form, owner.value))
             form.text("description", "Description", is_long=True).props("autogrow")
             form.texts("labels", "Labels", hint="To find campaigns that belong together. Enter adds one.")
             form.text("notes", "Notes", is_long=True, hint="For those who manage it.").props("autogrow")
@@ -59,6 +60,15 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
             form.text("advertiserName", "Advertiser's name on the contract")
             form.text("advertiserContact", "Contact")
             form.text("contractRef", "Contract")
+    if is_new:
+        await _take_time_zone(visit, form, form.initial("advertiserId"))
+
+
+async def _take_time_zone(visit: PageVisit, form: Form, advertiser_id: str | None) -> None:
+    """Let a new campaign run by the clock of its advertiser; its own time zone can be chosen afterwards."""
+    if advertiser_id:
+        advertiser = await visit.api.get(f"/admin/advertisers/{advertiser_id}")
+        form.fill({"timezone": advertiser["timezone"]})
 
 
 def _add_links(campaign: Json) -> None:

@@ -22,22 +22,27 @@ STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
 # Heavier than other banners, so that the new ad is shown.
 WEIGHT: Final = 1_000
 SLUG_LENGTH_MAX: Final = 60
+SLUGS_TRIED_MAX: Final = 100  # Beyond this the API says that the slug is in use.
 SAMPLE: Final = "sample"
 EXISTING: Final = "existing"
 NEW_PLACEMENT: Final = "new"
-# The placement on the front page of the sample site.
-SAMPLE_SLUG: Final = "hedgerow-top"
+# The placement on the front page of the sample site that it keeps free.
+SAMPLE_SLUG: Final = "hedgerow-yours"
 SAMPLE_PATH: Final = "/sample"
 IMAGES_SHOWN_MAX: Final = 6
 BANNERS_READ: Final = 30
 HEADLINE_LENGTH_MAX: Final = 255
 BUTTON_LENGTH_MAX: Final = 100
+NEW_LABEL: Final = "Home page, at the top"
+# Pictures of this installation; others may be gone, such as those of examples.
+OWN_PICTURE: Final = re.compile(r"https?://[^/]+/p/[0-9a-f]{64}\.\w+")
 
 
 class CampaignPlan:
     """The choices so far, and what was created from them: a second try continues where the first failed."""
 
     def __init__(self) -> None:
+        self.where: Json = {}  # As it was chosen, for those who come back to this step.
         self.placement: Json = {}
         self.banner: Json = {}
         self.campaign: Json = {}
@@ -122,8 +127,9 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     options |= {EXISTING: "On a placement that is there already"} if some["totalCount"] else {}
     options |= {NEW_PLACEMENT: "On a new placement"}
     with card("Where should it appear?", classes="al-narrow"), div("stack"):
-        choice = ui.radio(options, value=next(iter(options)))
-        form = Form({"label": "Home page, at the top", "layoutType": "full_static", "placementId": None})
+        chosen = plan.where.get("choice")
+        choice = ui.radio(options, value=chosen if chosen in options else next(iter(options)))
+        form = Form({"label": NEW_LABEL, "layoutType": "full_static", "placementId": None} | plan.where)
         if sample:
             with ui.element("div").bind_visibility_from(choice, "value", value=SAMPLE):
                 hint(
@@ -162,16 +168,24 @@ def _new_fields(form: Form) -> None:
 
 async def _decide(api: ApiClient, plan: CampaignPlan, form: Form, choice: str, sample: Json | None) -> None:
     values = form.values()
+    plan.where = {**values, "choice": choice}
     match choice:
         case "sample" if sample:
             plan.placement = sample
         case "existing":
             plan.placement = await api.get(f"/admin/placements/{values['placementId']}")
         case _:
-            plan.placement = describe_placement(
-                values["label"] or "Home page, at the top", values["layoutType"]
-            )
+            plan.placement = describe_placement(values["label"] or NEW_LABEL, values["layoutType"])
+            plan.placement["slug"] = await find_free_slug(api, plan.placement["slug"])
     plan.made.pop("placement", None)
+
+
+async def find_free_slug(api: ApiClient, slug: str) -> str:
+    """Return the slug, or one with a number behind it if others have it."""
+    rows = await api.get_items("/admin/placements", search=slug, pageSize=SLUGS_TRIED_MAX)
+    taken = {row["slug"] for row in rows}
+    numbered = (f"{slug[: SLUG_LENGTH_MAX - 4]}-{number}" for number in range(2, SLUGS_TRIED_MAX))
+    return next((one for one in (slug, *numbered) if one not in taken), slug)
 
 
 async def sample_placement(api: ApiClient) -> Json | None:
@@ -188,10 +202,10 @@ async def what_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
     first = {
         "headline": "Something worth a look",
         "ctaLabel": "Have a look",
-        "primaryImageUrl": known[0]["primaryImageUrl"] if known else "",
+        "primaryImageUrl": next(filter(OWN_PICTURE.fullmatch, (one["primaryImageUrl"] for one in known)), ""),
         "ctaUrl": known[0]["ctaUrl"] if known else "",
     }
-    form = Form(plan.banner or first)
+    form = Form(plan.banner or first, is_focused=True)
     with div("al-editor"):
         with card("What do readers see?"), div("stack tight"):
             uploaded: Json = {}
@@ -256,10 +270,10 @@ async def _images(api: ApiClient) -> list[Json]:
 
 
 async def how_step(_: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
-    form = Form(plan.campaign or {"name": "My first campaign"})
+    form = Form(plan.campaign or {"name": "My first campaign"}, is_focused=True)
     with card("How should it run?", classes="al-narrow"), div("stack tight"):
         form.name("name", "Name of the campaign")
-        form.moment("endsAt", "Runs until", zone=lambda: "UTC", hint="Empty: until you pause it.")
+        form.moment("endsAt", "Runs until (UTC)", zone=lambda: "UTC", hint="Empty: until you pause it.")
         form.price(
             "bidAmount",
             "Pays for a thousand impressions",

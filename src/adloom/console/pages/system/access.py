@@ -138,7 +138,7 @@ async def _create_key(visit: PageVisit, table: DataTable) -> None:
         )
         await table.refresh()
 
-    with form_dialog("New key", "New key", save, {"role": "viewer"}) as form:
+    with form_dialog("New key", "Create", save, {"role": "viewer"}) as form:
         form.text("name", "Name", is_required=True, hint="What uses it, such as “nightly import”.")
         await add_role_fields(form, visit.api)
 

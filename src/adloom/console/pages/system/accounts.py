@@ -84,7 +84,7 @@ class AccountsTab:
                 await self.table.refresh()
                 await self._make_link(made["id"])
 
-        with form_dialog("New account", "New account", save, {"role": "viewer"}) as form:
+        with form_dialog("New account", "Create", save, {"role": "viewer"}) as form:
             form.text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api)
             form.time_zone("timeZone", is_required=False)

@@ -233,6 +233,7 @@ class DeadLettersTab:
     async def _show(self, letter_id: str) -> None:
         letter = await self._visit.api.get(f"{DEAD_LETTERS}/{letter_id}")
         with ui.dialog(value=True) as dialog, ui.card().classes("wide"):
+            dialog.props('aria-label="A dead letter"')
             facts(
                 [
                     ("Letter", letter["id"]),
@@ -242,7 +243,7 @@ class DeadLettersTab:
                     ("Reason", letter["reason"]),
                 ]
             )
-            html(f"<h3>Event</h3><pre>{escape(letter['event'])}</pre>")
+            html(f"<h2>Event</h2><pre>{escape(letter['event'])}</pre>")
             with div("al-actions"):
                 ui.button("Close", on_click=dialog.close).props("flat")
 
