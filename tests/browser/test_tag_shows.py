@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from tests.catalog.asset_files import a_zip
 from tests.support.chromium import Visit, a_visit
 from tests.support.product import Product
 from tests.support.publisher import Seller, Site, place, tag
@@ -223,6 +224,39 @@ def test_video_html_and_text_creatives_are_shown(
         expect(sizes).to_have_js_property("currentSrc", site.picture(0))
         expect(banners(page, "full-static").locator("img")).to_have_count(0)
         expect(banners(page, "full-static")).to_contain_text("Autumn 1 is here")
+
+
+def test_an_uploaded_creative_loads_its_own_files_and_nothing_else_of_delivery(
+    chromium: Browser, product: Product, seller: Seller, site: Site
+) -> None:
+    script = """
+        const ask = (address, options) => fetch(address, options).then((answer) => `${answer.status}`, () => "blocked");
+        const load = (address) => new Promise((done) => {
+          Object.assign(new Image(), { onload: () => done("shown"), onerror: () => done("blocked"), src: address });
+        });
+        Promise.all([
+          ask("data.json"), load("a.svg"), ask("/banners/serve/full-static"), load(OTHERS),
+          ask("/banners/events/batch", { method: "POST", body: "{}" }),
+        ]).then((found) => { document.querySelector("p").textContent = found.join(" "); });
+    """
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="9"/>'
+    others = seller.admin.post("/admin/assets", content=drawing.format(8)).json()["url"]
+    creative = {
+        "index.html": b'<link rel="stylesheet" href="css/a.css"><p>Hello</p><script src="a.js"></script>',
+        "css/a.css": b"p { color: rgb(1, 2, 3) }",
+        "a.js": script.replace("OTHERS", json.dumps(others)).encode(),
+        "data.json": b"{}",
+        "a.svg": drawing.format(9).encode(),
+    }
+    asset = seller.admin.post("/admin/assets", content=a_zip(creative)).json()
+    seller.ads("uploaded", "sidebar_single", mediaVariants={"html": asset["url"]})
+
+    with a_visit(chromium) as visit:
+        visit.page.goto(site.page("/uploaded", place("uploaded"), head=tag(product)))
+
+        text = visit.page.locator("iframe").content_frame.locator("p")
+        expect(text).to_have_text("200 shown blocked blocked blocked")
+        expect(text).to_have_css("color", "rgb(1, 2, 3)")
 
 
 def test_a_missing_image_leaves_the_text(

@@ -4,20 +4,18 @@ import contextlib
 import io
 import stat
 import zipfile
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageCms, ImageOps
-from PIL.PngImagePlugin import PngInfo
+from PIL import Image, ImageOps
 
 from adloom.catalog.asset.html5 import FILES_MAX
 from adloom.catalog.asset.model import AssetKind, AssetRefusedError, AssetTooLargeError
 from adloom.catalog.asset.prepare import prepare_asset
 from adloom.catalog.asset.svg import ELEMENTS_MAX, sanitize_svg
 from adloom.runtime.files.settings import AssetSettings
-from tests.catalog.asset_files import INDEX, SVG, a_box, a_picture, a_video, a_zip
+from tests.catalog.asset_files import INDEX, SECRET, SVG, a_box, a_picture, a_video, a_zip, with_secrets
 
 SETTINGS = AssetSettings(html_bytes_max=1_000_000, video_bytes_max=100_000)
 
@@ -124,29 +122,6 @@ def test_a_picture_is_measured_as_people_see_it() -> None:
     asset = prepare_asset(written.getvalue(), SETTINGS)
 
     assert (asset.width, asset.height) == (30, 40)
-
-
-PROFILE = ImageCms.ImageCmsProfile(cast("Any", ImageCms).createProfile("sRGB")).tobytes()
-SECRET = b"47.3769N 8.5417E"
-
-
-def with_secrets(kind: str, orientation: int, width: int = 40, *, is_noisy: bool = False) -> bytes:
-    """Return a picture with a place in everything that its format has room for."""
-    exif = Image.Exif()
-    if orientation != 1:
-        exif[0x0112] = orientation
-    exif[0x010E] = SECRET.decode()  # The description; the place is in a directory of its own.
-    exif.get_ifd(0x8825)[29] = SECRET.decode()
-    picture = Image.open(io.BytesIO(a_picture("PNG", width, 30, is_noisy=is_noisy)))
-    more: dict[str, Any] = {"exif": exif.tobytes(), "xmp": b"<x>%b</x>" % SECRET, "comment": SECRET}
-    if kind == "PNG":
-        texts = PngInfo()
-        texts.add_text("Where", SECRET.decode())
-        texts.add_itxt("XML:com.adobe.xmp", SECRET.decode())
-        more = {"exif": exif.tobytes(), "pnginfo": texts}
-    written = io.BytesIO()
-    picture.save(written, kind, icc_profile=PROFILE, **more)
-    return written.getvalue() + SECRET * (kind in {"JPEG", "PNG", "GIF"})
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])

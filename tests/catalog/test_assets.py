@@ -1,8 +1,10 @@
 """Uploads over the admin API: stored once, owned, bounded, cleaned when nothing shows them."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -11,7 +13,7 @@ from adloom.core.actor import Role
 from adloom.core.clock import ManualClock
 from adloom.core.ids import SystemIds
 from adloom.runtime.files.settings import AssetSettings
-from adloom.runtime.files.store import FolderStore
+from adloom.runtime.files.store import FilesAwayError, FolderStore
 from adloom.runtime.postgres import Pool
 from tests.catalog.asset_files import a_picture, a_zip
 from tests.support.builders import Json
@@ -103,7 +105,7 @@ async def test_a_publisher_uploads_nothing(control: ControlPlane) -> None:
 
 
 async def test_an_account_has_no_more_bytes_than_it_may(
-    advertiser: Client, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+    advertiser: Client, control: ControlPlane, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uploads = control.app.state.asset_uploads
     monkeypatch.setattr(uploads, "settings", AssetSettings(account_bytes_max=len(PNG)))
@@ -113,6 +115,56 @@ async def test_an_account_has_no_more_bytes_than_it_may(
 
     problem(answer, 409, "ACCOUNT_QUOTA_REACHED")
     assert (await advertiser.get("/admin/assets")).json()["totalCount"] == 1
+    # Nothing would remove a file that no row names.
+    assert len(files_in(folder)) == 1
+
+
+async def test_a_creative_that_cannot_be_written_whole_leaves_nothing(
+    advertiser: Client, control: ControlPlane, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FolderStore(folder)
+    write = files.write
+
+    async def write_some(key: str, data: bytes, content_type: str) -> None:
+        if key.endswith(".js"):
+            raise FilesAwayError("the disk is full")
+        await write(key, data, content_type)
+
+    monkeypatch.setattr(files, "write", write_some)
+    monkeypatch.setattr(control.app.state.asset_uploads, "_files", files)
+
+    problem(await advertiser.post("/admin/assets", content=a_zip()), 503, "UNAVAILABLE")
+
+    assert (await advertiser.get("/admin/assets")).json()["totalCount"] == 0
+    assert not files_in(folder)
+
+
+async def test_few_uploads_of_an_account_are_read_at_once(
+    admin: Client, advertiser: Client, control: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces_read = 0
+
+    async def send() -> AsyncGenerator[bytes]:
+        nonlocal pieces_read
+        pieces_read += 1
+        yield PNG
+
+    turns = control.app.state.asset_uploads.turns
+    account_id = UUID((await upload(advertiser, a_picture(width=50)))["advertiserId"])
+    monkeypatch.setattr(turns, "wait_seconds_max", 0.05)
+    async with turns.take(account_id), turns.take(account_id):
+        answer = await advertiser.post("/admin/assets", content=send())
+
+        problem(answer, 503, "UNAVAILABLE")
+        assert answer.headers["retry-after"] == "5"
+        assert pieces_read == 0
+        await upload(admin)
+        monkeypatch.setattr(turns, "wait_seconds_max", 30)
+        waiting = asyncio.create_task(advertiser.post("/admin/assets", content=send()))
+        await asyncio.sleep(0.1)
+        assert pieces_read == 0
+    assert (await waiting).status_code == 201
+    assert pieces_read == 1
 
 
 async def test_a_file_that_something_shows_is_not_removed(admin: Client, folder: Path) -> None:

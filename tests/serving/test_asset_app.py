@@ -83,15 +83,25 @@ async def test_a_part_of_another_version_is_the_whole(files: FolderStore) -> Non
 
 
 async def test_drawings_and_creatives_have_no_rights(files: FolderStore) -> None:
-    async with client(files) as visitor:
+    async with client(files, prefix="/a") as visitor:
         drawing, creative = await visitor.get(DRAWING), await visitor.get(CREATIVE)
+        neutral = await visitor.get(f"/a{CREATIVE}")
 
     assert "sandbox" in drawing.headers["content-security-policy"].split("; ")[-1]
     assert "script" not in drawing.headers["content-security-policy"]
     policy = creative.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts ")
     assert "allow-same-origin" not in policy
-    assert "default-src 'self' https://ads.example.com data:" in policy
+    # Its own folder, and nothing else of delivery: not what is offered to others, nor the events.
+    own = f"https://ads.example.com/sub{{}}/p/{SHA}/"
+    for answer, prefix in ((creative, ""), (neutral, "/a")):
+        rules = dict(one.split(" ", 1) for one in answer.headers["content-security-policy"].split("; "))
+        assert rules.pop("sandbox").startswith("allow-scripts ")
+        assert rules == {
+            "default-src": f"{own.format(prefix)} data: blob: 'unsafe-inline' 'unsafe-eval'",
+            "base-uri": "'none'",
+            "form-action": "'none'",
+        }
     assert creative.headers["content-type"] == "text/html; charset=utf-8"
 
 

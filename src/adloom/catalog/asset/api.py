@@ -84,10 +84,11 @@ async def upload_asset(  # noqa: PLR0913, PLR0917 - a file, whose it is, and who
 ) -> AssetAnswer:
     """Upload a picture, a video or an HTML5 creative; the same file again is answered 200 with what is there."""
     owner_id = choose_owner(scope, query.advertiser_id, field="advertiserId")
-    data = await request.body()
-    if not data:
-        raise AssetRefusedError("The body is empty. Send the bytes of a file.")
-    asset, is_new = await uploads.take_in(catalog, owner_id, query.name, data, now)
+    async with uploads.turns.take(scope.account_id):
+        data = await request.body()
+        if not data:
+            raise AssetRefusedError("The body is empty. Send the bytes of a file.")
+        asset, is_new = await uploads.take_in(catalog, owner_id, query.name, data, now)
     if not is_new:
         response.status_code = status.HTTP_200_OK
     return _show(request, asset)

@@ -8,9 +8,11 @@ import io
 import re
 import stat
 import zipfile
+from collections.abc import Sequence
 from typing import Final
 
 from adloom.catalog.asset.model import AssetRefusedError, AssetTooLargeError, check_size
+from adloom.core.errors import AdloomError
 
 FILES_MAX: Final = 200
 INDEX: Final = "index.html"
@@ -32,12 +34,19 @@ MIMES: Final = {
     "mp4": "video/mp4",
 }
 _NAME: Final = re.compile(r"[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}(?:/[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,99}){0,5}")
+# The size is said at the beginning of a page. Every repetition has a bound: a page may be made to take long.
+_HEAD_BYTES: Final = 65_536
+_META: Final = re.compile(r"<meta\b[^<>]{0,500}>", re.IGNORECASE)
+_SIZE_NAME: Final = re.compile(r"\bname\s{0,9}=\s{0,9}[\"']ad\.size[\"']", re.IGNORECASE)
 _SIZE: Final = re.compile(
-    r"<meta\s[^>]*name\s*=\s*[\"']ad\.size[\"'][^>]*content\s*=\s*[\"']\s*width\s*=\s*(\d{1,5})\s*,\s*height\s*=\s*(\d{1,5})",
+    r"\bcontent\s{0,9}=\s{0,9}[\"']\s{0,9}width\s{0,9}=\s{0,9}(\d{1,5})\s{0,9},\s{0,9}height\s{0,9}=\s{0,9}(\d{1,5})",
     re.IGNORECASE,
 )
 # Left by programs that make archives.
-_LEFT_OVERS: Final = re.compile(r"(^|/)(__MACOSX/.*|\.DS_Store|Thumbs\.db|desktop\.ini)$")
+_LEFT_OVER_FOLDER: Final = "__MACOSX"
+_LEFT_OVERS: Final = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+# Others unpack a member at once, however few bytes are asked for.
+_PACKED_BY: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 Unpacked = list[tuple[str, bytes]]
 
@@ -47,19 +56,29 @@ def unpack_creative(data: bytes, *, bytes_max: int) -> tuple[Unpacked, tuple[int
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             files = _unpack(archive, bytes_max)
+    except AdloomError:
+        raise
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise AssetRefusedError(f"The zip cannot be read: {error}.") from error
+    except Exception as error:  # A damaged archive fails in more ways than the library names.
+        raise AssetRefusedError("The zip cannot be read. Pack it again.") from error
     files = _strip_folder(files)
     index = next((content for name, content in files if name == INDEX), None)
     if index is None:
         raise AssetRefusedError("The zip has no index.html at its top. Pack the files so that it has one.")
     files.sort(key=lambda one: (one[0] != INDEX, one[0]))
-    found = _SIZE.search(index.decode("utf-8", errors="replace"))
-    return files, check_size(int(found[1]), int(found[2])) if found else None
+    return files, _find_size(index)
+
+
+def _find_size(index: bytes) -> tuple[int, int] | None:
+    for meta in _META.finditer(index[:_HEAD_BYTES].decode("utf-8", errors="replace")):
+        if _SIZE_NAME.search(meta[0]) and (found := _SIZE.search(meta[0])):
+            return check_size(int(found[1]), int(found[2]))
+    return None
 
 
 def _unpack(archive: zipfile.ZipFile, bytes_max: int) -> Unpacked:
-    members = [one for one in archive.infolist() if not one.is_dir() and not _LEFT_OVERS.search(one.filename)]
+    members = [one for one in archive.infolist() if not one.is_dir() and not _is_left_over(one.filename)]
     if len(members) > FILES_MAX:
         raise AssetRefusedError(f"The zip has {len(members)} files; it may have {FILES_MAX}.")
     files: Unpacked = []
@@ -73,10 +92,21 @@ def _unpack(archive: zipfile.ZipFile, bytes_max: int) -> Unpacked:
         if left < 0:
             raise AssetTooLargeError(f"The zip has more than {bytes_max:,} bytes when it is unpacked.")
         files.append((name, content))
-    names = [name.lower() for name, _ in files]
+    _check_names([name.lower() for name, _ in files])
+    return files
+
+
+def _is_left_over(name: str) -> bool:
+    *folders, last = name.split("/")
+    return last in _LEFT_OVERS or _LEFT_OVER_FOLDER in folders
+
+
+def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise AssetRefusedError("The zip has two files of one name.")
-    return files
+    folders = {name[: slash.start()] for name in names for slash in re.finditer("/", name)}
+    if both := folders.intersection(names):
+        raise AssetRefusedError(f"The zip has a file and a folder of one name, {min(both)!r}. Rename one.")
 
 
 def _check_member(member: zipfile.ZipInfo) -> None:
@@ -87,6 +117,10 @@ def _check_member(member: zipfile.ZipInfo) -> None:
         raise AssetRefusedError(
             f"The zip has a file {name!r}. Names may have letters, digits, dots, hyphens and underscores, "
             "in at most five folders."
+        )
+    if member.compress_type not in _PACKED_BY:
+        raise AssetRefusedError(
+            f"The zip has a file {name!r} that is packed in an unusual way. Pack it with Deflate, as most programs do."
         )
     if get_extension(name) not in MIMES:
         raise AssetRefusedError(f"The zip has a file {name!r}. It may have {', '.join(sorted(MIMES))}.")

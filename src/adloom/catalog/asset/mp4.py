@@ -2,6 +2,7 @@
 
 # pure
 
+import itertools
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +12,7 @@ from adloom.catalog.asset.model import AssetRefusedError, check_size
 HEADER: Final = 8
 LONG_HEADER: Final = 16
 BOXES_MAX: Final = 10_000
+TRACKS_MAX: Final = 1_000  # A video has two or three.
 SIDES: Final = 8  # Bytes at the end of a track's header: width and height, each 16 bits and a fraction.
 
 METADATA: Final = (b"udta", b"meta", b"uuid")
@@ -36,7 +38,10 @@ def blank_metadata(data: bytes) -> bytes:
     blanked = bytearray(data)
     ranges = [(0, len(data))]
     ranges += (movies := [*_iter_boxes(data, 0, len(data), b"moov")])
-    ranges += [track for movie in movies for track in _iter_boxes(data, *movie, b"trak")]
+    tracks = (track for movie in movies for track in _iter_boxes(data, *movie, b"trak"))
+    ranges += itertools.islice(tracks, TRACKS_MAX + 1)
+    if len(ranges) > TRACKS_MAX:
+        raise AssetRefusedError(NO_VIDEO)
     for place in ranges:
         for kind in METADATA:
             for first, last in _iter_boxes(data, *place, kind, whole=True):

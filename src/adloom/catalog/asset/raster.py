@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from adloom.catalog.asset.metadata import ORIENTATION, UPRIGHT, strip_metadata
 from adloom.catalog.asset.model import GIF, JPEG, PNG, WEBP, AssetRefusedError, AssetType, check_size
+from adloom.core.errors import AdloomError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -46,17 +47,19 @@ def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
 
     Image.MAX_IMAGE_PIXELS = None  # We check ourselves, and refuse.
     try:
-        with warnings.catch_warnings(), Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture:
-            warnings.simplefilter("ignore")
+        with (
+            warnings.catch_warnings(action="ignore"),
+            Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture,
+        ):
             check_size(*picture.size)
-            frames = getattr(picture, "n_frames", 1)
-            if frames > FRAMES_MAX:
-                raise AssetRefusedError(f"The picture has {frames} frames; it may have {FRAMES_MAX}.")
+            frames = _check_frames(getattr(picture, "n_frames", 1))
             picture.load()
             upright = ImageOps.exif_transpose(picture)
             stripped = strip_metadata(data, kind, picture.getexif().get(ORIENTATION, UPRIGHT))
             versions = [] if frames > 1 else _make_versions(upright, len(stripped))
             return PreparedPicture(upright.size, stripped, versions)
+    except AdloomError:
+        raise
     except (
         UnidentifiedImageError,
         OSError,
@@ -67,6 +70,14 @@ def read_picture(data: bytes, kind: AssetType) -> PreparedPicture:
         KeyError,
     ) as error:
         raise AssetRefusedError(f"The picture cannot be read: {error}. Save it again.") from error
+    except Exception as error:  # Damaged metadata fails in more ways than the library names.
+        raise AssetRefusedError("The picture cannot be read. Save it again.") from error
+
+
+def _check_frames(frames: int) -> int:
+    if frames > FRAMES_MAX:
+        raise AssetRefusedError(f"The picture has {frames} frames; it may have {FRAMES_MAX}.")
+    return frames
 
 
 def _make_versions(picture: "Image.Image", size: int) -> list[SmallerVersion]:

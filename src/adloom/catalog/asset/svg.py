@@ -50,7 +50,7 @@ def sanitize_svg(data: bytes) -> tuple[bytes, tuple[int, int]]:
     parser.EntityDeclHandler = _refuse_entity
     try:
         parser.Parse(data, True)  # noqa: FBT003 - as the parser declares it
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError, ValueError) as error:  # The latter two: encodings.
         raise AssetRefusedError(f"The SVG cannot be read: {error}.") from error
     return writer.finish()
 
@@ -68,9 +68,8 @@ class _SvgWriter:
         self._dropped = 0  # How deep we are in an element that is not kept.
         self._elements = 0
         self._size: tuple[int, int] | None = None
-        self._style = (
-            ""  # Of the style element that is open: what is harmless in pieces may not be so as a whole.
-        )
+        # Of the style element that is open: what is harmless in pieces may not be so as a whole.
+        self._style: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition(" ")
@@ -97,16 +96,16 @@ class _SvgWriter:
             self._dropped -= 1
             return
         closed = self._open.pop()
-        if closed == "style" and not _LOADS.search(self._style):
-            self._parts.append(escape(self._style))
-        self._style = ""
+        if closed == "style" and not _LOADS.search(style := "".join(self._style)):
+            self._parts.append(escape(style))
+        self._style.clear()
         self._parts.append(f"</{closed}>")
 
     def text(self, text: str) -> None:
         if self._dropped or not self._open:
             return
         if self._open[-1] == "style":
-            self._style += text
+            self._style.append(text)
         else:
             self._parts.append(escape(text))
 

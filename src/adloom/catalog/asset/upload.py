@@ -1,12 +1,15 @@
 """Takes an upload in: looks at it, stores its files, and notes whose it is."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Final
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from adloom.catalog.asset import store
-from adloom.catalog.asset.model import Asset, AssetNotFoundError
+from adloom.catalog.asset.model import Asset, AssetNotFoundError, PreparedAsset
 from adloom.catalog.asset.prepare import prepare_asset
 from adloom.core.actor import Role
 from adloom.core.errors import UnavailableError, wrong_field
@@ -20,9 +23,40 @@ from adloom.runtime.files.store import FilesAwayError, FileStore
 
 NOUN: Final = "asset"
 DECODED_AT_ONCE: Final = 2  # A picture takes up to 100 MB and a processor while it is decoded.
+READ_AT_ONCE: Final = 6  # Each has up to 64 MB.
+READ_AT_ONCE_OF_ACCOUNT: Final = 2
+WAIT_SECONDS_MAX: Final = 20.0  # Less than the time that the server gives a body.
+RETRY_SECONDS: Final = 5
+OTHERS_FIRST: Final = "Other uploads are under way. Try again in a moment."
 STORE_AWAY: Final = "The store of files does not take them just now. Try again in a moment."
 
 OWNED_NOUNS[Role.ADVERTISER].append(NOUN)
+
+
+class UploadTurns:
+    """Bounds how many uploads are in memory, of one account and of all. Whoever has no turn has sent nothing yet.
+
+    The server cuts a connection whose body takes too long, which ends its turn. The bound of an account is lower, so
+    that one whose files come slowly keeps nobody else waiting.
+    """
+
+    def __init__(self) -> None:
+        self.wait_seconds_max = WAIT_SECONDS_MAX
+        self._all = asyncio.Semaphore(READ_AT_ONCE)
+        self._accounts = WeakValueDictionary[UUID | None, asyncio.Semaphore]()
+
+    @contextlib.asynccontextmanager
+    async def take(self, account_id: UUID | None) -> AsyncGenerator[None]:
+        """Wait for a turn and keep it; raises UnavailableError if there is none for a while."""
+        own = self._accounts.setdefault(account_id, asyncio.Semaphore(READ_AT_ONCE_OF_ACCOUNT))
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self.wait_seconds_max):
+                    await held.enter_async_context(own)
+                    await held.enter_async_context(self._all)
+            except TimeoutError:
+                raise UnavailableError(OTHERS_FIRST, retry_after_seconds=RETRY_SECONDS) from None
+            yield
 
 
 class AssetUploads:
@@ -33,6 +67,7 @@ class AssetUploads:
         self.settings = settings
         self._ids = ids
         self._turn = asyncio.Semaphore(DECODED_AT_ONCE)
+        self.turns = UploadTurns()
 
     async def take_in(
         self, catalog: Catalog, owner_id: UUID | None, name: str, data: bytes, now: datetime
@@ -46,11 +81,6 @@ class AssetUploads:
             owner_key = None if owner_id is None else await _find_owner(write, owner_id)
             asset_id = await store.find_same(write.connection, owner_key, prepared.sha256, now=now)
             is_new = asset_id is None
-            try:
-                for file in prepared.files:
-                    await self._files.write(file.key, file.data, file.mime)
-            except FilesAwayError as error:
-                raise UnavailableError(STORE_AWAY) from error
             if asset_id is None:
                 asset_id = self._ids.new()
                 await store.insert(write.connection, asset_id, owner_key, name, prepared, now=now)
@@ -64,8 +94,22 @@ class AssetUploads:
                     NewAuditEntry(AuditSubject(NOUN, str(asset_id), owner_id), "create", changes)
                 )
             asset = await store.find(write.connection, Scope(None), asset_id)
-        assert asset is not None, "it was written in this transaction"
+            assert asset is not None, "it was written in this transaction"
+            # Last, because only rows are undone by themselves; also for what is there, whose files may be lost.
+            await self._write(write, asset, prepared, is_new=is_new)
         return asset, is_new
+
+    async def _write(
+        self, write: CatalogWrite, asset: Asset, prepared: PreparedAsset, *, is_new: bool
+    ) -> None:
+        try:
+            for file in prepared.files:
+                await self._files.write(file.key, file.data, file.mime)
+        except FilesAwayError as error:
+            if is_new:
+                with contextlib.suppress(FilesAwayError):
+                    await self._files.delete(await store.delete(write.connection, asset))
+            raise UnavailableError(STORE_AWAY) from error
 
     async def _check_quota(self, write: CatalogWrite, owner_key: int | None) -> None:
         used = await store.sum_bytes(write.connection, owner_key)

@@ -30,11 +30,12 @@ IN_CREATIVE: Final = {
 }
 # A drawing that is opened by itself runs and loads nothing.
 DRAWING_POLICY: Final = b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
-# A creative runs without rights, wherever it is opened, and loads only what came with it. It says nothing of who may
-# frame it: not even a star lets a frame without rights do so, such as that of a preview.
+# A creative runs without rights, wherever it is opened, and loads only what came with it, from its own folder: with the
+# whole of our origin it could ask for the ads of others in the visitor's name, and report events of them. It says
+# nothing of who may frame it: not even a star lets a frame without rights do so, such as that of a preview.
 CREATIVE_POLICY: Final = (
     b"sandbox allow-scripts allow-popups allow-popups-to-escape-sandbox; "
-    b"default-src 'self' %b data: blob: 'unsafe-inline' 'unsafe-eval'; base-uri 'none'; form-action 'none'"
+    b"default-src %b data: blob: 'unsafe-inline' 'unsafe-eval'; base-uri 'none'; form-action 'none'"
 )
 _PATH: Final = re.compile(r"([0-9a-f]{64})(?:\.([a-z0-9]{3,4})|(/[A-Za-z0-9_@-][A-Za-z0-9._@/-]{0,600}))")
 _RANGE: Final = re.compile(rb"bytes=(\d{0,15})-(\d{0,15})")
@@ -110,8 +111,8 @@ def matches_etag(header: bytes | None, etag: bytes) -> bool:
     return etag in names or b"*" in names
 
 
-def build_headers(address: FileAddress, *, origin: bytes) -> Headers:
-    """Return the headers of every answer about a file; `origin` is where creatives load their parts from."""
+def build_headers(address: FileAddress, *, files_url: str) -> Headers:
+    """Return the headers of every answer about a file; `files_url` is the address of all files, with its last slash."""
     headers = [
         (b"content-type", address.mime),
         (b"cache-control", IMMUTABLE),
@@ -125,5 +126,6 @@ def build_headers(address: FileAddress, *, origin: bytes) -> Headers:
     if address.mime == SINGLE["svg"]:
         headers.append((b"content-security-policy", DRAWING_POLICY))
     elif address.is_creative:
-        headers.append((b"content-security-policy", CREATIVE_POLICY % origin))
+        own = f"{files_url}{address.sha256}/".encode()
+        headers.append((b"content-security-policy", CREATIVE_POLICY % own))
     return headers

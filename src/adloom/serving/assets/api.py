@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -37,8 +36,7 @@ class AssetApp:
         self._files = files
         self._other = other
         self._folders = tuple(dict.fromkeys((FILES, name_neutrally(FILES, prefix))))
-        parts = urlsplit(public_url)
-        self._origin = f"{parts.scheme}://{parts.netloc}".encode()
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
@@ -55,11 +53,11 @@ class AssetApp:
         if address is None:
             await _send_problem(send, NOTHING_HERE)
             return
-        await self._answer(scope, send, address)
+        await self._answer(scope, send, address, files_url=f"{self._public_url}{folder}")
 
-    async def _answer(self, scope: Scope, send: Send, address: FileAddress) -> None:
+    async def _answer(self, scope: Scope, send: Send, address: FileAddress, *, files_url: str) -> None:
         given = index_headers(scope["headers"])
-        headers = build_headers(address, origin=self._origin)
+        headers = build_headers(address, files_url=files_url)
         if matches_etag(given.get(b"if-none-match"), address.etag):
             # The bytes of an address never change.
             await _send(send, HTTPStatus.NOT_MODIFIED, headers)
