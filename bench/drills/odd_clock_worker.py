@@ -8,6 +8,12 @@ from adloom.core.clock import SystemClock
 
 WRONG_BY = timedelta(seconds=float(os.environ["DRILL_CLOCK_SECONDS"]))
 
+
+def read_wrong_clock(clock: SystemClock) -> datetime:
+    del clock
+    return datetime.now(UTC) + WRONG_BY  # noqa: TID251 - this is the clock
+
+
 if __name__ == "__main__":
-    SystemClock.now = lambda self: datetime.now(UTC) + WRONG_BY  # noqa: ARG005, TID251 - this is the clock
+    setattr(SystemClock, "now", read_wrong_clock)  # noqa: B010 - on purpose
     main()

@@ -17,16 +17,27 @@ from adloom.console.shell import ADVERTISER_SIDE
 from adloom.core.actor import Role
 
 STATES: Final = {"failed": "Failed", "waiting": "Waiting", "active": "Running", "completed": "Done"}
-QUEUES: Final = {"banners": "Schedules and rollups", "stats-sync": "Stats sync", "site-crawls": "Crawls"}
+QUEUES: Final = {
+    "banners": "Schedules and rollups",
+    "stats-sync": "Stats sync",
+    "site-crawls": "Crawls",
+    "mail": "E-mail",
+}
 NAMES: Final = {
     "banner.sync_schedule_status": "Move what is due",
     "banner.rollup_stats": "Roll up a day",
     "stats.schedule": "Plan the stats sync",
     "stats.sync": "Sync statistics",
+    "sites.verify": "Verify sites again",
+    "site.crawl": "Crawl a site",
+    "pages.classify_again": "Classify pages again",
+    "pages.clean": "Remove old pages",
+    "assets.clean": "Remove unused pictures",
+    "reports.find_due": "Find reports that are due",
+    "mail.report": "Send a report",
+    "mail.link": "Send a link",
 }
-NOTE: Final = (
-    "Work that is done in the background: schedules, daily rollups, statistics of ad accounts, crawls."
-)
+NOTE: Final = "Work that is done in the background: schedules, daily rollups, statistics of ad accounts, crawls, e-mail."
 LEVELS: Final = {"CAMPAIGN": "Campaigns", "ADSET": "Ad sets", "AD": "Ads"}
 
 ADDRESS: Final = "/console/jobs"

@@ -14,6 +14,14 @@ ACCEPTED: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml,video
 BYTES_MAX: Final = 64 * 2**20  # The API knows the bounds of each kind.
 UNNAMED: Final = "Unnamed"
 NOTE: Final = "JPEG, PNG, WebP, GIF, SVG, MP4, or a zip with an HTML5 creative. A picture can also be pasted."
+# Quasar's own has a field without a name inside a button without a name.
+HEADER: Final = """
+    <div class="row items-center no-wrap">
+      <div class="col">Drop a file here, or choose one</div>
+      <q-btn flat dense icon="add_box" label="Choose a file" @click="props.pickFiles" />
+      <div class="hidden"><q-uploader-add-trigger /></div>
+    </div>
+"""
 PICTURES: Final = "image/jpeg,image/png,image/webp,image/gif,image/svg+xml"
 PICTURES_NOTE: Final = "JPEG, PNG, WebP, GIF or SVG. A picture can also be pasted."
 
@@ -49,13 +57,13 @@ def add_upload(
         notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB.")
 
     upload = ui.upload(
-        label="Drop a file here, or choose one",
         auto_upload=True,
         max_file_size=BYTES_MAX,
         on_upload=take,
         on_rejected=refuse,
     )
     set_attributes(upload, accept=accepted).props("flat bordered").classes("full al-upload")
+    upload.add_slot("header", HEADER)
     hint(note)
 
 

@@ -113,6 +113,7 @@ class RequestParser:
     def feed(self, piece: bytes | memoryview, now: float) -> None:
         """Parse the next piece; RequestRejectedError carries the answer to bytes that are no request."""
         lines = forwarded = None
+        end = 0
         # A request whose head was parsed before is passed on at once. All in one function: calls would cost.
         if self.phase is _IDLE and type(piece) is bytes and (end := piece.find(_HEAD_END)) > 0:
             line_end = piece.find(b"\r\n")

@@ -7,7 +7,7 @@ const TURN_MS = 500;
 const button = (className, ariaLabel, textContent, onclick) =>
   make("button", { type: "button", className, ariaLabel, textContent, onclick });
 
-const region = (className, ...children) => make("div", { role: "region", className, ariaLabel: NAME }, ...children);
+const group = (className, ...children) => make("div", { role: "group", className, ariaLabel: NAME }, ...children);
 
 function slider(slot, cards, banners) {
   const track = make("div", { className: "track" }, ...cards);
@@ -37,7 +37,7 @@ function slider(slot, cards, banners) {
   };
   const before = button("", "Previous", "‹", () => turn(-1));
   const after = button("", "Next", "›", () => turn(1));
-  const frame = region("frame", make("div", { className: "controls" }, before, pause, after), track);
+  const frame = group("frame", make("div", { className: "controls" }, before, pause, after), track);
   slot.ends.push(() => clearTimeout(dwelling));
   turn(0);
   set(isPaused);
@@ -81,5 +81,5 @@ function arranged(slot, layout, cards, banners, close) {
   if (layout === "full_slider" && cards[1]) return slider(slot, cards, banners);
   const grid = make("div", { className: "grid" }, ...cards);
   if (layout === "popup" || layout === "interstitial") return dialog(slot, layout, [grid], close);
-  return region(`frame ${layout}`, grid, layout === "sticky_bar" && button("close", "Close", "×", close));
+  return group(`frame ${layout}`, grid, layout === "sticky_bar" && button("close", "Close", "×", close));
 }
