@@ -82,20 +82,24 @@ def test_every_child_is_watched_and_the_bounds_are_settings(
 ) -> None:
     variables = {"ADLOOM_DELIVERY_FROZEN_SECONDS": "7", "ADLOOM_SERVER_FROZEN_SECONDS": "0"}
 
-    plan = a_plan(tmp_path, closing, variables)
+    plan = a_plan(tmp_path, closing, variables, has_nats=True, entity_workers=1)
 
-    servers = [child for child in (plan.servers.postgres, plan.servers.valkey) if child is not None]
+    servers = [
+        one for one in (plan.servers.postgres, plan.servers.valkey, plan.servers.nats) if one is not None
+    ]
     assert {
         child.program.name: child.watched and child.watched.frozen_seconds
-        for child in [*plan.children, *plan.background, *servers]
+        for child in [*plan.children, *plan.background, *plan.entity_workers, *servers]
     } == {
         "delivery-1": 7,
         "control": 15,
         "worker": 15,
         "crawler": 15,
         "classifier-1": 15,
+        "worker-1": 15,
         "postgres": 0,
         "valkey": 0,
+        "nats": 0,
     }
 
 
@@ -354,10 +358,11 @@ def test_control_without_https_on_an_open_address_is_warned_about(
 def test_processes_of_root_run_as_another_user_or_say_why_not(
     tmp_path: Path, closing: contextlib.ExitStack
 ) -> None:
-    plan = a_plan(tmp_path, closing, is_empty=False)
+    plan = a_plan(tmp_path, closing, is_empty=False, has_nats=True, entity_workers=1)
 
     assert plan.sample is not None
-    users = {child.program.user for child in (*plan.children, plan.sample)}
+    children = (*plan.children, *plan.background, *plan.entity_workers, plan.sample)
+    users = {child.program.user for child in children}
     is_told = any("run as root" in warning for warning in plan.warnings)
     assert (users == {None}) == is_told
     assert len(users) == 1

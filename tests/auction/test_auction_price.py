@@ -3,7 +3,7 @@
 import pytest
 
 from adloom.auction.bid import CTR_ONE, BidType, Ctr, Quality
-from adloom.auction.price import charge_of, ecpm_of, lowest_bid, price_thousand_clicks, worth_of
+from adloom.auction.price import charge_of, click_hold, ecpm_of, lowest_bid, price_thousand_clicks, worth_of
 from adloom.core.money import Micros
 
 
@@ -27,6 +27,20 @@ def test_an_ecpm_is_rounded_half_up(bid_type: BidType, bid: int, ctr: int, quali
 @pytest.mark.parametrize(("final", "charge"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 3), (9, 3)])
 def test_a_charge_is_the_bid_reduced_to_the_final_price(final: int, charge: int) -> None:
     assert charge_of(Micros(3), ecpm=Micros(9), final=Micros(final)) == charge
+
+
+@pytest.mark.parametrize(
+    ("ecpm", "quality", "hold"),
+    [
+        (20_000_000, 10_000, 60_000),  # 2 clicks in 100 are expected.
+        (20_000_000, 5_000, 120_000),  # Quality lowers the eCPM, not the chance of a click.
+        (1_000_000, 10_000, 10_000),  # A hundredth of the bid at least,
+        (0, 0, 10_000),
+        (900_000_000, 10_000, 1_000_000),  # and never more than the bid.
+    ],
+)
+def test_an_offer_holds_three_times_its_expected_cost(ecpm: int, quality: int, hold: int) -> None:
+    assert click_hold(Micros(1_000_000), ecpm=Micros(ecpm), quality=Quality(quality)) == hold
 
 
 def test_no_cpc_bid_reaches_an_ecpm_at_a_ctr_of_zero() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 from adloom.core.clock import ManualClock
 from adloom.runtime.settings import Telemetry, worker_settings
@@ -13,6 +14,7 @@ from adloom.runtime.telemetry.heartbeat import (
     MASK,
     MINUTE,
     PROCESSES,
+    SETTINGS,
     HeartbeatPublisher,
     HeartbeatReader,
     Reading,
@@ -67,6 +69,17 @@ async def test_a_process_without_heartbeats_is_deleted_after_a_while(valkey: Val
     await HeartbeatReader(valkey).processes(now=NOON + FORGOTTEN_AFTER + timedelta(seconds=1))
 
     assert await valkey.hlen(PROCESSES) == 0  # pyright: ignore[reportGeneralTypeIssues]  the stubs know both kinds of client
+
+
+async def test_what_others_have_written_there_hides_no_process(valkey: Valkey) -> None:
+    await a_publisher(valkey, ManualClock(NOON), Counter()).publish()
+    for table in (PROCESSES, SETTINGS):
+        for name, text in ((b"broken", b"{"), (b"\xff", b"[]"), (b"old", b'{"port": 1}')):
+            await valkey.hset(table, cast("str", name), cast("str", text))  # pyright: ignore[reportGeneralTypeIssues]  as above
+    reader = HeartbeatReader(valkey)
+
+    assert len(await reader.settings()) == 1
+    assert len(await reader.processes(now=NOON)) == 1
 
 
 async def test_a_stopping_process_removes_itself_from_the_list(valkey: Valkey) -> None:

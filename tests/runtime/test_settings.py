@@ -17,6 +17,7 @@ from adloom.runtime.settings import (
     delivery_settings,
     worker_settings,
 )
+from adloom.sync.jobs import CONCURRENCY
 
 GOOD = {
     "DATABASE_URL": "postgresql://adloom:hunter2@db.internal/adloom",
@@ -201,7 +202,7 @@ def test_a_variable_that_is_not_read_is_refused_with_what_to_do() -> None:
 def test_the_defaults_of_the_sync_and_of_the_cache_are_those_of_the_specification() -> None:
     worker = worker_settings(GOOD)
 
-    assert (str(worker.sync_cron), worker.sync_lookback_days) == ("*/5 * * * *", 3)
+    assert (str(worker.sync_cron), worker.sync_lookback_days, CONCURRENCY) == ("*/5 * * * *", 3, 5)
     assert delivery_settings(GOOD).serve_cache_seconds == 60
     changed = {**GOOD, "ADLOOM_SYNC_CRON": "0 * * * *", "ADLOOM_SYNC_LOOKBACK_DAYS": "0"}
     assert (str(worker_settings(changed).sync_cron), worker_settings(changed).sync_lookback_days) == (

@@ -24,7 +24,7 @@ for path in sys.argv[1:]:
         sys.exit(f"{path} is closed to it")
 """
 # Files of the operator that processes read themselves.
-FILES = ("ADLOOM_GEOIP_FILE", "ADLOOM_DATA_CENTERS_FILE")
+FILES = ("ADLOOM_GEOIP_FILE", "ADLOOM_DATA_CENTERS_FILE", "ADLOOM_FLEET_WEIGHTS")
 
 
 class ChildUser(msgspec.Struct, frozen=True):

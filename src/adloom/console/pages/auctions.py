@@ -136,8 +136,8 @@ async def auctions(visit: PageVisit) -> None:
             (
                 "Each request for a placement with delivery “auction” or “contextual” starts one, if campaigns bid on it. Choose a longer period to see older ones."
             ),
-            action="To the placements",
-            href="/console/placements",
+            action="To the campaigns" if visit.role is Role.ADVERTISER else "To the placements",
+            href="/console/campaigns" if visit.role is Role.ADVERTISER else "/console/placements",
         )
         return
     _tiles(view, total, is_own=visit.role is Role.ADVERTISER)

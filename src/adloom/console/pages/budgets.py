@@ -32,7 +32,7 @@ from adloom.console.shell import ADVERTISER_SIDE
 from adloom.console.words.campaign_words import describe_spent
 from adloom.core.ids import SystemIds
 
-COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Left": "line"}
+COLOURS: Final = {"Spent": "c1", "Held": "c4", "Leased": "c2", "Free": "line"}
 SPLIT_KEY: Final = [(name, "", colour) for name, colour in COLOURS.items()]
 ON_THE_LINE: Final = (0.9, 1.02)
 ADDRESS: Final = "/console/budgets"
@@ -134,7 +134,10 @@ async def _top(visit: PageVisit, current: str) -> None:
         found = await visit.api.get("/api/v1/admin/budget/statistics")
         budget, spent = found["totalDailyBudget"], found["totalSpentToday"]
         share = fmt.percent(spent / budget if budget else 0, places=0)
-        tiles[0].update(fmt.money(round(spent * PAISA)), note=f"{share} of all budgets")
+        tiles[0].update(
+            fmt.money(round(spent * PAISA)),
+            note=f"{share} of all daily budgets; campaigns without one are not in it",
+        )
         tiles[1].update(fmt.money(round(budget * PAISA)))
         tiles[2].update(fmt.percent(found["averageUtilization"] / 100, places=1))
         exceeded = found["campaignsExceeded"]
@@ -225,7 +228,7 @@ async def campaign_budget(visit: PageVisit) -> None:
         link_button("Open the campaign", f"/console/campaigns/{campaign['id']}")
         is_resettable = visit.is_admin and campaign["budgetDailyPaisa"] is not None
         refund = ui.button("Refund").props("flat") if visit.is_admin else None
-        reset = ui.button("Reset today").props("unelevated") if is_resettable else None
+        reset = ui.button("Reset today").props("outline") if is_resettable else None
     refresh = await _show_day(visit, "campaign", campaign["id"])
     if reset is not None:
         reset.on_click(lambda: _ask_reset(visit, campaign, refresh))
@@ -310,7 +313,7 @@ def _where(budget: Json) -> str:
     parts = split_budget(budget)
     shown_parts = [(name, fmt.money(int(amount)), colour) for name, amount, colour in parts]
     free = None if left is None else max(0, left - budget["leasedPaisa"])
-    shown_parts.append(("Left", _limit(free), COLOURS["Left"]))
+    shown_parts.append(("Free", _limit(free), COLOURS["Free"]))
     bar = split(parts, whole=budget["dailyBudgetPaisa"], description="Where the day's budget is")
     return f'{bar}<div class="row-of small">{split_key(shown_parts)}</div>'
 

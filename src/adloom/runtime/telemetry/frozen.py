@@ -6,6 +6,7 @@ from typing import Final, cast
 
 import msgspec
 
+from adloom.runtime.telemetry.heartbeat import Moment
 from adloom.runtime.valkey import Valkey
 
 FROZEN: Final = "adloom:frozen"
@@ -19,7 +20,7 @@ class FrozenProcess(msgspec.Struct, frozen=True, kw_only=True):
     process: str
     host: str
     silent_seconds: float
-    at: datetime
+    at: Moment
 
 
 async def record_frozen(valkey: Valkey, frozen: FrozenProcess) -> None:

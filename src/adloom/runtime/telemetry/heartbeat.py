@@ -10,7 +10,7 @@ import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 import structlog
@@ -66,6 +66,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     unknown_slugs: dict[str, str] = {}  # That pages have asked for in the last hour, each with a host of one.
 
 
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+DecodedT = TypeVar("DecodedT")
+
+
 class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """A process, as it was a moment ago."""
 
@@ -74,8 +78,8 @@ class ProcessHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    started_at: datetime
-    told_at: datetime
+    started_at: Moment
+    told_at: Moment
     requests_per_second: float
     reading: Reading
 
@@ -198,17 +202,21 @@ class HeartbeatReader:
         """Return the processes that are alive, sorted by name; entries of long gone ones are deleted."""
         alive: list[ProcessHeartbeat] = []
         for name, text in (await self._read_hash(PROCESSES)).items():
-            heartbeat = _decode_if_readable(text)
+            heartbeat = _decode_if_readable(text, ProcessHeartbeat)
             if heartbeat is not None and heartbeat.is_alive(now=now):
                 alive.append(heartbeat)
             elif heartbeat is None or now - heartbeat.told_at > FORGOTTEN_AFTER:
-                await cast("Awaitable[object]", self._valkey.hdel(PROCESSES, name.decode()))
-                await cast("Awaitable[object]", self._valkey.hdel(SETTINGS, name.decode()))
+                for table in (PROCESSES, SETTINGS):
+                    await cast("Awaitable[object]", self._valkey.hdel(table, cast("str", name)))
         return sorted(alive, key=lambda one: (one.process, one.host, one.pid))
 
     async def settings(self) -> Mapping[str, Mapping[str, str]]:
-        found = await self._read_hash(SETTINGS)
-        return {name.decode(): msgspec.json.decode(text, type=dict[str, str]) for name, text in found.items()}
+        """Return the settings of processes; what cannot be read is left out."""
+        found = {
+            name.decode("utf-8", "replace"): _decode_if_readable(text, dict[str, str])
+            for name, text in (await self._read_hash(SETTINGS)).items()
+        }
+        return {name: settings for name, settings in found.items() if settings is not None}
 
     async def traffic(self, step: timedelta, *, count: int, now: datetime) -> Sequence[TrafficCounts]:
         """Return the counts of the last hours or minutes, the current one last."""
@@ -257,8 +265,8 @@ def _mask(value: Any) -> str:  # noqa: ANN401 - whatever a setting is
     return "" if value is None else str(value)
 
 
-def _decode_if_readable(text: bytes) -> ProcessHeartbeat | None:
+def _decode_if_readable(text: bytes, wanted: type[DecodedT]) -> DecodedT | None:
     try:
-        return msgspec.json.decode(text, type=ProcessHeartbeat)
+        return msgspec.json.decode(text, type=wanted)
     except msgspec.DecodeError:  # Written by a version with another format.
         return None
