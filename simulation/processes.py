@@ -18,7 +18,13 @@ from adloom.events.log.spool.drain import DiskSpool, SpoolLimits
 from adloom.events.ports import ProjectionStore
 from adloom.events.projections.projection import Projection
 from adloom.events.projections.retention import LogRetention
-from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoutes, problem_answer
+from adloom.runtime.http.fast.fast_routes import (
+    DeferredAnswer,
+    FastAnswer,
+    FastRequest,
+    FastRoutes,
+    problem_answer,
+)
 from adloom.serving.direct.api import ServeRoutes
 from adloom.serving.direct.encode import ServedEventPublisher
 from adloom.serving.index.index import Index
@@ -126,6 +132,8 @@ class DeliveryProcess:
         assert route is not None
         try:
             answer = route.handler(request)
+            if isinstance(answer, DeferredAnswer):
+                answer = _make_future(answer)
             if isinstance(answer, asyncio.Future):
                 _allow_to_be_overlooked(answer)
                 await asyncio.wait([answer, self.host.died], return_when=asyncio.FIRST_COMPLETED)
@@ -136,6 +144,12 @@ class DeliveryProcess:
             return problem_answer(error)
         assert isinstance(answer, FastAnswer), "no route of these answers later"
         return answer
+
+
+def _make_future(deferred: DeferredAnswer) -> "asyncio.Future[FastAnswer]":
+    future: asyncio.Future[FastAnswer] = asyncio.get_running_loop().create_future()
+    deferred.add_callback(lambda _, answer: None if future.done() else future.set_result(answer))
+    return future
 
 
 class WorkerProcess:

@@ -135,7 +135,8 @@ def check_others(visit: Visit, product: Product) -> Iterator[str]:
     page.get_by_role("button", name="New key").click()
     page.get_by_role("dialog").get_by_label("Name").wait_for()
     page.wait_for_timeout(SETTLE_MILLISECONDS)
-    yield from (f"a dialog {barrier}" for barrier in find_barriers(page))
+    # Of buttons above a page that is fixed axe does not find the background; other pages have the same buttons.
+    yield from (f"a dialog {barrier}" for barrier in find_barriers(page) if "color-contrast" not in barrier)
     page.goto(f"{product.control_url}/console/nothing")
     yield from (f"a wrong address {barrier}" for barrier in find_barriers(page))
     page.context.clear_cookies()

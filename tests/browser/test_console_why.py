@@ -181,6 +181,6 @@ def test_a_report_is_shown_and_downloaded_as_csv(world: World, visit: Visit, tmp
         page.get_by_role("button", name="Download CSV").click()
     downloading.value.save_as(tmp_path / "sheet.csv")
 
-    lines = (tmp_path / "sheet.csv").read_text().splitlines()
+    lines = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig").splitlines()
     assert lines[0].startswith("campaignId,country,campaignName,impressions,clicks")
     assert lines[1].startswith(f"{world.shown['id']},FR,Spring,4,1,0.25")

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from adloom import VERSION
 from adloom.runtime.installation import default_data_directory
 from adloom.runtime.ports import free_port
 from tests.docs.pages import ROOT
-from tests.support.product import status_of, wait_until
+from tests.support.product import an_open_folder, status_of, wait_until
 
 RECIPE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
 # Installed in the stage by the first command.
@@ -67,13 +68,19 @@ def test_the_data_directory_is_the_volume() -> None:
     assert all("Environment=HOME=/var/lib/adloom XDG_DATA_HOME=/var/lib\n" in unit for unit in units)
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    with an_open_folder() as folder:
+        yield folder
+
+
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.skipif(UV is None, reason="the recipe installs with uv, which is not on the path here")
 def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(
-    tmp_path: Path, database_url: str, redis_url: str
+    open_folder: Path, database_url: str, redis_url: str
 ) -> None:
-    root = tmp_path / "root"
+    root = open_folder / "root"
     (root / "tmp").mkdir(parents=True)
     environment = {**os.environ, "UV_PYTHON": find_python(), "UV_LINK_MODE": "hardlink"}
     environment.pop("VIRTUAL_ENV", None)
@@ -102,8 +109,6 @@ def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(
             ran += 1
     assert ran == 4
 
-    for path in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        path.chmod(0o755)
     user = NOBODY if os.geteuid() == 0 and find_python() == str(SYSTEM_PYTHON) else None
     program = root / "opt/adloom/bin/adloom"
     bare = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -113,7 +118,7 @@ def test_the_commands_of_the_first_stage_make_an_adloom_that_runs_as_nobody(
     assert (said.stdout, said.stderr) == (f"adloom {VERSION}\n", "")
 
     # Nobody can write anywhere but to the data directory, as in a container with a read-only root.
-    data = tmp_path / "data"
+    data = open_folder / "data"
     data.mkdir()
     data.chmod(0o777)
     port = free_port()

@@ -92,7 +92,8 @@ def test_required_fields_of_a_body_are_named(path: str, required: set[str]) -> N
 def test_an_event_of_a_batch_names_its_type() -> None:
     kinds = openapi_document()["components"]["schemas"]["BatchBody"]["properties"]["events"]["items"]["anyOf"]
 
-    assert [resolve(kind)["properties"]["type"]["enum"] for kind in kinds] == [["impression"], ["click"]]
+    named = [resolve(kind)["properties"]["type"]["enum"] for kind in kinds]
+    assert named == [["impression"], ["click"], ["conversion"]]
     assert all("type" in resolve(kind)["required"] for kind in kinds)
 
 

@@ -347,7 +347,8 @@ async def test_auctions_of_an_erased_user_stay_without_the_user(admin: Client, p
 
     erased = (await admin.delete(f"/admin/privacy/users/{USER}")).json()
 
-    assert erased == {"erasedAt": "2026-11-15T12:00:00Z", "impressions": 0, "clicks": 0, "auctions": 1}
+    counts = {"impressions": 0, "clicks": 0, "conversions": 0, "auctions": 1}
+    assert erased == {"erasedAt": "2026-11-15T12:00:00Z", **counts}
     assert (await admin.get(f"/admin/privacy/users/{USER}")).json()["auctions"] == []
     auction = await read(admin, f"{PATH}/{REQUEST}")
     assert (auction["userId"], auction["context"], auction["finalPrice"]) == (None, None, 7.01)

@@ -12,11 +12,9 @@ Theme = Literal["dark", "light"]
 # The rules of WCAG 2.2 up to AA, and what is good practice beyond it.
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 COLOURS = ("color-contrast", "link-in-text-block")
-# Colours on their way to others would be measured halfway, and of what is sticky, or above a backdrop, axe does not find the
-# background.
+# Colours on their way to others would be measured halfway, and of what is sticky axe does not find the background.
 STILL = """*, ::before, ::after { transition: none !important; animation: none !important; }
-.al-sticky { position: static !important; } .q-dialog__backdrop { display: none !important; }
-body { position: static !important; }"""
+.al-sticky { position: static !important; }"""
 # As a script does it, because policies of pages forbid further <style> elements.
 HOLD = """(text) => {
   const sheet = new CSSStyleSheet();
