@@ -74,6 +74,17 @@ async def test_an_index_behind_the_catalog_is_reported(admin: Client, valkey: Va
     )
 
 
+async def test_events_that_all_come_from_one_private_address_are_reported(
+    admin: Client, valkey: Valkey
+) -> None:
+    await publish_heartbeat(valkey, "worker", Reading())
+    await publish_heartbeat(valkey, "delivery-1", Reading(index_version=10**6, only_peer="10.0.0.1"))
+
+    [item] = await found(admin, "processes")
+
+    assert "all events of delivery-1 come from 10.0.0.1" in item["message"]
+
+
 async def test_a_process_that_was_frozen_is_reported_for_a_day(admin: Client, valkey: Valkey) -> None:
     await everything_runs(valkey)
     for hours in (25, 1):
