@@ -1,7 +1,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adloom.schedule.budget_day import build_budget_day
@@ -34,6 +34,12 @@ def test_the_share_grows_linearly_within_an_hour() -> None:
     assert curve.get_volume(TUESDAY + timedelta(hours=10)) == pytest.approx(2.8571, abs=1e-4)
 
 
+@example(
+    shape=TrafficShape((0.0,) * 23 + (1.671875,), (0.0,) * 12 + (6.0, 2.0, 2.0, 2.0) + (0.0,) * 8),
+    day=date(2026, 7, 25),
+    zone="Europe/Berlin",
+    at=[0.75, 1.0],
+)
 @given(
     shape=SHAPES,
     day=st.dates(date(2026, 3, 1), date(2026, 11, 30)),

@@ -46,7 +46,8 @@ class DayCurve(msgspec.Struct, frozen=True):
     def compute_share(self, now: datetime) -> float:
         """Return the share of the day's traffic by a moment, linear within an hour."""
         number, part = self._find(now)
-        return self.shares[number] + part * (self.shares[number + 1] - self.shares[number])
+        before, after = self.shares[number], self.shares[number + 1]
+        return min(before + part * (after - before), after)  # Rounded, the sum may lie above.
 
     def get_volume(self, now: datetime) -> float:
         """Return how many times the day's average the traffic of a moment is."""
@@ -82,7 +83,7 @@ def build_day_curve(shape: TrafficShape, starts_at: datetime, ends_at: datetime)
         return build_day_curve(TrafficShape(), starts_at, ends_at)
     shares = [0.0]
     for part in parts:
-        shares.append(shares[-1] + part / total)
+        shares.append(min(shares[-1] + part / total, 1.0))
     shares[-1] = 1.0
     average = total / (moments[-1] - moments[0])
     return DayCurve(tuple(moments), tuple(shares), tuple(volume / average for volume in volumes))
