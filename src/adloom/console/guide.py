@@ -39,6 +39,7 @@ HELP: Final[Mapping[str, str]] = {
     "/console/campaigns?what-if": "what-if",
     "/console/first-campaign": "console#my-first-campaign",
     "/console/guide": "README",
+    "/console/history": "history",
     "/console/jobs": "jobs",
     "/console/placements": "placements",
     "/console/publishers": "publishers",

@@ -1,8 +1,9 @@
 """The history of an item: who changed what, and when."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
@@ -14,6 +15,7 @@ from adloom.console.components.format import ago, full_moment, money, price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
 from adloom.console.words.field_labels import UNIT, label_field
+from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
 
 PARTS: Final = {
     "link": "the use of a placement",
@@ -45,12 +47,29 @@ ACTIONS: Final = {
     "revoke": "took the approval of {it} back",
     "flag": "flagged {it}",
     "unflag": "took the flag off {it}",
+    "erase": "erased the data of {it}",
+    "log_in": "logged in",
+    "log_out": "logged out",
+    "log_in_failed": "failed to log in as {it}",
+    "password_changed": "changed the password of {it}",
+    "password_set": "set a password of {it}",
+    "role_changed": "changed the role of {it}",
 }
 
 PAGE_SIZE: Final = 20
 PEOPLE_MAX: Final = 100
 SHOWN_CHARACTERS_MAX: Final = 120
 SYSTEM: Final = "system:"
+KEY: Final = "key:"
+# Who is no person and no key.
+AUTHORS: Final = {"cli": "The command line", "unknown": "Somebody who is not known"}
+ROLES: Final = {
+    "admin": "An admin",
+    "viewer": "A viewer",
+    "advertiser": "An advertiser",
+    "publisher": "A publisher",
+    "none": "Somebody who is not logged in",
+}
 MICROS: Final = 1_000_000
 HIDDEN_FIELDS: Final = frozenset({"id", "campaignId", "createdAt", "createdBy"})
 # What the values of a field are called.
@@ -78,19 +97,28 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
-    """Show the changes of an item, newest first; campaigns and sites include those of their parts."""
+async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str = "") -> None:
+    """Show the changes of an item, newest first; campaigns and sites include those of their parts.
+
+    `form` is the address of the form in which old values are put back.
+    """
     about = {f"{noun}Id": noun_id} if noun in WITH_PARTS else {"noun": noun, "nounId": noun_id}
     number = 1
-    people = await fetch_people(visit)
 
     async def read() -> Json:
         return await visit.api.get("/admin/audit", page=number, pageSize=PAGE_SIZE, **about)
 
+    def show(answer: Json) -> None:
+        with entries:
+            for entry in answer["items"]:
+                is_own = bool(form) and entry["noun"] == noun and entry["action"] == "update"
+                html(_entry(entry, visit.now, form if is_own else ""), tag="li")
+        more.set_visibility(answer["page"] < answer["totalPages"])
+
     async def show_more() -> None:
         nonlocal number
         number += 1
-        _show_entries(entries, await read(), more, visit.now, people)
+        show(await read())
 
     answer = await read()
     if not answer["items"]:
@@ -103,7 +131,7 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str) -> None:
     with card("Changes", note="Newest first"):
         entries = ui.element("ol").classes("al-history")
         more = ui.button("Older changes", on_click=show_more).props("flat")
-        _show_entries(entries, answer, more, visit.now, people)
+        show(answer)
 
 
 async def fetch_people(visit: PageVisit) -> Mapping[str, str]:
@@ -114,21 +142,48 @@ async def fetch_people(visit: PageVisit) -> Mapping[str, str]:
     return {person["id"]: person["email"] for person in answer["items"]}
 
 
-def _show_entries(
-    entries: ui.element, answer: Json, more: ui.button, now: datetime, people: Mapping[str, str]
-) -> None:
-    with entries:
-        for entry in answer["items"]:
-            html(_entry(entry, now, people), tag="li")
-    more.set_visibility(answer["page"] < answer["totalPages"])
+def _entry(entry: Json, now: datetime, form: str) -> Markup:
+    return Markup(
+        '<div class="row-of apart"><span>{} {}</span><span class="row-of"><span class="quiet small">{}</span>{}</span></div>{}'
+    ).format(
+        name_author(entry),
+        describe_action(entry, _name_part(entry)),
+        ago(entry["at"], now=now),
+        _link_back(entry, form) if form else "",
+        list_changes(entry),
+    )
 
 
-def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
-    subject: str = entry["subject"]
-    who = "The system" if subject.startswith(SYSTEM) else people.get(subject, subject)
-    it = _name_part(entry)
+def _link_back(entry: Json, form: str) -> Markup:
+    query = urlencode({"back": entry["at"], "request": entry["requestId"] or ""})
+    return Markup('<a href="{}" title="{}">Put it back</a>').format(
+        f"{form}&{query}", "Opens the form with the values from before this change."
+    )
+
+
+def name_author(entry: Json) -> Markup:
+    """Say who made a change: by e-mail address, by the name of a key, or by whom they act for."""
+    subject, role = entry["subject"], entry["role"]
+    if subject.startswith(SYSTEM):
+        who = "The system"
+    elif entry["subjectName"]:
+        who = f"Key “{entry['subjectName']}”" if subject.startswith(KEY) else entry["subjectName"]
+    else:
+        # An account does not know the people of others.
+        of_whom = entry["names"].get(entry["accountId"] or "")
+        who = AUTHORS.get(subject) or of_whom or ROLES.get(role, "Somebody")
+    return Markup('<b title="{}">{}</b>').format(f"{subject} ({role})", who)
+
+
+def describe_action(entry: Json, it: str) -> Markup:
+    """Say what was done to something; `it` is what that is called."""
     done: str = entry["action"]
-    action = ACTIONS.get(done, done).format(it=it)
+    before, named, after = ACTIONS.get(done, f"{done.replace('_', ' ')}: {{it}}").partition("{it}")
+    return Markup("{}{}{}").format(before, it if named else "", after)
+
+
+def list_changes(entry: Json) -> Markup:
+    """List the old and new values of an entry, or nothing."""
     is_new = entry["action"] == "create"
     names: Mapping[str, str] = entry["names"]
     changes = Markup("").join(
@@ -137,15 +192,45 @@ def _entry(entry: Json, now: datetime, people: Mapping[str, str]) -> Markup:
         # For a new item, leave out empty values and what the entry says anyway.
         if not (is_new and (change.get("to") in (None, "", [], {}) or name in HIDDEN_FIELDS))
     )
-    return Markup(
-        '<div class="row-of apart"><span><b title="{}">{}</b> {}</span><span class="quiet small">{}</span></div>{}'
-    ).format(
-        f"{subject} ({entry['role']})",
-        _short(who),
-        action,
-        ago(entry["at"], now=now),
-        Markup("<dl>{}</dl>").format(changes) if changes else "",
+    return Markup("<dl>{}</dl>").format(changes) if changes else Markup("")
+
+
+async def read_values_before(visit: PageVisit, noun: str, item: Json) -> dict[str, Any]:
+    """Return the values that an item had before the change that the address names, as its form has them."""
+    try:
+        since = datetime.fromisoformat(visit.query.get("back", "")).astimezone(UTC)
+        before = since + timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return {}
+    entries = await visit.api.get_items(
+        "/admin/audit",
+        noun=noun,
+        nounId=item["id"],
+        pageSize=PEOPLE_MAX,
+        **{"from": since.isoformat(), "to": before.isoformat()},
     )
+    asked = visit.query.get("request") or None
+    changes = [one["changes"] for one in entries if one["action"] == "update" and one["requestId"] == asked]
+    return {
+        name: value
+        for change in changes
+        for field, values in change.items()
+        for name, value in [_as_in_form(field, values.get("from"), item)]
+        if name in item and value != item[name] and not _is_cut(value)
+    }
+
+
+def _as_in_form(name: str, value: Any, item: Json) -> tuple[str, Any]:  # noqa: ANN401 - whatever a field has
+    """Prices are recorded in micros, and shown as numbers."""
+    plain = name.removesuffix("Micros")
+    if name in item or plain not in item:
+        return name, value
+    return plain, value / MICROS if isinstance(value, int) else value
+
+
+def _is_cut(value: Any) -> bool:  # noqa: ANN401 - whatever a field has
+    """Return whether the record has the beginning of a value only."""
+    return isinstance(value, str) and (value == HIDDEN or len(value) > VALUE_LENGTH_MAX)
 
 
 def _name_part(entry: Json) -> str:
@@ -190,8 +275,3 @@ def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[:SHOWN_CHARACTERS_MAX]}…"
-
-
-def _short(subject: str) -> str:
-    # The beginning of a UUIDv7 is a time; its end differs most.
-    return subject if len(subject) < 36 else f"…{subject[-12:]}"  # noqa: PLR2004 - the length of a UUID

@@ -22,9 +22,10 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
-from adloom.console.history import show_history
+from adloom.console.history import read_values_before, show_history
 from adloom.console.page import PageVisit, page
 from adloom.console.shell import ADMINS
+from adloom.console.words.field_labels import label_field
 from adloom.core.actor import Role
 
 # Reads the item again and rebuilds its page.
@@ -261,8 +262,12 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         may_write = self.may_write(visit)
         if not may_write:
             notice(strings.VIEW_ONLY)
-        form = Form(item)
+        before = await read_values_before(visit, self.noun, item) if may_write else {}
+        told = div("stack")
+        form = Form(item, suggested=before)
         await self._add_fields(visit, form, is_new=False)
+        if before:
+            _tell_put_back(told, before, form)
         if may_write and not item.get("deletedAt"):
             form.buttons("Save", lambda: save_changes(visit, f"{self.api}/{item['id']}", form, reload))
 
@@ -274,7 +279,11 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
             await self.fields(visit, form, is_new)
 
     async def _show_history(self, visit: PageVisit, item: Json, _: Reload) -> None:
-        await show_history(visit, self.noun, item["id"])
+        form = next(name for name, tab in self.all_tabs.items() if tab.build is None)
+        may_put_back = self.may_write(visit) and not item.get("deletedAt")
+        await show_history(
+            visit, self.noun, item["id"], form=f"{visit.path}?tab={form}" if may_put_back else ""
+        )
 
     def ask_delete(self, visit: PageVisit, item: Json, reload: Reload) -> None:
         """Say what deleting means, and do it when confirmed; where it can be undone, offer that."""
@@ -309,6 +318,21 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         with notice(text, kind="warn", title=f"This {self.noun} is deleted", icon="delete_outline"):
             if visit.may_write:
                 ui.button("Restore", on_click=lambda: self._restore(visit, item, reload)).props("outline")
+
+
+def _tell_put_back(place: ui.element, before: Mapping[str, object], form: Form) -> None:
+    """Say which fields have their old values, and which have to be changed elsewhere."""
+    labels = ", ".join(f"“{label_field(name)}”" for name in before if name in form.names)
+    others = ", ".join(f"“{label_field(name)}”" for name in before if name not in form.names)
+    with place:
+        if labels:
+            notice(
+                f"{labels}: as before the change that you chose in the history. Look at it, then press Save: "
+                "nothing is written before.",
+                title="Old values are filled in",
+            )
+        if others:
+            notice(f"{others}: this is not changed here, but on another tab or by a button.", kind="warn")
 
 
 async def save_changes(visit: PageVisit, address: str, form: Form, reload: Reload) -> None:

@@ -57,6 +57,7 @@ ENTRIES: Final = (
     NavigationEntry("/console/budgets", "Budgets", "account_balance_wallet", ADVERTISER_SIDE, "Insight"),
     NavigationEntry("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
     NavigationEntry("/console/reports/ads", "Stats sync", "sync", ADVERTISER_SIDE, "Insight"),
+    NavigationEntry("/console/history", "History", "history", STAFF, "Operation"),
     NavigationEntry("/console/jobs", "Jobs", "work_history", ADVERTISER_SIDE, "Operation"),
     NavigationEntry("/console/system", "System", "dns", ADMINS, "Operation"),
     NavigationEntry(GUIDE, "Guide", "menu_book", EVERYBODY, "Operation"),

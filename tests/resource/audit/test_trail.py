@@ -32,6 +32,7 @@ async def test_a_creation_names_its_author_and_its_fields(control: ControlPlane)
     assert entries[0] | {"changes": {}} == {
         "at": "2026-11-15T12:00:00Z",
         "subject": "test",
+        "subjectName": None,
         "role": "admin",
         "accountId": None,
         "requestId": "request-of-the-test",

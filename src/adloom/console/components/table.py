@@ -18,7 +18,7 @@ from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console.client import ApiClient, Json
-from adloom.console.components.forms.fields import name_of, picker
+from adloom.console.components.forms.fields import DAY_WAIT_MILLISECONDS, name_of, picker
 from adloom.console.components.layout import div, empty_state, html, set_attributes
 
 NOTHING_FOUND_NOTE: Final = "Change the search or the filters."
@@ -123,11 +123,30 @@ class DataTable:
             field.props("outlined dense options-dense").on_value_change(self._on_change)
         self._filters[name] = field
 
-    async def filter_by(self, name: str, label: str, *, api: ApiClient, path: str) -> None:
-        """Add a filter by an item of the API, which is searched by name."""
+    def day(self, name: str, label: str) -> None:
+        """Add a filter by a day; `read` is given it as it is in the address."""
+        with self._bar:
+            field = ui.input(label, value=self._address.get(name, ""))
+            set_attributes(field, data_field=name).props(
+                f'outlined dense stack-label clearable type="date" debounce="{DAY_WAIT_MILLISECONDS}"'
+            )
+            field.on_value_change(self._on_change)
+        self._filters[name] = field
+
+    async def filter_by(  # noqa: PLR0913 - a filter, and where its choices come from
+        self, name: str, label: str, *, api: ApiClient, path: str, field_name: str = "name", key: str = "id"
+    ) -> None:
+        """Add a filter by an item of the API, which is searched by name; `key` is the field that is sent."""
         with self._bar:
             field = await picker(
-                label, self._address.get(name), api=api, path=path, is_clearable=True, sort="name"
+                label,
+                self._address.get(name),
+                api=api,
+                path=path,
+                is_clearable=True,
+                key=key,
+                sort=field_name,
+                shown=name_of if field_name == "name" else lambda row: row[field_name],
             )
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(self._on_change)

@@ -32,7 +32,9 @@ class AuditQuery(ListQuery):
         UUID | None,
         Field(description="With its pages that were given or removed by hand, and decisions about banners."),
     ] = None
-    subject: Text255 | None = None
+    subject: Annotated[
+        Text255 | None, Field(description="Who did it; admins and viewers may give an e-mail address.")
+    ] = None
     since: Annotated[MomentOrDay | None, Field(alias="from")] = None
     before: Annotated[MomentOrEndOfDay | None, Field(alias="to")] = None
 
@@ -67,5 +69,5 @@ async def list_audit_entries(
         site_id=query.site_id,
     )
     async with catalog.read() as connection:
-        listed = await store.page(connection, filters, query.page_request)
+        listed = await store.page(connection, actor, filters, query.page_request)
     return page_of(ANSWER, listed if actor.sees_all else store.hide_networks(listed), query)

@@ -2,13 +2,15 @@
 
 from datetime import datetime
 from itertools import chain
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
+from pydantic import Field
 
 from adloom.core.actor import Actor
 from adloom.resource.audit.entry import OWNED_NOUNS
+from adloom.resource.history.people import find_subject_id, read_people
 from adloom.resource.names import list_ids, read_names
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
@@ -19,6 +21,10 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     at: datetime
     subject: str
+    subject_name: Annotated[
+        str | None,
+        Field(description="The e-mail address of a person or the name of an API key, where you may know it."),
+    ] = None
     role: str
     account_id: UUID | None
     request_id: str | None
@@ -31,8 +37,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     names: dict[str, str] = {}  # Of the ids that it has, as far as they have names.
 
 
+READ_LATER: Final = frozenset({"names", "subject_name"})
 ENTRIES = RowSource(
-    columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__ if name != "names"),
+    columns=", ".join(f"it.{name}" for name in AuditEntry.__struct_fields__ if name not in READ_LATER),
     tables="audit_entries AS it",
     tiebreak="it.id",
 )
@@ -54,6 +61,15 @@ DECIDED_NOUNS: Final = ("link", "assignment")
 OF_AN_ACCOUNT: Final = """
     (it.owner_id = {} AND it.noun = ANY ({}::text[])
      OR it.account_id = {} AND it.role = {} AND it.noun = ANY ({}::text[]))
+"""
+
+# Of people, also of those who were removed.
+BY_ADDRESS: Final = """
+    it.subject IN (
+        SELECT public_id::text FROM users WHERE lower(email) = lower({})
+         UNION
+        SELECT noun_id FROM audit_entries
+         WHERE noun = 'user' AND action = 'delete' AND lower(changes #>> '{{email,from}}') = lower({}))
 """
 
 
@@ -82,7 +98,10 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
         )
     filters.add_given("it.noun = {}", noun)
     filters.add_given("it.noun_id = {}", noun_id)
-    filters.add_given("it.subject = {}", subject)
+    if subject is not None and actor.sees_all and "@" in subject:
+        filters.add(BY_ADDRESS, subject, subject)
+    else:
+        filters.add_given("it.subject = {}", subject)
     filters.add_given("it.at >= {}", since)
     filters.add_given("it.at < {}", before)
     if campaign_id is not None:
@@ -92,15 +111,23 @@ def build_filters(  # noqa: PLR0913 - what an entry may be looked for by
     return filters
 
 
-async def page(connection: Connection, filters: Filters, request: PageRequest) -> Listed[AuditEntry]:
+async def page(
+    connection: Connection, actor: Actor, filters: Filters, request: PageRequest
+) -> Listed[AuditEntry]:
     """Read entries with the names of what they mention: who may read an entry knows these things."""
     listed = await fetch_structs(connection, ENTRIES, filters, request, AuditEntry)
     mentioned = [list_ids([one.noun_id, one.owner_id, one.account_id, one.changes]) for one in listed.items]
-    names = await read_names(connection, chain.from_iterable(mentioned))
+    authors = [find_subject_id(one.subject) for one in listed.items]
+    people = await read_people(connection, actor, chain(authors, *mentioned))
+    names = await read_names(connection, chain.from_iterable(mentioned)) | people
     return Listed(
         items=[
-            msgspec.structs.replace(entry, names={str(one): names[one] for one in ids if one in names})
-            for entry, ids in zip(listed.items, mentioned, strict=True)
+            msgspec.structs.replace(
+                entry,
+                names={str(one): names[one] for one in ids if one in names},
+                subject_name=None if author is None else people.get(author),
+            )
+            for entry, ids, author in zip(listed.items, mentioned, authors, strict=True)
         ],
         total_count=listed.total_count,
     )

@@ -18,6 +18,7 @@ from adloom.console.client import Json, ProblemError
 from adloom.console.components.format import shown_symbol
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.moments import to_local, to_utc
+from adloom.console.components.forms.nested import flatten, nest
 from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
 
@@ -32,15 +33,20 @@ class Form:
 
     `updatedAt` of the given values is sent with a change, so that the API refuses to overwrite a newer state.
     A field of an object within is called by both names: `pacing.warmup`. Enter in a field of one line presses the
-    button (`console.js`). With `is_focused` the first field has the focus at once.
+    button (`console.js`). With `is_focused` the first field has the focus at once. `suggested` values are shown in
+    place of the given ones, and are a change.
     """
 
-    def __init__(self, values: Mapping[str, Any] | None = None, *, is_focused: bool = False) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        is_focused: bool = False,
+        suggested: Mapping[str, Any] | None = None,
+    ) -> None:
         self._is_focused = is_focused
-        self._initial = dict(values or {})
-        for name, value in (values or {}).items():
-            if isinstance(value, Mapping):
-                self._initial |= {f"{name}.{part}": one for part, one in value.items()}  # pyright: ignore[reportUnknownVariableType]  whatever it has
+        self._given = flatten(values or {})
+        self._initial = self._given | flatten(suggested or {})
         self._fields: dict[str, Any] = {}
         self._encoders: dict[str, Encode] = {}
         self._decoders: dict[str, Encode] = {}  # Of fields that show something else than what is sent.
@@ -216,6 +222,11 @@ class Form:
         self._encoders[name] = lambda value: given if value == shown else (value or None)
         return field
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the fields that were added, of objects within the names of these."""
+        return frozenset(name.split(".")[0] for name in self._fields)
+
     def initial(self, name: str) -> Any:  # noqa: ANN401 - whatever a field has
         return self._initial.get(name)
 
@@ -226,7 +237,7 @@ class Form:
 
     def values(self) -> dict[str, Any]:
         """Return the values in the names and units of the API."""
-        return _nest(self._flat_values())
+        return nest(self._flat_values())
 
     def fill(self, values: Mapping[str, Any]) -> None:
         """Set fields as if they were typed; a field with an encoder has a decoder too, if its values are no text."""
@@ -236,7 +247,7 @@ class Form:
 
     def create_body(self) -> Json:
         """Return the values without empty ones, which get the API's defaults; a default that was cleared is null."""
-        return _nest(
+        return nest(
             {
                 name: value
                 for name, value in self._flat_values().items()
@@ -250,8 +261,8 @@ class Form:
         An object within is sent as a whole if a field of it has changed.
         """
         values = self._flat_values()
-        changed = {name.split(".")[0] for name, value in values.items() if value != self._initial.get(name)}
-        changes = {name: value for name, value in _nest(values).items() if name in changed}
+        changed = {name.split(".")[0] for name, value in values.items() if value != self._given.get(name)}
+        changes = {name: value for name, value in nest(values).items() if name in changed}
         seen = self._initial.get("updatedAt")
         return {**changes, "updatedAt": seen} if changes and seen else changes
 
@@ -373,17 +384,6 @@ def form_dialog(
             dialog.close()
 
         form.buttons(action, save, on_cancel=dialog.close)
-
-
-def _nest(values: Mapping[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for name, value in values.items():
-        outer, _, inner = name.partition(".")
-        if inner:
-            nested.setdefault(outer, {})[inner] = value
-        else:
-            nested[name] = value
-    return nested
 
 
 def _show_stale(error: ProblemError) -> None:
