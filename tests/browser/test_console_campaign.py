@@ -126,6 +126,7 @@ def move(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("two seconds")).to_be_visible()
+    expect(dialog.get_by_role("status")).to_have_count(0)
     dialog.get_by_role("button", name=name, exact=True).click()
 
 
@@ -143,6 +144,12 @@ def test_a_campaign_is_created_seen_clicked_and_paused(
     picture = admin.get("/admin/banners", pageSize=1)["items"][0]["primaryImageUrl"]
     make_banner(page, product, headline, picture)
     campaign_id = make_campaign(page, product, "From nothing")
+    page.get_by_role("button", name="Activate", exact=True).click()
+    warning = page.get_by_role("dialog").get_by_role("status")
+    expect(warning).to_contain_text("It has no placement and no banner yet, so there is nothing to show.")
+    warning.get_by_role("link", name="Choose placement and banner").click()
+    page.wait_for_url("**/console/campaigns/*?tab=banners")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     assign_banner(page, "Front page, across the top", headline)
     target_language(page, "Maltese")
     move(page, "Activate")

@@ -148,7 +148,7 @@ def test_the_page_says_why_a_campaign_does_not_deliver(world: World, visit: Visi
     expect(page.get_by_text("Why does “Winter” not deliver?")).to_be_visible()
     status = page.locator('[data-check="status"]')
     expect(status).to_have_attribute("data-state", "stops")
-    expect(status).to_contain_text("Activate the campaign.")
+    expect(status).to_contain_text("Resume the campaign.")
     page.goto(f"{world.console.url}/console/why?campaign={world.for_germans['id']}")
     targeting = page.locator('[data-check="targeting"]')
     expect(targeting).to_have_attribute("data-state", "stops")

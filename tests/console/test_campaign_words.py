@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from adloom.console.words.campaign_words import describe_moment, describe_spent, describe_standing
+from adloom.console.words.campaign_words import (
+    describe_missing,
+    describe_moment,
+    describe_spent,
+    describe_standing,
+)
 
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
 
@@ -79,3 +84,19 @@ def test_when_the_budgets_are_spent_is_said_in_the_zone_of_their_day(
     figures = {"dailySpentAt": daily, "totalSpentAt": total}
 
     assert describe_spent(figures, zone="Europe/Berlin", now=NOW) == sentences
+
+
+@pytest.mark.parametrize(
+    ("banners", "creatives", "words"),
+    [
+        ([], 0, "no placement and no banner"),
+        ([None], 0, "a placement, but no banner"),
+        ([None, "a banner"], 0, ""),
+        ([], 1, ""),
+    ],
+)
+def test_what_a_campaign_lacks_is_said(banners: list[str | None], creatives: int, words: str) -> None:
+    found = describe_missing([{"bannerId": one} for one in banners], creatives=creatives)
+
+    assert found.startswith(f"It has {words}" if words else "")
+    assert bool(found) == bool(words)

@@ -29,7 +29,9 @@ async def api(console: ControlPlane) -> AsyncGenerator[Client]:
 async def an_ad(api: Client, placement: Json, **fields: object) -> tuple[Json, Json]:
     """Create an active campaign that shows a banner on the placement."""
     campaign = await api.make_campaign(**fields)
-    banner = await api.make_banner(title=f"Banner of {campaign['name']}")
+    banner = await api.make_banner(
+        title=f"Banner of {campaign['name']}", advertiserId=campaign["advertiserId"]
+    )
     await api.link(campaign, placement)
     await api.assign(campaign, placement, banner)
     await api.patch(f"/admin/campaigns/{campaign['id']}/activate")
@@ -129,7 +131,7 @@ async def test_a_campaign_shows_what_stops_it(ann: Visitor, api: Client) -> None
     page = await ann.get(f"/console/why?campaign={campaign['id']}")
 
     assert "Why does “Winter” not deliver?" in page.text
-    assert "Activate the campaign." in page.text
+    assert "Resume the campaign." in page.text
     assert "Nobody has looked at its placements." in page.text
 
 
@@ -179,3 +181,52 @@ async def test_a_losing_advertiser_sees_that_another_account_won(
 def winner_in(page: str) -> str | None:
     found = re.search(r"<dt>Winner</dt><dd><[^>]*>([^<]*)<", html.unescape(page))
     return found and found[1]
+
+
+async def test_every_link_of_an_answer_opens_for_the_account_that_asked(
+    console: ControlPlane, api: Client
+) -> None:
+    publisher, advertiser = await api.make_publisher(), await api.make_advertiser()
+    placement = await api.make_placement(publisherId=publisher["id"], isOpen=True)
+    auction = await api.make_placement(publisherId=publisher["id"], delivery="auction")
+    empty = await api.make_placement(publisherId=publisher["id"])
+    own = {"advertiserId": advertiser["id"], "bidAmount": 5}
+    await an_ad(api, placement, name="Spring", **own)
+    await an_ad(api, placement, name="Summer", **own)
+    paused, _ = await an_ad(api, placement, name="Winter", **own)
+    waiting, refused = await an_ad(api, placement, name="May", **own)
+    await api.patch(f"/admin/campaigns/{paused['id']}/pause")
+    path = f"/admin/placements/{placement['id']}/links/{waiting['id']}"
+    answer = await api.post(f"{path}/banners/{refused['id']}", json={"decision": "refuse"})
+    assert answer.status_code == 200, answer.text
+    slugs = [one["slug"] for one in (placement, auction, empty)]
+    people = {
+        "pia@example.com": (Role.PUBLISHER, publisher["id"]),
+        "adam@example.com": (Role.ADVERTISER, advertiser["id"]),
+    }
+
+    pages: dict[str, str] = {}
+    for email, (role, account) in people.items():
+        await make_person(console, email, role, account_id=UUID(account))
+        async with Visitor(console) as person:
+            await person.log_in(email)
+            found = [(await person.get(f"/console/why?placement={slug}")).text for slug in slugs]
+            blank = links_in((await person.get("/console/why")).text)
+            links = {one for page in found for one in links_in(page)} - blank
+            opened = {link: (await person.get(link)).status_code for link in sorted(links)}
+            assert {link: status for link, status in opened.items() if status != 200} == {}
+            pages[email] = "".join(found)
+
+    of_publisher = pages["pia@example.com"]
+    assert "You have refused the banner." in of_publisher
+    assert f"/console/placements/{placement['id']}?tab=ads" in of_publisher
+    assert "/console/campaigns" not in of_publisher
+    assert "Campaigns bid for every request of this placement" in of_publisher
+    assert f"/console/campaigns/{paused['id']}" in pages["adam@example.com"]
+
+
+def links_in(page: str) -> set[str]:
+    """Return the addresses of the console's own pages that a page links to."""
+    unescaped = html.unescape(page).replace("\\", "")
+    found = re.findall(r"""["']?href["']?\s*[=:]\s*["']([^"']+)["']""", unescaped)
+    return {one for one in found if one.startswith("/console") and "/assets/" not in one}

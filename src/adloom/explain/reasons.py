@@ -76,7 +76,7 @@ REASONS: Final = _build_table(
     (AssignmentStatus.CAMPAIGN_DELETED, "The campaign is deleted.",
      "Restore the campaign, then activate it."),
     (AssignmentStatus.CAMPAIGN_DRAFT, "The campaign is still a draft.", "Activate or schedule the campaign."),
-    (AssignmentStatus.CAMPAIGN_PAUSED, "The campaign is paused.", "Activate the campaign."),
+    (AssignmentStatus.CAMPAIGN_PAUSED, "The campaign is paused.", "Resume the campaign."),
     (AssignmentStatus.CAMPAIGN_ENDED, "The campaign has ended, which is final.", _NEW_CAMPAIGN),
     (AssignmentStatus.CAMPAIGN_CANCELLED, "The campaign is cancelled, which is final.", _NEW_CAMPAIGN),
     (AssignmentStatus.CAMPAIGN_UNDATED, "The campaign is scheduled, but has no start.",

@@ -49,16 +49,22 @@ def open_dialog(title: str) -> Generator[ui.dialog]:
         yield dialog
 
 
-def confirm(
+def confirm(  # noqa: PLR0913 - what questions differ in
     title: str,
     consequence: str,
     *,
     action: str,
     on_confirm: Callable[[], Awaitable[None]],
     is_dangerous: bool = False,
+    before: Callable[[], object] | None = None,
 ) -> None:
-    """Ask, and act when confirmed; if the API refuses, show its error and keep the question open."""
+    """Ask, and act when confirmed; if the API refuses, show its error and keep the question open.
+
+    `before` builds what must be read before the consequence.
+    """
     with open_dialog(title) as dialog:
+        if before is not None:
+            before()
         ui.label(consequence)
 
         async def go() -> None:

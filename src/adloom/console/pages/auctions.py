@@ -287,7 +287,7 @@ async def auction(visit: PageVisit) -> None:
             _facts(found)
         with card("eCPM of the bids"):
             _chart(found, charted)
-    show_auction(found)
+    show_auction(found, visit.role)
 
 
 def _facts(found: Json) -> None:

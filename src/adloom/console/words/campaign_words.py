@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
@@ -49,6 +49,19 @@ def describe_standing(campaign: Thing, *, now: datetime, zone: str | None = None
         if ends_at - now < timedelta(days=1):
             return CampaignStanding(f"Ends {describe_moment(ends_at, zone_name, now)}", "good")
     return CampaignStanding(*STATUSES[status])
+
+
+def describe_missing(assignments: Iterable[Thing], *, creatives: int) -> str:
+    """Say what a campaign lacks before anything of it can be shown; empty if it lacks nothing.
+
+    An assignment without a banner is a placement that the campaign may use, and does not use yet.
+    """
+    rows = list(assignments)
+    if creatives or any(row["bannerId"] for row in rows):
+        return ""
+    if rows:
+        return "It has a placement, but no banner on it, so there is nothing to show."
+    return "It has no placement and no banner yet, so there is nothing to show."
 
 
 def describe_moment(at: datetime, zone: str, now: datetime) -> str:

@@ -17,6 +17,7 @@ from adloom.core.money import Micros, decimal_from_micros
 from adloom.explain.contextual.store import SlotFacts, read_slot
 from adloom.explain.contextual.verdict import AskedSlot, CreativeVerdict, explain_slot, find_throttle
 from adloom.explain.placement.api import build_visitor_request
+from adloom.explain.publisher_view import show_name_to_publisher
 from adloom.explain.reasons import CandidateOutcome
 from adloom.market.auctioneer.select import expand_categories
 from adloom.pages.follow.page_table import PageState
@@ -36,6 +37,7 @@ from adloom.taxonomy.iab import content
 UTC_ZONE = ZoneInfo("UTC")
 
 _contexts = cache(ContextParser)  # Not at import: compiling its patterns takes a quarter of a second.
+NOT_FOR_PUBLISHERS = "Null for a publisher: bids and prices are the advertisers'."
 
 
 class SlotQuestion(Body):
@@ -73,7 +75,7 @@ class ExplainedCreative(Answer):
     removed_by: str | None = None
     category: str | None
     category_score: float
-    max_cpm: float
+    max_cpm: Annotated[float | None, Field(description=NOT_FOR_PUBLISHERS)] = None
     sampled_ctr: float | None = None
     score: float | None = None
     price_cpm: float | None = None
@@ -108,8 +110,8 @@ async def explain_contextual_slot(
 ) -> SlotExplanation:
     """Say of every creative that wants a slot of a page why it is shown there or not.
 
-    An advertiser sees its own creatives, a publisher its own slots. The winner is drawn anew with every question, as
-    it is with every visitor.
+    An advertiser sees its own creatives. A publisher sees its own slots, without bids, scores and prices. The winner
+    is drawn anew with every question, as it is with every visitor.
     """
     url = parse_page_url(body.url)
     settings: AuctionSettings = request.app.state.auctions
@@ -153,6 +155,8 @@ async def explain_contextual_slot(
             if row.assignment.advertiser_id == actor.account_id
         }
         verdicts = [one for one in verdicts if one.campaign_id in own]
+    if actor.role is Role.PUBLISHER:
+        verdicts = [_hide_figures(one) for one in verdicts]
     async with pool.acquire() as connection:
         names = await read_names(connection, (one.campaign_id for one in verdicts))
     return _show(url.text, facts, verdicts, throttle, names)
@@ -185,6 +189,18 @@ def _show(
         ],
         winner=None if won is None else won.banner_id,
         price_cpm=None if won is None else _amount(won.price_cpm),
+    )
+
+
+def _hide_figures(one: CreativeVerdict) -> CreativeVerdict:
+    """Return a verdict as the slot's publisher may see it."""
+    return msgspec.structs.replace(
+        one,
+        removed_by=show_name_to_publisher(one.removed_by),
+        max_cpm=None,
+        sampled_ctr=None,
+        score=None,
+        price_cpm=None,
     )
 
 

@@ -59,7 +59,7 @@ class CreativeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     removed_by: str | None = None
     category: str | None
     category_score: float
-    max_cpm: Micros
+    max_cpm: Micros | None  # None where the caller may not see it.
     sampled_ctr: float | None = None
     score: float | None = None
     price_cpm: Micros | None = None

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from adloom.core.actor import Role
 from adloom.core.errors import PlacementNotFoundError
-from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
+from adloom.explain.placement.verdict import CandidateVerdict, explain_placement, show_in_full
+from adloom.explain.publisher_view import show_to_publisher
 from adloom.explain.reasons import CandidateOutcome
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
@@ -98,13 +99,15 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     """Say of every candidate why it is shown or not, for a visitor with these headers or parameters.
 
     The parameters are those of the serve route; a bearer token here is yours, not the visitor's.
-    An advertiser sees its own candidates, a publisher its own placements.
+    An advertiser sees its own candidates. A publisher sees its own placements: of others' campaigns, that something
+    keeps an ad away, without their budgets, caps, dates and targeting.
     """
+    is_publisher = actor.role is Role.PUBLISHER
     async with pool.acquire() as connection:
         found = await read_placement(
             connection,
             slug,
-            publisher_id=actor.account_id if actor.role is Role.PUBLISHER else None,
+            publisher_id=actor.account_id if is_publisher else None,
             now=now,
         )
     if found is None:
@@ -113,7 +116,14 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     zone = find_zone(rows.placement.timezone) or UTC_ZONE
     moment = at or now
     context = _contexts().parse(build_visitor_request(request), zone, moment)
-    verdicts = explain_placement(rows, context, counts=found.counts, budgets=found.budgets, now=moment)
+    verdicts = explain_placement(
+        rows,
+        context,
+        counts=found.counts,
+        budgets=found.budgets,
+        now=moment,
+        show=show_to_publisher if is_publisher else show_in_full,
+    )
     if actor.role is Role.ADVERTISER:
         own = {row.campaign_id for row in rows.assignments if row.advertiser_id == actor.account_id}
         verdicts = [one for one in verdicts if one.campaign_id in own]

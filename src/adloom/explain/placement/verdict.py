@@ -6,7 +6,7 @@ steps then say, one by one, what removed the others.
 
 # pure
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,22 +39,31 @@ class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True):
     change: str | None
 
 
-def explain_placement(
+def show_in_full(reason: Reason) -> Reason:
+    return reason
+
+
+def explain_placement(  # noqa: PLR0913 - what a decision depends on, and how its reasons are shown
     rows: PlacementRows,
     context: Context,
     *,
     counts: Mapping[int, LifetimeCounts],
     now: datetime,
     budgets: Mapping[int, str] | None = None,
+    show: Callable[[Reason], Reason] = show_in_full,
 ) -> list[CandidateVerdict]:
-    """Judge all candidates, in the order in which they fill slots."""
+    """Judge all candidates, in the order in which they fill slots; `show` is how the caller may see a reason."""
     ordered = sorted(rows.assignments, key=fill_order)
     whole = _check_placement(rows.placement)
     if whole is not None:
-        return [_build_verdict(row, CandidateOutcome.REMOVED, whole) for row in ordered]
+        return [_build_verdict(row, CandidateOutcome.REMOVED, show(whole)) for row in ordered]
     facts = RequestFacts(context=context, counts=counts, budgets=budgets or {}, now=now)
     choice = _decide(rows, facts)
-    return [_build_verdict(row, *_judge(row, rows.placement, choice, facts)) for row in ordered]
+    judged = [_judge(row, rows.placement, choice, facts) for row in ordered]
+    return [
+        _build_verdict(row, outcome, show(reason))
+        for row, (outcome, reason) in zip(ordered, judged, strict=True)
+    ]
 
 
 def _check_placement(placement: PlacementRow) -> Reason | None:

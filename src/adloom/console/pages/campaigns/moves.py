@@ -10,8 +10,10 @@ from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.layout import link_button, notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.resource_pages import Reload
+from adloom.console.words.campaign_words import describe_missing
 
 LABELS: Final = {
     "activate": "Activate",
@@ -66,6 +68,8 @@ TARGETS: Final = {
     "end": CampaignStatus.ENDED,
     "cancel": CampaignStatus.CANCELLED,
 }
+RUNNING: Final = frozenset({"activate", "schedule"})
+ASSIGNMENTS_MAX: Final = 100
 FINAL: Final = frozenset({"end", "cancel"})
 
 
@@ -81,9 +85,9 @@ def add_move_buttons(
     moves = list_moves(campaign["status"])
     if moves:
         first = moves[0]
-        ui.button(_label(first, campaign), on_click=lambda: ask_move(api, campaign, first, reload)).props(
-            "unelevated"
-        )
+        ui.button(
+            _label(first, campaign), on_click=functools.partial(ask_move, api, campaign, first, reload)
+        ).props("unelevated")
     with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in moves[1:]:
             ui.menu_item(
@@ -112,9 +116,11 @@ def ask_copy(api: ApiClient, campaign: Json) -> None:
         form.moment("endsAt", "Ends", zone=lambda: campaign["timezone"], hint="Empty: as the original.")
 
 
-def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
+async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
+    """Ask before a move; before one that lets ads be shown, say what is missing for it."""
+    missing = await _find_missing(api, campaign) if move in RUNNING else ""
     if move == "schedule" and not campaign["startsAt"]:
-        _ask_start(api, campaign, reload)
+        _ask_start(api, campaign, reload, missing)
         return
     word = _word(move, campaign)
 
@@ -127,14 +133,28 @@ def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
         action=LABELS[word],
         on_confirm=go,
         is_dangerous=move in FINAL,
+        before=lambda: _warn(campaign, missing),
     )
 
 
-def _ask_start(api: ApiClient, campaign: Json, reload: Reload) -> None:
+async def _find_missing(api: ApiClient, campaign: Json) -> str:
+    assigned = await api.get_items("/admin/assignments", campaignId=campaign["id"], pageSize=ASSIGNMENTS_MAX)
+    creatives = await api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
+    return describe_missing(assigned, creatives=creatives["totalCount"])
+
+
+def _warn(campaign: Json, missing: str) -> None:
+    if missing:
+        with notice(f"{missing} Add them first, or right after it.", kind="warn"):
+            link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
+
+
+def _ask_start(api: ApiClient, campaign: Json, reload: Reload, missing: str) -> None:
     async def save(form: Form) -> None:
         await _move(api, campaign, "schedule", form.values(), reload)
 
     with form_dialog(_question("schedule", campaign), LABELS["schedule"], save, campaign) as form:
+        _warn(campaign, missing)
         ui.label(CONSEQUENCES["schedule"])
         ui.label("It has no start date. When should it start?")
         form.moment("startsAt", "Starts", zone=lambda: campaign["timezone"], hint=campaign["timezone"])

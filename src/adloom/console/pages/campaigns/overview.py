@@ -18,7 +18,7 @@ from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import show_budget
 from adloom.console.pages.comparison import show_comparison
 from adloom.console.resource_pages import Reload
-from adloom.console.words.campaign_words import describe_standing
+from adloom.console.words.campaign_words import describe_missing, describe_standing
 
 RESULT_DAYS: Final = 14
 RULES_MAX: Final = 100
@@ -28,7 +28,7 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
     assigned = await visit.api.get("/admin/assignments", campaignId=campaign["id"], pageSize=100)
     shown = [row for row in assigned["items"] if row["bannerId"]]
     creatives = await visit.api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
-    _say_what_is_missing(campaign, has_banner=bool(shown or creatives["totalCount"]))
+    _say_what_is_missing(campaign, describe_missing(assigned["items"], creatives=creatives["totalCount"]))
     _say_when(visit, campaign)
     await show_budget(visit, "campaign", campaign["id"])
     await _show_caps(visit, campaign)
@@ -41,19 +41,15 @@ async def show_overview(visit: PageVisit, campaign: Json, _: Reload) -> None:
             await _look(visit, shown[0])
 
 
-def _say_what_is_missing(campaign: Json, *, has_banner: bool) -> None:
+def _say_what_is_missing(campaign: Json, missing: str) -> None:
     if campaign["status"] not in {"draft", "active", "scheduled", "paused"} or campaign["deletedAt"]:
         return
     is_draft = campaign["status"] == "draft"
-    if has_banner and not is_draft:
+    if not missing and not is_draft:
         return
-    text = (
-        "It is a draft. Activate it, and it runs from that moment on."
-        if has_banner
-        else "It has no banner yet, on a placement or for contextual slots, so there is nothing to show."
-    )
+    text = missing or "It is a draft. Activate it, and it runs from that moment on."
     with notice(text, title="What it still needs"):
-        if not has_banner:
+        if missing:
             link_button("Choose placement and banner", f"/console/campaigns/{campaign['id']}?tab=banners")
 
 

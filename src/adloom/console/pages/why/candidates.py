@@ -15,7 +15,9 @@ from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import FunnelStep, funnel
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html, link_button, notice
 from adloom.console.page import PageVisit
+from adloom.console.shell import ADVERTISER_SIDE, PUBLISHER_SIDE
 from adloom.console.words.field_labels import name_fields
+from adloom.core.actor import Role
 
 DIRECT: Final = ("bid", "status", "dates", "targeting", "schedule", "caps", "budget", "floor", "slots")
 REASONS: Final = {
@@ -54,6 +56,8 @@ LOST: Final = "lost"
 KINDS: Final = {"won": "good", "lost": "warn", "removed": ""}
 ON_BANNER: Final = ("banner_", "schedule", "frequency_")
 ON_PLACEMENT: Final = ("placement_", "no_partial_render")
+DECIDED: Final = ("link_requested", "link_refused", "banner_refused")  # By the publisher, among the ads.
+PAGES_OF: Final = {"campaign": ADVERTISER_SIDE, "banner": ADVERTISER_SIDE, "placement": PUBLISHER_SIDE}
 FLOOR: Final = "floor"  # An outbid campaign changes the same fields as one under the floor.
 SHOWN_MAX: Final = 200  # More rows than a person reads; the funnel counts all.
 BIDS_MAX: Final = 256
@@ -182,19 +186,20 @@ NumberColumn = tuple[
 def candidate_table(
     candidates: Sequence[Json],
     *,
+    role: Role,
     is_auction: bool,
     placement_id: str | None = None,
     numbers: Sequence[NumberColumn] | None = None,
 ) -> None:
-    """Show the candidates in the order of the API: those that came furthest first."""
+    """Show the candidates in the order of the API, those that came furthest first, with links to pages of the role."""
     rows = candidates[:SHOWN_MAX]
     won = "won" if is_auction else "shown"
     columns: list[NumberColumn] = [
-        ("Banner", "who", _who),
+        ("Banner", "who", lambda one: _who(one, role)),
         ("Outcome", "", lambda one: badge(won if one["outcome"] == WON else one["outcome"], KINDS[one["outcome"]])),
-        ("Why", "al-reason", lambda one: _reason(one, is_auction=is_auction, placement_id=placement_id)),
+        ("Why", "al-reason", lambda one: _reason(one, _link(one, role, is_auction=is_auction, placement_id=placement_id))),
     ]  # fmt: skip
-    columns += (numbers or AUCTION_NUMBERS) if is_auction else []
+    columns += (AUCTION_NUMBERS if numbers is None else numbers) if is_auction else []
     head = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(classes if "num" in classes else "", label)
         for label, classes, _ in columns
@@ -217,24 +222,26 @@ def _cell(label: str, classes: str, shown: str) -> Markup:
     return Markup('<td class="{}"{}>{}</td>').format(classes, named, shown)
 
 
-def _who(one: Json) -> Markup:
+def _who(one: Json, role: Role) -> Markup:
     banner_id, campaign_id = one.get("adId"), one.get("campaignId")
     if banner_id is None or campaign_id is None:
         return Markup('<span class="quiet">{}</span>').format("another account's")
     title = one.get("title") or short_id(banner_id)
+    if role not in PAGES_OF["campaign"]:
+        return Markup('<span class="strong">{}</span><div class="quiet small">{}</div>').format(
+            title, one.get("campaignName") or ""
+        )
     return Markup(
         '<a href="/console/banners/{}">{}</a><div class="small"><a class="quiet" href="/console/campaigns/{}">{}</a></div>'
     ).format(banner_id, title, campaign_id, one.get("campaignName") or short_id(campaign_id))
 
 
-def _reason(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
-    change = Markup('<div class="quiet small">{}{}</div>').format(
-        name_fields(one.get("change") or ""), _link(one, is_auction=is_auction, placement_id=placement_id)
-    )
+def _reason(one: Json, link: Markup) -> Markup:
+    change = Markup('<div class="quiet small">{}{}</div>').format(name_fields(one.get("change") or ""), link)
     return Markup("<div>{}</div>{}").format(name_fields(one.get("reason") or ""), change)
 
 
-def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
+def _link(one: Json, role: Role, *, is_auction: bool, placement_id: str | None) -> Markup:
     kind = find_noun_to_change(one.get("removedBy"), one["outcome"], is_auction=is_auction)
     if kind is None or one.get("campaignId") is None:
         return Markup("")
@@ -243,12 +250,25 @@ def _link(one: Json, *, is_auction: bool, placement_id: str | None) -> Markup:
         "banner": one.get("adId"),
         "placement": one.get("placementId") or placement_id,
     }
+    if role is Role.PUBLISHER:
+        if one.get("change") is None:
+            return Markup("")
+        kind = "placement"
     # The campaign's page names the owner of the budget.
     kind = kind if ids.get(kind) else "campaign"
-    tab = STEPS[find_step(one.get("removedBy") or FLOOR)].tab if kind == "campaign" else ""
+    if role not in PAGES_OF[kind]:
+        return Markup("")
+    tab = _find_tab(one.get("removedBy") or FLOOR, kind)
     return Markup(' <a href="/console/{}s/{}{}">{}</a>').format(
         kind, ids[kind], f"?tab={tab}" if tab else "", f"Open the {kind}"
     )
+
+
+def _find_tab(removed_by: str, kind: str) -> str:
+    """Return the tab of the page on which the reason can be changed."""
+    if kind == "placement":
+        return "ads" if removed_by in DECIDED else ""
+    return STEPS[find_step(removed_by)].tab if kind == "campaign" else ""
 
 
 def show_score(value: float | None, *, places: int = 2) -> str:
@@ -292,10 +312,10 @@ async def show_recorded(visit: PageVisit) -> None:
             if again:
                 link_button("Ask the same now", again, icon="replay")
             link_button("The auction in full", f"/console/auctions/{auction['id']}")
-    show_auction(auction)
+    show_auction(auction, visit.role)
 
 
-def show_auction(auction: Json) -> None:
+def show_auction(auction: Json, role: Role) -> None:
     bids: list[Json] = auction["bids"]
     won = sum(bid["outcome"] == "won" for bid in bids)
     with card(strings.AUCTION_FUNNEL):
@@ -311,7 +331,7 @@ def show_auction(auction: Json) -> None:
         )
     with card("Candidates", note=f"{len(bids):,}", classes="flush"):
         explained = [_name_bid(bid, auction["names"]) for bid in bids]
-        candidate_table(explained, is_auction=True, placement_id=auction["placementId"])
+        candidate_table(explained, role=role, is_auction=True, placement_id=auction["placementId"])
     if len(bids) >= BIDS_MAX:
         hint("At most 256 bids of an auction are recorded one by one; the funnel counts all.")
 

@@ -50,6 +50,11 @@ DEVICES: Final = {"desktop": "Computer", "mobile": "Phone", "tablet": "Tablet"}
 EITHER: Final = {"true": "Yes", "false": "No"}
 # Parameters of the serve route; the page's address uses the same names.
 READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
+AUCTION_OF_PUBLISHER: Final = (
+    "Campaigns bid for every request of this placement, and the highest bid over its floor is shown. "
+    "Who bids, and how much, is known to the advertisers and the house only. "
+    "Reports have what the placement brings you."
+)
 # Their names in an auction request.
 IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
@@ -155,6 +160,10 @@ async def _answer(
         await show_slot(visit, placement, beside, below)
         return
     is_auction = placement is not None and placement["delivery"] == "auction"
+    if placement is not None and is_auction and visit.role is Role.PUBLISHER:
+        with beside:
+            notice(AUCTION_OF_PUBLISHER if placement["isActive"] else "The placement is switched off.")
+        return
     if is_auction:
         answer = await _ask_auction(visit.api, slug, given, at)
     else:
@@ -162,13 +171,7 @@ async def _answer(
     candidates: list[Json] = answer["candidates"]
     with beside:
         if not candidates:
-            empty_state(
-                "inbox",
-                "Nothing is assigned to this placement",
-                "Link a campaign to it, and assign a banner to it there.",
-                action="To the campaigns",
-                href="/console/campaigns",
-            )
+            _say_nothing_is_assigned(visit)
             return
         won = [one for one in candidates if one["outcome"] == "won"]
         if is_auction:
@@ -185,6 +188,7 @@ async def _answer(
         with card("Candidates", note=f"{_count(answer):,}", classes="flush"):
             candidate_table(
                 candidates,
+                role=visit.role,
                 is_auction=is_auction,
                 placement_id=placement["id"] if placement else None,
             )
@@ -194,6 +198,15 @@ async def _answer(
                 facts(
                     [(label, _format_context(name, context[name])) for name, label in CONTEXT_NAMES.items()]
                 )
+
+
+def _say_nothing_is_assigned(visit: PageVisit) -> None:
+    title = "Nothing is assigned to this placement"
+    if visit.role is Role.PUBLISHER:
+        empty_state("inbox", title, "No campaign has a banner on it yet.")
+        return
+    note = "Link a campaign to it, and assign a banner to it there."
+    empty_state("inbox", title, note, action="To the campaigns", href="/console/campaigns")
 
 
 def _count(answer: Json) -> int:

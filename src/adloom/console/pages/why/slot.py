@@ -17,6 +17,8 @@ from adloom.console.pages.why.candidates import (
     funnel_steps,
     show_score,
 )
+from adloom.console.shell import PUBLISHER_SIDE
+from adloom.core.actor import Role
 
 FUNNEL: Final = "From all creatives to the one that is shown"
 STATES: Final = {
@@ -36,13 +38,7 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
     url = visit.query.get("url", "")
     if not url:
         with beside:
-            empty_state(
-                "article",
-                "Which page?",
-                "This placement is filled by what its page says: enter the page's address.",
-                action="To the pages of its site",
-                href=f"/console/sites/{placement['siteId']}?tab=pages",
-            )
+            _ask_for_page(visit, placement)
         return
     body = {"slot": placement["slug"], "url": url}
     if visit.query.get("userId"):
@@ -71,17 +67,30 @@ async def show_slot(visit: PageVisit, placement: Json, beside: ui.element, below
             with card("Creatives", note=f"{len(candidates):,}", classes="flush"):
                 candidate_table(
                     candidates,
+                    role=visit.role,
                     is_auction=True,
                     placement_id=placement["id"],
-                    numbers=NUMBERS,
+                    numbers=[FIT] if visit.role is Role.PUBLISHER else NUMBERS,
                 )
 
 
+def _ask_for_page(visit: PageVisit, placement: Json) -> None:
+    can_open = visit.role in PUBLISHER_SIDE and placement["siteId"] is not None
+    empty_state(
+        "article",
+        "Which page?",
+        "This placement is filled by what its page says: enter the page's address.",
+        action="To the pages of its site" if can_open else "",
+        href=f"/console/sites/{placement['siteId']}?tab=pages" if can_open else "",
+    )
+
+
+FIT: Final[NumberColumn] = ("Fit", "num", lambda one: fmt.percent(one["categoryScore"]))
 NUMBERS: Final[list[NumberColumn]] = [
     ("Bid CPM", "num", lambda one: fmt.price(one["maxCpm"])),
     ("Drawn CTR", "num", lambda one: fmt.percent(one.get("sampledCtr"))),
     ("Score", "num", lambda one: show_score(one.get("score"), places=4)),
-    ("Fit", "num", lambda one: fmt.percent(one["categoryScore"])),
+    FIT,
     ("Price CPM", "num strong", lambda one: fmt.price(one.get("priceCpm"))),
 ]
 
@@ -96,8 +105,9 @@ def _adapt(one: Json) -> Json:
 def _say_what_is_shown(answer: Json, candidates: list[Json]) -> None:
     won = next((one for one in candidates if one["outcome"] == "won"), None)
     if won is not None:
-        price = fmt.price(answer["priceCpm"])
-        notice(f"“{won['title']}” is shown in this draw, for {price} per thousand impressions.", kind="good")
+        price = answer.get("priceCpm")
+        paid = "" if price is None else f", for {fmt.price(price)} per thousand impressions"
+        notice(f"“{won['title']}” is shown in this draw{paid}.", kind="good")
     elif candidates:
         notice("None of the creatives that want this slot is shown.", kind="warn")
     else:
