@@ -1,8 +1,12 @@
 """The plan of the guide: slugs made from labels, and a second try that continues where the first failed."""
 
+import base64
+from urllib.parse import parse_qs
+
 import pytest
 
 from adloom.console.client import ApiClient, ProblemError
+from adloom.console.pages.first_campaign.kept import LAST, LENGTH_MAX, read_plan, write_query
 from adloom.console.pages.first_campaign.steps import (
     STEPS,
     CampaignPlan,
@@ -12,6 +16,7 @@ from adloom.console.pages.first_campaign.steps import (
     summary,
 )
 from adloom.core.actor import Role
+from tests.console.visitor import Visitor
 from tests.support.builders import banner_body
 from tests.support.control import ControlPlane
 
@@ -95,3 +100,64 @@ def test_a_plan_has_a_summary_of_one_sentence() -> None:
     assert summary(paid) == (
         "“Hello” on “Home, at the top”, until 2026-12-24, for 2.50 per thousand impressions and at most 1,234.00 a day."
     )
+
+
+async def reload(api: ApiClient, plan: CampaignPlan, step: int) -> tuple[CampaignPlan, int]:
+    return await read_plan(api, parse_qs(write_query(plan, step))["plan"][0])
+
+
+async def test_a_reload_keeps_the_choices_and_what_was_made(console: ControlPlane) -> None:
+    api, plan = make_client(console), a_plan(bidAmount=2.5, endsAt="2026-12-24T18:00:00Z")
+    plan.where = {
+        "choice": "new",
+        "label": "Home, at the top",
+        "layoutType": "full_static",
+        "placementId": None,
+    }
+    plan.campaign["name"] = ""
+
+    chosen, step = await reload(api, plan, 3)
+    with pytest.raises(ProblemError):
+        await plan.carry_out(api, lambda _: None)
+    plan.campaign["name"] = "First"
+    refused, _ = await reload(api, plan, 3)
+    await refused.carry_out(api, lambda _: None)
+    finished, last = await reload(api, refused, LAST)
+
+    assert (chosen.banner, chosen.campaign, step) == (plan.banner, {**plan.campaign, "name": ""}, 3)
+    assert chosen.placement == plan.placement
+    assert set(refused.made) == set(STEPS)
+    assert (await api.get("/admin/placements"))["totalCount"] == 1
+    assert (finished.made["campaign"]["id"], last) == (refused.made["campaign"]["id"], LAST)
+
+
+async def test_an_address_that_keeps_no_plan_begins_anew(console: ControlPlane) -> None:
+    existing = b'{"step": 4, "where": {"choice": "existing", "placementId": "../x"}}'
+    nowhere = b'{"step": 4, "where": {"choice": "existing"}}'
+    encoded = [base64.urlsafe_b64encode(one).decode() for one in (b"{}", b'{"step": 3}', existing, nowhere)]
+
+    for text in ("", "%%%", "A" * (LENGTH_MAX + 1), *encoded):
+        plan, step = await read_plan(make_client(console), text)
+
+        assert (plan.where, plan.made, step) == ({}, {}, 0), text
+
+
+async def test_a_plan_without_its_choices_goes_back_to_them(console: ControlPlane) -> None:
+    api, plan = make_client(console), a_plan()
+    plan.where = {"choice": "new", "label": "Corner", "layoutType": "unknown"}
+    plan.banner = {}
+
+    kept, step = await reload(api, plan, LAST)
+
+    assert (kept.placement["layoutType"], step) == ("full_static", 1)
+
+
+async def test_a_reload_of_the_last_step_shows_the_live_check(console: ControlPlane, ann: Visitor) -> None:
+    api, plan = make_client(console), a_plan()
+    plan.where = {"choice": "new", "label": "Home, at the top", "layoutType": "full_static"}
+    await plan.carry_out(api, lambda _: None)
+
+    page = await ann.get(f"/console/first-campaign?{write_query(plan, LAST)}")
+
+    assert page.status_code == 200
+    assert "Your ad is on its way" in page.text

@@ -19,6 +19,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import ago
 from adloom.console.components.forms.form import Form
+from adloom.console.components.forms.make_new import find_way_back
 from adloom.console.components.layout import card, div, heading, link_button, notice, tab_links
 from adloom.console.components.messages import confirm, notify_success, notify_undoable
 from adloom.console.components.table import Column, DataTable
@@ -214,9 +215,12 @@ class ResourcePages(msgspec.Struct, frozen=True, kw_only=True):
         async def save() -> None:
             made = await visit.api.post(self.api, form.create_body())
             tab = f"?tab={self.tab_after_create}" if self.tab_after_create else ""
-            ui.navigate.to(f"{self.home}/{made['id']}{tab}")
+            back = find_way_back(visit.query, made["id"])
+            ui.navigate.to(back or f"{self.home}/{made['id']}{tab}")
 
-        form.buttons("Create", save, on_cancel=lambda: ui.navigate.to(self.home))
+        form.buttons(
+            "Create", save, on_cancel=lambda: ui.navigate.to(find_way_back(visit.query) or self.home)
+        )
 
     async def show_detail(self, visit: PageVisit) -> None:
         @ui.refreshable

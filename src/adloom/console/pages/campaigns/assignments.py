@@ -13,6 +13,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import count, price
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import badge, card, div, empty_state, html, notice
 from adloom.console.components.messages import confirm
 from adloom.console.components.status import thumbnail
@@ -30,7 +31,9 @@ ROWS_MAX: Final = 100
 
 
 async def show_assignments(visit: PageVisit, campaign: Json, _: Reload) -> None:
-    await _Assignments(visit, campaign).show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
+    assignments = _Assignments(visit, campaign)
+    await assignments.show()  # pyright: ignore[reportGeneralTypeIssues] - a refreshable of a coroutine is awaited
+    await assignments.go_on()
 
 
 class _Assignments:
@@ -41,6 +44,7 @@ class _Assignments:
         self._campaign = campaign
         self._address = f"/admin/campaigns/{campaign['id']}/placements"
         self._may_write = visit.may_write and not campaign["deletedAt"]
+        self._placements: set[str] = set()
 
     @ui.refreshable_method
     async def show(self) -> None:
@@ -48,6 +52,7 @@ class _Assignments:
             "/admin/assignments", campaignId=self._campaign["id"], pageSize=ROWS_MAX
         )
         rows: list[Json] = answer["items"]
+        self._placements = {row["placementId"] for row in rows}
         if not rows:
             empty_state(
                 "view_quilt",
@@ -102,14 +107,30 @@ class _Assignments:
                 ui.button("Change", on_click=lambda: self._change(row)).props("flat")
                 ui.button("Remove", on_click=lambda: self._ask_unassign(row)).props("flat")
 
-    async def _add_placement(self) -> None:
+    async def go_on(self) -> None:
+        """Open the dialog from which somebody went to make what is new, with that chosen."""
+        new, place = find_made(self._visit.query), self._visit.query.get("add", "")
+        if new is None or not self._may_write:
+            return
+        self._visit.query.pop(NEW)  # Else the page would ask again when it is built anew.
+        ui.run_javascript("adloom.address('tab=banners')")
+        if place == "placement" and self._visit.is_admin:
+            await self._add_placement(await self._visit.api.get(f"/admin/placements/{new}"))
+        elif place in self._placements:
+            await self._add_banner({"placementId": place}, new)
+
+    def _address_of(self, add: str) -> str:
+        return f"{self._visit.path}?tab=banners&add={add}"
+
+    async def _add_placement(self, new: Json | None = None) -> None:
         """Ask for a placement, found by its name, with what a buyer wants to know of it."""
 
         async def save(form: Form) -> None:
             await self._visit.api.post(self._address, form.create_body())
             await self._reload()
 
-        with form_dialog("Add a placement", "Add", save) as form:
+        values = {"placementId": new["id"]} if new else {}
+        with form_dialog("Add a placement", "Add", save, values) as form:
             await reference_field(
                 form,
                 "placementId",
@@ -119,10 +140,13 @@ class _Assignments:
                 shown=describe_offer,
                 is_required=True,
                 hint="Search by name, slug or site. Publishers may have to accept the campaign first.",
+                current=(new["id"], f"{new['label']} ({new['slug']})") if new else None,
                 sort="label",
             )
+            if self._visit.is_admin:
+                add_new_button("placement", back=self._address_of("placement"))
 
-    async def _add_banner(self, row: Json) -> None:
+    async def _add_banner(self, row: Json, new: str | None = None) -> None:
         """Ask for a banner of the campaign's advertiser."""
 
         async def save(form: Form) -> None:
@@ -130,7 +154,8 @@ class _Assignments:
             await self._reload()
 
         order = ACCOUNT_ORDER_MIN if self._visit.role is Role.ADVERTISER else 0
-        with form_dialog("Add a banner", "Add", save, {"displayOrder": order, "weight": 100}) as form:
+        values = {"displayOrder": order, "weight": 100, "bannerId": new}
+        with form_dialog("Add a banner", "Add", save, values) as form:
             await reference_field(
                 form,
                 "bannerId",
@@ -140,6 +165,9 @@ class _Assignments:
                 shown=lambda row: row["title"],
                 is_required=True,
                 advertiserId=self._campaign["advertiserId"],
+            )
+            add_new_button(
+                "banner", back=self._address_of(row["placementId"]), advertiser=self._campaign["advertiserId"]
             )
             _add_place_fields(form)
 

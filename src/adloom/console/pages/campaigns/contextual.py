@@ -9,6 +9,7 @@ from adloom.console.client import Json, fetch_all
 from adloom.console.components.format import count, price
 from adloom.console.components.forms.fields import reference_field
 from adloom.console.components.forms.form import Form, form_dialog
+from adloom.console.components.forms.make_new import NEW, add_new_button, find_made
 from adloom.console.components.layout import add_tiles, badge, card, div, empty_state, hint, html, meter
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.status import banner_badge, thumbnail
@@ -36,6 +37,11 @@ WAITS: Final = {
 async def show_contextual(visit: PageVisit, campaign: Json, reload: Reload) -> None:
     may_write = visit.may_write and not campaign["deletedAt"]
     await _show_creatives(visit, campaign, reload, may_write=may_write)
+    new = find_made(visit.query)
+    if new is not None and may_write:
+        visit.query.pop(NEW)  # Else the page would ask again when it is built anew.
+        ui.run_javascript("adloom.address('tab=contextual')")
+        await _ask_banner(visit, campaign, f"/admin/campaigns/{campaign['id']}/creatives", reload, new)
     if not campaign["categories"] and not campaign["bidsOnUnmatched"]:
         empty_state(
             "category",
@@ -100,12 +106,14 @@ def _show_banner(visit: PageVisit, path: str, banner: Json, reload: Reload, *, m
             ui.button("Remove", on_click=ask).props("flat")
 
 
-async def _ask_banner(visit: PageVisit, campaign: Json, path: str, reload: Reload) -> None:
+async def _ask_banner(
+    visit: PageVisit, campaign: Json, path: str, reload: Reload, new: str | None = None
+) -> None:
     async def save(form: Form) -> None:
         await visit.api.post(path, form.create_body())
         await reload()
 
-    with form_dialog("Add a banner", "Add", save) as form:
+    with form_dialog("Add a banner", "Add", save, {"bannerId": new}) as form:
         await reference_field(
             form,
             "bannerId",
@@ -116,6 +124,8 @@ async def _ask_banner(visit: PageVisit, campaign: Json, path: str, reload: Reloa
             is_required=True,
             advertiserId=campaign["advertiserId"],
         )
+        back = f"{visit.path}?tab=contextual"
+        add_new_button("banner", back=back, advertiser=campaign["advertiserId"])
 
 
 def _show_reach(found: Json) -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
@@ -10,6 +11,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import count
 from adloom.console.components.layout import card, div, heading, html, link_button, set_attributes, snippet
 from adloom.console.page import PageVisit, page
+from adloom.console.pages.first_campaign.kept import read_plan, write_query
 from adloom.console.pages.first_campaign.steps import (
     SAMPLE_PATH,
     CampaignPlan,
@@ -21,6 +23,7 @@ from adloom.console.pages.first_campaign.steps import (
 )
 from adloom.console.shell import ADMINS
 
+ADDRESS: Final = "/console/first-campaign"
 REFRESH_SECONDS: Final = 1.0
 STEP_LABELS: Final = ("Where", "What", "How", "Go")
 STEP_BUILDERS: Final = (where_step, what_step, how_step, go_step)
@@ -34,7 +37,7 @@ async def finish(visit: PageVisit, plan: CampaignPlan) -> None:
             _way(placement, tag)
             with div("row-of"):
                 link_button("To the campaign", f"/console/campaigns/{campaign['id']}")
-                ui.button("Make another one", on_click=ui.navigate.reload).props("flat")
+                link_button("Make another one", ADDRESS, look="flat")
         with card("Live check"):
             checks = html("", tag="ul").classes("al-progress").props('aria-live="polite"')
 
@@ -100,10 +103,9 @@ def _check(label: str, note: str, *, is_done: bool) -> Markup:
     )
 
 
-@page("/console/first-campaign", title="My first campaign", roles=ADMINS)
+@page(ADDRESS, title="My first campaign", roles=ADMINS)
 async def first_campaign(visit: PageVisit) -> None:
-    plan = CampaignPlan()
-    number = 0
+    plan, number = await read_plan(visit.api, visit.query.get("plan", ""))
 
     @ui.refreshable
     async def body() -> None:
@@ -116,7 +118,9 @@ async def first_campaign(visit: PageVisit) -> None:
     async def turn(by: int) -> None:
         nonlocal number
         number += by
-        await body.refresh()
+        ui.run_javascript(f"adloom.address({msgspec.json.encode(write_query(plan, number)).decode()})")
+        if by:
+            await body.refresh()
 
     heading(
         "My first campaign",

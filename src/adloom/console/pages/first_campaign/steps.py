@@ -151,7 +151,9 @@ async def where_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
             _new_fields(form)
 
         async def forth(by: int) -> None:
-            await _decide(visit.api, plan, form, choice.value, sample)
+            plan.where = {**form.values(), "choice": choice.value}
+            await choose_place(visit.api, plan)
+            plan.made.pop("placement", None)
             await turn(by)
 
         next_buttons(form, forth, lambda: None, is_first=True)
@@ -166,18 +168,19 @@ def _new_fields(form: Form) -> None:
     hint("You get two lines to put into your page.")
 
 
-async def _decide(api: ApiClient, plan: CampaignPlan, form: Form, choice: str, sample: Json | None) -> None:
-    values = form.values()
-    plan.where = {**values, "choice": choice}
-    match choice:
-        case "sample" if sample:
+async def choose_place(api: ApiClient, plan: CampaignPlan) -> None:
+    """Find or describe the placement that was chosen."""
+    match plan.where["choice"]:
+        case "sample" if sample := await sample_placement(api):
             plan.placement = sample
         case "existing":
-            plan.placement = await api.get(f"/admin/placements/{values['placementId']}")
+            plan.placement = await api.get(f"/admin/placements/{plan.where.get('placementId')}")
         case _:
-            plan.placement = describe_placement(values["label"] or NEW_LABEL, values["layoutType"])
+            layout = plan.where.get("layoutType")
+            plan.placement = describe_placement(
+                plan.where.get("label") or NEW_LABEL, layout if layout in strings.LAYOUTS else "full_static"
+            )
             plan.placement["slug"] = await find_free_slug(api, plan.placement["slug"])
-    plan.made.pop("placement", None)
 
 
 async def find_free_slug(api: ApiClient, slug: str) -> str:
@@ -307,6 +310,7 @@ async def go_step(visit: PageVisit, plan: CampaignPlan, turn: GoTo) -> None:
                     kind="bad",
                     title="This step was refused. What was made before stays, and you can try again.",
                 )
+            await turn(0)  # The address keeps what was made.
             button.text = "Try again"
             button.enable()
             back.enable()
