@@ -13,13 +13,13 @@ from adloom.serving.auction.events import AdEvent
 from adloom.serving.auction.request import ServeRequest
 from adloom.serving.contextual.api import SlotsRequest
 from adloom.serving.contextual.classify_page import SentText
+from adloom.serving.direct.answer import AnsweredPlacement, ShownBanner, Uri
 from adloom.serving.direct.model import ServePageRequest
 from adloom.serving.operations import name_operations
 from adloom.serving.tag.page_slots import PageSlotsRequest
 from adloom.serving.tag.preview import PreviewAnswer, PreviewRequest
 
 Json: TypeAlias = dict[str, Any]
-Uri: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
 WORD: Final = Meta(extra_json_schema={"type": "string"})
 
@@ -50,39 +50,12 @@ class VisitorContext(msgspec.Struct, rename="camel"):
     user_id: UUID | None = None
 
 
-class AnsweredPlacement(msgspec.Struct, rename="camel"):
-    """The placement that was asked for."""
-
-    id: UUID
-    slug: str
-    label: str
-    layout_type: str
-    max_banners: int
-    fallback_placeholder_url: Uri | None
-
-
-class ServedBanner(msgspec.Struct, rename="camel"):
+class ServedBanner(ShownBanner, kw_only=True, rename="camel"):
     """An offer, with its signed token."""
 
-    id: UUID
     campaign_id: UUID
-    title: str
-    headline: str | None
-    subheadline: str | None
-    description: str | None
-    primary_image_url: Uri
-    primary_image_alt: str | None
-    mobile_image_url: Uri | None
-    video_url: Uri | None
-    media_variants: dict[str, str]
-    cta_label: str | None
-    cta_url: Uri | None
-    cta_open_new_tab: bool
-    bg_color: str | None
-    fallback_placeholder_url: Uri | None
     display_order: int
     is_fallback: bool
-    transition_duration_ms: int | None
     tracking_token: str
     impression_url: Uri
     click_url: Uri

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.catalog.assignment.model import LinkState
+from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
 from adloom.catalog.campaign.model import CampaignStatus
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
@@ -34,7 +35,7 @@ class PlacedCampaign(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class PlacedBanner(msgspec.Struct, frozen=True, kw_only=True):
+class PlacedBanner(BannerContent, frozen=True, kw_only=True):
     """A banner that a campaign shows on a placement, with all that a visitor gets to see of it."""
 
     campaign_id: UUID
@@ -47,18 +48,6 @@ class PlacedBanner(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     is_active: bool
     banner_id: UUID
-    title: str
-    headline: str | None
-    subheadline: str | None
-    description: str | None
-    primary_image_url: str
-    primary_image_alt: str | None
-    mobile_image_url: str | None
-    video_url: str | None
-    media_variants: dict[str, str]
-    cta_label: str | None
-    cta_url: str | None
-    bg_color: str | None
     display_order: int
     is_fallback: bool
     banner_updated_at: datetime
@@ -95,12 +84,7 @@ CAMPAIGNS = RowSource(
 BANNERS = RowSource(
     columns=f"""
         {_CAMPAIGN}, link.state AS link_state, it.is_refused, it.reason, it.is_active,
-        banner.public_id AS banner_id, banner.title,
-        coalesce(it.override_headline, banner.headline) AS headline,
-        coalesce(it.override_subheadline, banner.subheadline) AS subheadline, banner.description,
-        banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
-        banner.media_variants, coalesce(it.override_cta_label, banner.cta_label) AS cta_label,
-        coalesce(it.override_cta_url, banner.cta_url) AS cta_url, banner.bg_color,
+        banner.public_id AS banner_id, {write_columns(CONTENT, assignment="it")},
         it.display_order, it.is_fallback, banner.updated_at AS banner_updated_at, it.created_at, it.updated_at
     """,
     tables=f"""

@@ -6,23 +6,18 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.catalog.banner_content import DELIVERED, write_columns
 from adloom.core.errors import BannerNotFoundError, ConflictError, PlacementNotFoundError
 from adloom.core.ids import BannerId, PlacementId
 from adloom.runtime.postgres import Connection
 
 # Where several campaigns show the banner here, the texts are those of the assignment that was changed last.
-PREVIEWED: Final = """
+PREVIEWED: Final = f"""
     SELECT banner.public_id AS banner_id, placement.public_id AS placement_id,
            maker.public_id AS advertiser_id, publisher.public_id AS publisher_id,
            slug, label, layout_type::text AS layout_type, max_banners, delivery::text AS delivery, site.domain AS site,
            placement.fallback_placeholder_url AS placeholder_url,
-           banner.title, coalesce(assigned.override_headline, banner.headline) AS headline,
-           coalesce(assigned.override_subheadline, banner.subheadline) AS subheadline, banner.description,
-           banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
-           banner.media_variants, coalesce(assigned.override_cta_label, banner.cta_label) AS cta_label,
-           coalesce(assigned.override_cta_url, banner.cta_url) AS cta_url, banner.cta_open_new_tab,
-           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content, banner.bg_color,
-           banner.fallback_placeholder_url, assigned.transition_duration_ms,
+           {write_columns(DELIVERED, assignment="assigned")}, assigned.transition_duration_ms,
            assigned.banner_id IS NOT NULL OR approval.banner_id IS NOT NULL AS is_asked,
            EXISTS (
                SELECT FROM campaign_placements AS link JOIN campaigns AS campaign ON campaign.id = link.campaign_id
@@ -48,7 +43,7 @@ PREVIEWED: Final = """
            ORDER BY one.updated_at DESC, one.campaign_id LIMIT 1
       ) AS assigned ON true
      WHERE banner.public_id = $1 AND banner.deleted_at IS NULL AND maker.deleted_at IS NULL
-"""
+"""  # noqa: S608 - our own names
 
 
 class PreviewRefusedError(ConflictError):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
 from adloom.catalog.site.model import Site
 from adloom.core.actor import Role
 from adloom.core.ids import SiteId
@@ -43,12 +44,10 @@ MOVES: Final[Mapping[ApprovalDecision, tuple[frozenset[ApprovalState], ApprovalS
 }
 
 SOURCE: Final = RowSource(
-    columns="""
+    columns=f"""
         banner.public_id AS banner_id, campaign.public_id AS campaign_id, campaign.name AS campaign_name,
-        payer.public_id AS advertiser_id, payer.name AS advertiser_name, banner.title, banner.headline,
-        banner.subheadline, banner.description, banner.primary_image_url, banner.primary_image_alt,
-        banner.mobile_image_url, banner.video_url, banner.media_variants, banner.bg_color, banner.cta_label,
-        banner.cta_url, banner.width, banner.height,
+        payer.public_id AS advertiser_id, payer.name AS advertiser_name, {write_columns(CONTENT)},
+        banner.width, banner.height,
         campaign.ad_product_category, it.state, it.reason, it.first_seen_at, it.decided_at, it.decided_by
     """,
     tables="""
@@ -106,7 +105,7 @@ DECIDE: Final = """
 """
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class Approval(BannerContent, frozen=True, kw_only=True):
     """A banner that was a candidate on a site, with what its publisher needs to decide."""
 
     banner_id: UUID
@@ -114,18 +113,6 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     campaign_name: str
     advertiser_id: UUID | None
     advertiser_name: str | None
-    title: str
-    headline: str | None
-    subheadline: str | None
-    description: str | None
-    primary_image_url: str
-    primary_image_alt: str | None
-    mobile_image_url: str | None
-    video_url: str | None
-    media_variants: dict[str, str]
-    bg_color: str | None
-    cta_label: str | None
-    cta_url: str | None
     width: int | None
     height: int | None
     ad_product_category: str | None

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
+from adloom.catalog.banner_content import DELIVERED, write_columns
 from adloom.market.site_store import build_approval_rules
 from adloom.runtime.postgres import Connection
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
@@ -64,14 +65,7 @@ CREATIVES = build_query(
            banner.schedule_status::text AS schedule_status, banner.publish_at, banner.expires_at,
            banner.schedule_timezone, banner.recurrence_rule, banner.recurrence_window_start,
            banner.recurrence_window_end, banner.created_at,
-           banner.title, banner.headline,
-           banner.subheadline, banner.description,
-           banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
-           banner.media_variants, banner.cta_label,
-           banner.cta_url, banner.cta_open_new_tab,
-           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content,
-           campaign.passes_click_id, banner.bg_color,
-           banner.fallback_placeholder_url,
+           {content}, campaign.passes_click_id,
            banner.width, banner.height, campaign.categories, campaign.bids_on_unmatched AS takes_filler,
            campaign.ad_product_category AS product_category,
            coalesce(payer.blocked_sites, '{{}}') AS blocked_sites
@@ -84,6 +78,7 @@ CREATIVES = build_query(
      ORDER BY campaign.id, banner.id
     """,
     among="campaign.id = ANY ($1::integer[])",
+    content=write_columns(DELIVERED),
 )
 CREATIVE_RULES = build_query(
     """

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from adloom.auction.bid import BidType
+from adloom.catalog.banner_content import DELIVERED, write_columns
 from adloom.core.errors import AdloomError
 from adloom.events.frequency.windows import Window
 from adloom.resource.changes import read_version
@@ -45,8 +46,8 @@ class CatalogQuery(msgspec.Struct, frozen=True):
     among: str
 
 
-def build_query(sql: str, among: str) -> CatalogQuery:
-    return CatalogQuery(sql.format(among="true"), sql.format(among=among))
+def build_query(sql: str, among: str, content: str = "") -> CatalogQuery:
+    return CatalogQuery(*(sql.format(among=condition, content=content) for condition in ("true", among)))
 
 
 OLDEST_CHANGE = "SELECT coalesce(min(version), 0) FROM catalog_changes"
@@ -123,15 +124,7 @@ ASSIGNMENTS = build_query(
            banner.schedule_status::text AS schedule_status, banner.publish_at, banner.expires_at,
            banner.schedule_timezone, banner.recurrence_rule, banner.recurrence_window_start,
            banner.recurrence_window_end, banner.created_at,
-           banner.title, coalesce(assignment.override_headline, banner.headline) AS headline,
-           coalesce(assignment.override_subheadline, banner.subheadline) AS subheadline, banner.description,
-           banner.primary_image_url, banner.primary_image_alt, banner.mobile_image_url, banner.video_url,
-           banner.media_variants, coalesce(assignment.override_cta_label, banner.cta_label) AS cta_label,
-           coalesce(assignment.override_cta_url, banner.cta_url) AS cta_url, banner.cta_open_new_tab,
-           banner.utm_source, banner.utm_medium, banner.utm_campaign, banner.utm_content,
-           campaign.passes_click_id, banner.bg_color,
-           banner.fallback_placeholder_url,
-           assignment.transition_duration_ms
+           {content}, campaign.passes_click_id, assignment.transition_duration_ms
       FROM banner_assignments AS assignment
       JOIN campaign_placements AS link USING (campaign_id, placement_id)
       JOIN campaigns AS campaign ON campaign.id = assignment.campaign_id
@@ -147,6 +140,7 @@ ASSIGNMENTS = build_query(
            assignment.display_order, assignment.weight DESC, campaign.priority DESC, banner.priority DESC
     """,
     among="assignment.placement_id = ANY ($1::integer[])",
+    content=write_columns(DELIVERED, assignment="assignment"),
 )
 AFFECTED_CAMPAIGNS = "SELECT DISTINCT campaign_id FROM creatives WHERE banner_id = ANY ($1::integer[])"
 # Including deleted ones: an offer may be reported after its banner was deleted.

@@ -8,10 +8,10 @@ import asyncio
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Final
-from uuid import UUID
 
 import msgspec
 
+from adloom.catalog.banner_content import UTM
 from adloom.catalog.preview.store import PreviewedAd, read_previewed
 from adloom.catalog.preview.token import PreviewGrant, PreviewKeys
 from adloom.core.clock import Clock
@@ -21,6 +21,7 @@ from adloom.core.query_string import add_parameters
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
 from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.serving.direct.answer import AnsweredPlacement, ShownBanner
 
 PREVIEW_PATH: Final = b"/v1/preview"
 PENDING_MAX: Final = 20  # Beyond this, 503: who has a link tries again.
@@ -32,7 +33,6 @@ PREVIEW_HEAD: Final = encode_head(
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
-UTM: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_content")
 
 
 class PreviewRequest(msgspec.Struct, frozen=True):
@@ -41,36 +41,9 @@ class PreviewRequest(msgspec.Struct, frozen=True):
     token: Annotated[str, msgspec.Meta(max_length=200)]
 
 
-class PreviewPlacement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The placement of a preview."""
-
-    id: UUID
-    slug: str
-    label: str
-    layout_type: str
-    max_banners: int
-    fallback_placeholder_url: str | None
-
-
-class PreviewBanner(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class PreviewBanner(ShownBanner, kw_only=True, rename="camel"):
     """A banner without a token: nothing can be reported of it, and its link goes straight to its destination."""
 
-    id: UUID
-    title: str
-    headline: str | None
-    subheadline: str | None
-    description: str | None
-    primary_image_url: str
-    primary_image_alt: str | None
-    mobile_image_url: str | None
-    video_url: str | None
-    media_variants: dict[str, str]
-    cta_label: str | None
-    cta_url: str | None
-    cta_open_new_tab: bool
-    bg_color: str | None
-    fallback_placeholder_url: str | None
-    transition_duration_ms: int | None
     click_url: str | None
     label: str = LABEL
 
@@ -80,7 +53,7 @@ class PreviewSlot(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     delivery: str = "preview"
     reason: str | None = None
-    placement: PreviewPlacement
+    placement: AnsweredPlacement
     banners: list[PreviewBanner]
     expires_at: datetime
     request_id: str
@@ -124,7 +97,7 @@ class PreviewRoutes:
             async with asyncio.timeout(READ_SECONDS_MAX), self._turn, self._pool.acquire() as connection:
                 ad = await read_previewed(connection, grant.banner_id, grant.placement_id, grant.account_id)
         slot = PreviewSlot(
-            placement=PreviewPlacement(
+            placement=AnsweredPlacement(
                 id=ad.placement_id,
                 slug=ad.slug,
                 label=ad.label,
