@@ -1,1 +1,1 @@
-"""Drills: workers that share the actors are killed, frozen and cut off, as real processes, and nothing is lost."""
+"""Drills: kill, freeze and cut off real worker processes that share the actors, and check that nothing is lost."""

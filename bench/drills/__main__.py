@@ -1,4 +1,4 @@
-"""`just drills`: runs drills one after another, prints the figures of each, and fails if one is lost."""
+"""`just drills`: runs drills one after another, prints the figures of each, and exits with 1 if one of them fails."""
 
 import asyncio
 import signal

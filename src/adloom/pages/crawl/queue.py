@@ -1,36 +1,26 @@
 """The queue of crawls: a job for each crawl that waits or runs."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from adloom.pages.crawl.model import CrawlId
-from adloom.runtime.jobs.queue import ANSWER_SECONDS_MAX, JobQueue, NewJob, open_queue
+from adloom.runtime.jobs.queue import JobQueue, NewJob, open_queue
 
 QUEUE: Final = "site-crawls"
 CRAWL_SITE: Final = "site.crawl"
-# Each restart of a crawler in the middle of a crawl is an attempt.
-ATTEMPTS_MAX: Final = 1_000
-BACKOFF_MILLISECONDS: Final = 1_000
 # PostgreSQL has what came of crawls.
 ENDED_KEPT: Final = 100
 
-
-@asynccontextmanager
-async def open_crawl_queue(
-    redis_url: str, *, answer_seconds_max: float = ANSWER_SECONDS_MAX
-) -> AsyncGenerator[JobQueue]:
-    async with open_queue(
-        QUEUE,
-        redis_url,
-        attempts_max=ATTEMPTS_MAX,
-        backoff_milliseconds=BACKOFF_MILLISECONDS,
-        backoff_type="fixed",
-        done_kept=ENDED_KEPT,
-        dead_kept=ENDED_KEPT,
-        answer_seconds_max=answer_seconds_max,
-    ) as queue:
-        yield queue
+# Each restart of a crawler in the middle of a crawl is an attempt.
+open_crawl_queue: Final = partial(
+    open_queue,
+    QUEUE,
+    attempts_max=1_000,
+    backoff_milliseconds=1_000,
+    backoff_type="fixed",
+    done_kept=ENDED_KEPT,
+    dead_kept=ENDED_KEPT,
+)
 
 
 async def put_crawl(queue: JobQueue, crawl_id: CrawlId) -> None:
