@@ -134,10 +134,14 @@ async def test_a_new_password_ends_a_set_up_that_somebody_else_has_begun(
     assert begun.json()["secret"] != anew.json()["secret"]
 
 
-async def test_it_takes_the_password_to_begin(ann: Person) -> None:
+async def test_it_takes_the_password_to_begin_and_a_guess_is_recorded(
+    ann: Person, made: Json, admin: Client
+) -> None:
     wrong = await ann.client.post(OWN, json={"currentPassword": "a wrong password"})
 
     assert error_fields(problem(wrong, 400, "VALIDATION_FAILED")) == {"currentPassword"}
+    record = (await admin.get("/admin/audit", params={"noun": "user", "nounId": made["id"]})).json()["items"]
+    assert "password_guessed" in [one["action"] for one in record]
 
 
 async def test_recovery_codes_work_once_each(ann: Person) -> None:

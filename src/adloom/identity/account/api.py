@@ -167,6 +167,45 @@ def _own_id(actor: CurrentActor) -> UUID:
 
 PasswordsOfTheApp = Annotated[Passwords, Depends(_passwords)]
 OwnId = Annotated[UUID, Depends(_own_id)]
+
+
+class PasswordCheck:
+    """Asks a person for the current password again; guesses are slowed down and recorded."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what the framework hands in
+        self,
+        own_id: OwnId,
+        author: SecurityAuthor,
+        sessions: SessionsOfTheApp,
+        pool: Database,
+        passwords: PasswordsOfTheApp,
+        now: Now,
+    ) -> None:
+        self._own_id = own_id
+        self._author = author
+        self._brake = sessions.brake
+        self._pool = pool
+        self._passwords = passwords
+        self._now = now
+
+    async def check(self, password: str) -> None:
+        """Raise unless the password is right."""
+        tried = f"own password:{self._own_id}"
+        self._brake.take(tried, now=self._now)
+        async with self._pool.acquire() as connection:
+            current = await store.read_password_hash(connection, self._own_id)
+        if current is None:
+            raise _no_password()
+        if not await self._passwords.matches(password, current):
+            async with self._pool.acquire() as connection:
+                await record_event(
+                    connection, self._author, "password_guessed", USER, self._own_id, at=self._now
+                )
+            raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
+        self._brake.give_back(tried)
+
+
+OwnPassword = Annotated[PasswordCheck, Depends(PasswordCheck)]
 ADMIN_ONLY = [Depends(_check_admin)]
 
 router = guarded_router("/admin/accounts", "accounts", 400, 401, 403, 404, 409, 413, 503)
@@ -206,24 +245,14 @@ async def edit_own_account(
 async def change_own_password(  # noqa: PLR0913, PLR0917 - what the framework hands in
     own_id: OwnId,
     body: OwnPasswordBody,
+    own_password: OwnPassword,
     author: SecurityAuthor,
-    sessions: SessionsOfTheApp,
     pool: Database,
     passwords: PasswordsOfTheApp,
     now: Now,
 ) -> None:
     """Change your own password; all your log-ins end."""
-    tried = f"own password:{own_id}"
-    sessions.brake.take(tried, now=now)
-    async with pool.acquire() as connection:
-        current = await store.read_password_hash(connection, own_id)
-    if current is None:
-        raise _no_password()
-    if not await passwords.matches(body.current_password, current):
-        async with pool.acquire() as connection:
-            await record_event(connection, author, "password_guessed", USER, own_id, at=now)
-        raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
-    sessions.brake.give_back(tried)
+    await own_password.check(body.current_password)
     hashed = await passwords.hash(body.new_password)
     async with pool.acquire() as connection, connection.transaction():
         await users.set_password(connection, own_id, hashed)

@@ -6,11 +6,9 @@ from uuid import UUID
 from fastapi import Depends, Request, status
 from pydantic import Field
 
-from adloom.core.errors import wrong_field
-from adloom.identity.account import store as people
-from adloom.identity.account.api import ADMIN_ONLY, OwnId, PasswordsOfTheApp
+from adloom.identity.account.api import ADMIN_ONLY, OwnId, OwnPassword
 from adloom.identity.account.changes import lock_person
-from adloom.identity.api import SecurityAuthor, SessionsOfTheApp
+from adloom.identity.api import SecurityAuthor
 from adloom.identity.model import PASSWORD_LENGTH_MAX
 from adloom.identity.second_factor.picture import draw_qr_code
 from adloom.identity.second_factor.second_factors import FactorState, SecondFactors
@@ -67,23 +65,11 @@ async def read_second_factor(own_id: OwnId, actor: CurrentActor, factors: Factor
 
 
 @router.post(OWN, status_code=status.HTTP_201_CREATED)
-async def begin_second_factor(  # noqa: PLR0913, PLR0917 - what the framework hands in
-    own_id: OwnId,
-    body: FactorSetUpBody,
-    sessions: SessionsOfTheApp,
-    pool: Database,
-    passwords: PasswordsOfTheApp,
-    factors: FactorsOfTheApp,
-    now: Now,
+async def begin_second_factor(
+    own_id: OwnId, body: FactorSetUpBody, own_password: OwnPassword, factors: FactorsOfTheApp
 ) -> FactorSetUpAnswer:
     """Begin to set a second factor up; it counts once you have sent a code of it."""
-    tried = f"own password:{own_id}"
-    sessions.brake.take(tried, now=now)
-    async with pool.acquire() as connection:
-        current = await people.read_password_hash(connection, own_id)
-    if not await passwords.matches(body.current_password, current):
-        raise wrong_field("currentPassword", "is not your password", "The current password is wrong.")
-    sessions.brake.give_back(tried)
+    await own_password.check(body.current_password)
     begun = await factors.begin(own_id)
     return FactorSetUpAnswer(secret=begun.secret, app_url=begun.app_url, svg=draw_qr_code(begun.app_url))
 
