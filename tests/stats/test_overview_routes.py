@@ -1,14 +1,19 @@
 """The figures of the first page over HTTP."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import Reading
 from adloom.runtime.valkey import Valkey
+from adloom.stats.overview.model import OverviewSpan, begins, find_begin
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, error_fields, problem
@@ -22,8 +27,8 @@ PAID = """
 """
 
 
-async def read(client: Client, span: str = "today") -> Json:
-    answer = await client.get("/admin/overview", params={"span": span})
+async def read(client: Client, span: str = "today", zone: str = "UTC") -> Json:
+    answer = await client.get("/admin/overview", params={"span": span, "timeZone": zone})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -116,3 +121,42 @@ async def test_yesterday_is_not_today(control: ControlPlane, admin: Client, writ
     async with control.acting_as(Role.ADMIN) as later:
         assert (await read(later))["totals"]["impressions"] == 0
         assert (await read(later, "7d"))["totals"]["impressions"] == 1
+
+
+async def test_days_are_those_of_the_time_zone(admin: Client, writer: EventWriter, valkey: Valkey) -> None:
+    ad = await an_ad(admin)
+    before, after = NOON - timedelta(minutes=90), NOON - timedelta(minutes=30)
+    await writer.write(seen(*ad, at=before), seen(*ad, at=after), seen(*ad, at=after))
+    await publish_heartbeat(valkey, "delivery-1", Reading(requests=10, filled=9, index_version=1))
+
+    # At noon of UTC it is one in the morning in Auckland.
+    today, week = [await read(admin, span, "Pacific/Auckland") for span in ("today", "7d")]
+    refused = await admin.get("/admin/overview", params={"timeZone": "Berlin"})
+
+    assert (today["timeZone"], [one["impressions"] for one in today["points"]]) == (
+        "Pacific/Auckland",
+        [2, 0],
+    )
+    assert [one["impressions"] for one in week["points"]][-2:] == [1, 2]
+    assert week["points"][-1]["beginsAt"] == today["points"][0]["beginsAt"] == "2026-11-15T11:00:00Z"
+    assert (week["points"][-1]["requests"], week["totals"]["requests"]) == (10, 10)
+    assert error_fields(problem(refused, 400, "VALIDATION_FAILED")) == {"timeZone"}
+
+
+@given(
+    st.integers(0, 10 * 365 * 24 * 60).map(lambda minutes: NOON - timedelta(minutes=minutes)),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "Pacific/Auckland", "Asia/Beirut"]),
+)
+def test_today_has_each_hour_of_its_day_up_to_now(now: datetime, name: str) -> None:
+    zone = ZoneInfo(name)
+
+    hours = begins(OverviewSpan.TODAY, now=now, zone=zone)
+    days = begins(OverviewSpan.LAST_7_DAYS, now=now, zone=zone)
+
+    assert hours[-1] <= now < hours[-1] + timedelta(hours=1)
+    assert [later - earlier for earlier, later in pairwise(hours)] == [timedelta(hours=1)] * (len(hours) - 1)
+    if len(hours) > 1:
+        assert {at.astimezone(zone).date() for at in hours} == {now.astimezone(zone).date()}
+        assert (hours[0] - timedelta(hours=1)).astimezone(zone).date() < now.astimezone(zone).date()
+    assert [find_begin(at, OverviewSpan.LAST_7_DAYS, zone=zone) for at in days] == days
+    assert days[-1].astimezone(zone).date() == now.astimezone(zone).date()

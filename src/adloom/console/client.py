@@ -20,6 +20,8 @@ Json = dict[str, Any]
 TokenSource = Callable[[bool], Awaitable[str]]
 
 CALL_SECONDS_MAX: Final = 30.0
+BYTES: Final = "application/octet-stream"
+JSON: Final = "application/json"
 ORIGIN: Final = "http://console.internal"
 T = TypeVar("T")
 AT_ONCE_MAX: Final = 6  # Leaves database connections for others.
@@ -78,9 +80,14 @@ class ApiClient:
     async def post(self, path: str, body: object = None, **query: object) -> Json:
         return await self._request_json("POST", path, query=query, body=body)
 
-    async def upload(self, path: str, data: bytes, **query: object) -> Json:
+    async def download(self, path: str, **query: object) -> bytes:
+        """Read the bytes of a file."""
+        return (await self._request("GET", path, query=query)).content
+
+    async def upload(self, path: str, data: bytes, *, content_type: str = BYTES, **query: object) -> Json:
         """Send the bytes of a file."""
-        return msgspec.json.decode((await self._request("POST", path, query=query, body=data)).content)
+        answer = await self._request("POST", path, query=query, body=data, content_type=content_type)
+        return msgspec.json.decode(answer.content)
 
     async def put(self, path: str, body: object = None) -> Json:
         return await self._request_json("PUT", path, body=body)
@@ -113,13 +120,19 @@ class ApiClient:
         return {"items": decoded} if isinstance(decoded, list) else decoded
 
     async def _request(
-        self, method: str, path: str, *, query: Mapping[str, object] | None = None, body: object = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content_type: str = JSON,
     ) -> httpx.Response:
         token = await self._token_source(method != "GET")
         headers = {"Authorization": f"Bearer {token}"}
         is_file = isinstance(body, bytes)
         if body is not None:
-            headers["Content-Type"] = "application/octet-stream" if is_file else "application/json"
+            headers["Content-Type"] = content_type
         answer = await self._client.request(
             method,
             path,

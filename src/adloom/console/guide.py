@@ -50,6 +50,7 @@ HELP: Final[Mapping[str, str]] = {
     "/console/system": "operating",
     "/console/system?accounts": "accounts-and-access",
     "/console/system?keys": "accounts-and-access#api-keys",
+    "/console/system?transfer": "import-and-export#in-the-console",
     "/console/why": "console#why",
 }
 

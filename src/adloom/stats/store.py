@@ -321,11 +321,6 @@ REVENUE: Final = """
 """
 
 
-async def revenue(connection: Connection, *, since: datetime, step: timedelta) -> dict[datetime, Micros]:
-    """Sum charges to advertisers by hour or day."""
-    seconds = int(step.total_seconds())
-    sums: dict[datetime, Micros] = {}
-    for hour, micros in await connection.fetch(REVENUE, since):
-        begin = datetime.fromtimestamp(int(hour.timestamp()) // seconds * seconds, since.tzinfo)
-        sums[begin] = Micros(sums.get(begin, 0) + micros)
-    return sums
+async def revenue(connection: Connection, *, since: datetime) -> list[tuple[datetime, Micros]]:
+    """Sum charges to advertisers by hour."""
+    return [(hour, Micros(micros)) for hour, micros in await connection.fetch(REVENUE, since)]

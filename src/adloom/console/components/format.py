@@ -46,11 +46,6 @@ def shown_currency() -> Currency:
     return _Shown.currency
 
 
-def shown_symbol() -> str | None:
-    """Return what stands before an amount in a field; None without a currency."""
-    return _Shown.currency.symbol or None
-
-
 def money(paisa: float | None) -> str:
     """Format hundredths, with the currency: 123456 is €1,234.56."""
     return strings.NONE if paisa is None else _Shown.currency.write_paisa(paisa)

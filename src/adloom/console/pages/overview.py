@@ -124,7 +124,7 @@ class OverviewFigures:
     async def build_charts(self, main: ui.element, below: ui.element) -> None:
         """Draw the charts of the span: the first in the middle, the others below."""
         answer = await self._read_span()
-        note = "by day, UTC" if _is_of_days(answer) else f"by hour, {self._visit.zone_for(None)}"
+        note = f"by {'day' if _is_of_days(answer) else 'hour'}, {answer['timeZone']}"
         for index, (name, title, series) in enumerate(self._drawn(answer)):
             with below if index else main, card(title, note=note):
                 self._charts[name] = DrawnChart(self._labels(answer), series, description=title)
@@ -171,7 +171,9 @@ class OverviewFigures:
         )
 
     async def _read_span(self) -> Json:
-        return await self._visit.api.get("/admin/overview", span=self._span)
+        return await self._visit.api.get(
+            "/admin/overview", span=self._span, timeZone=self._visit.zone_for(None)
+        )
 
     def _show_span(self, answer: Json) -> None:
         totals, points = answer["totals"], answer["points"]
@@ -191,8 +193,8 @@ class OverviewFigures:
                 )
 
     def _labels(self, answer: Json) -> list[str]:
-        """Name hours as the person's clock has them; days are those of UTC."""
-        zone = UTC if _is_of_days(answer) else find_zone(self._visit.zone_for(None)) or UTC
+        """Name hours and days as the person's clock and calendar have them."""
+        zone = find_zone(answer["timeZone"]) or UTC
         begins = [at.astimezone(zone) for one in answer["points"] if (at := moment(one["beginsAt"]))]
         return [at.strftime("%a %d" if _is_of_days(answer) else "%H:%M") for at in begins]
 

@@ -2,13 +2,14 @@
 
 from datetime import date, datetime, timedelta
 from typing import Annotated, Final
+from zoneinfo import ZoneInfo
 
 from fastapi import Query
 from pydantic import Field
 
 from adloom.core.actor import Actor, Role
 from adloom.core.money import Micros
-from adloom.resource.shapes import PaisaShown
+from adloom.resource.shapes import PaisaShown, TimeZone
 from adloom.runtime.http.api.dependencies import (
     CurrentActor,
     CurrentValkey,
@@ -21,8 +22,8 @@ from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.heartbeat import HOUR, HeartbeatReader, TrafficCounts
 from adloom.runtime.valkey import Valkey
 from adloom.stats.api import CountsUnbound
-from adloom.stats.model import Counts, Grouping, StatsQuestion
-from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, key_of, sum_points
+from adloom.stats.model import UTC_ZONE, Counts, Grouping, StatsQuestion
+from adloom.stats.overview.model import DAY, OverviewPoint, OverviewSpan, begins, find_begin, sum_points
 from adloom.stats.store import revenue, statistics
 
 ROWS_MAX: Final = 10_000
@@ -33,6 +34,12 @@ class OverviewQuery(Body):
     """How far back to look."""
 
     span: OverviewSpan = OverviewSpan.TODAY
+    time_zone: Annotated[
+        TimeZone,
+        Field(
+            description="Whose days are meant, such as `Europe/Berlin`; an hour counts for the day it begins in."
+        ),
+    ] = UTC_ZONE.key
 
 
 class FiguresAnswer(Answer):
@@ -66,6 +73,7 @@ class OverviewAnswer(Answer):
     """The figures of a span, in total and by hour or day."""
 
     span: OverviewSpan
+    time_zone: Annotated[str, Field(description="Of its days.")]
     step_seconds: int
     totals: FiguresAnswer
     points: list[OverviewPointAnswer]
@@ -84,20 +92,32 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
     counts_unbound: CountsUnbound,
 ) -> OverviewAnswer:
     """Return the figures of a span; an account sees its own."""
-    span = query.span
-    counts = await _counts(pool, actor, span, now, counts_unbound=counts_unbound)
+    span, zone = query.span, ZoneInfo(query.time_zone)
+    first, *_ = moments = begins(span, now=now, zone=zone)
+    question = StatsQuestion(
+        first=first.astimezone(zone).date(),
+        last=now.astimezone(zone).date(),
+        groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
+        advertiser_id=actor.advertiser_id,
+        publisher_id=actor.publisher_id,
+        counts_unbound=counts_unbound,
+        zone=zone,
+    )
+    counts = await _counts(pool, question, span, now)
     paid: dict[datetime, Micros] = {}
     asked: dict[datetime, TrafficCounts] = {}
     if actor.sees_all:
         async with pool.acquire() as connection:
-            paid = await revenue(connection, since=begins(span, now=now)[0], step=span.step)
-        asked = await _traffic(valkey, span, now)
+            for hour, micros in await revenue(connection, since=first):
+                at = find_begin(hour, span, zone=zone)
+                paid[at] = Micros(paid.get(at, 0) + micros)
+        asked = await _traffic(valkey, span, now, zone=zone)
     points = [
-        _point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor)
-        for at in begins(span, now=now)
+        _point(at, counts.get(at, Counts()), paid.get(at, Micros(0)), asked.get(at), actor) for at in moments
     ]
     return OverviewAnswer(
         span=span,
+        time_zone=zone.key,
         step_seconds=int(span.step.total_seconds()),
         totals=FiguresAnswer.model_validate(sum_points(points)),
         points=[OverviewPointAnswer.model_validate(one) for one in points],
@@ -105,33 +125,25 @@ async def read_overview(  # noqa: PLR0913, PLR0917 - all that the route depends 
 
 
 async def _counts(
-    pool: Pool, actor: Actor, span: OverviewSpan, now: datetime, *, counts_unbound: bool
+    pool: Pool, question: StatsQuestion, span: OverviewSpan, now: datetime
 ) -> dict[datetime, Counts]:
-    question = StatsQuestion(
-        first=begins(span, now=now)[0].date(),
-        last=now.date(),
-        groupings=(Grouping.DAY if span.step == DAY else Grouping.HOUR,),
-        advertiser_id=actor.advertiser_id,
-        publisher_id=actor.publisher_id,
-        counts_unbound=counts_unbound,
-    )
     rows = await statistics(pool, question, today=now.date(), rows_max=ROWS_MAX)
     found: dict[datetime, Counts] = {}
     for row in rows:
         [key] = row.key
         assert isinstance(key, date), "a moment is a day too"
-        found[key_of(key)] = row.counts
+        found[find_begin(key, span, zone=question.zone)] = row.counts
     return found
 
 
-async def _traffic(valkey: Valkey, span: OverviewSpan, now: datetime) -> dict[datetime, TrafficCounts]:
+async def _traffic(
+    valkey: Valkey, span: OverviewSpan, now: datetime, *, zone: ZoneInfo
+) -> dict[datetime, TrafficCounts]:
     """Return requests by hour or day, from counters by hour."""
-    first = begins(span, now=now)[0]
-    hours = int((now - first) / timedelta(hours=1)) + 1
+    hours = int((now - begins(span, now=now, zone=zone)[0]) / timedelta(hours=1)) + 1
     found: dict[datetime, TrafficCounts] = {}
-    seconds = int(span.step.total_seconds())
     for one in await HeartbeatReader(valkey).traffic(HOUR, count=hours, now=now):
-        at = datetime.fromtimestamp(int(one.begins_at.timestamp()) // seconds * seconds, first.tzinfo)
+        at = find_begin(one.begins_at, span, zone=zone)
         before = found.get(at, TrafficCounts(begins_at=at, requests=0, filled=0))
         found[at] = TrafficCounts(
             begins_at=at, requests=before.requests + one.requests, filled=before.filled + one.filled

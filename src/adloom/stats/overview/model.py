@@ -4,14 +4,17 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from adloom.core.money import Micros
+from adloom.stats.model import UTC_ZONE
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 SHARE_PLACES: Final = 6
+HOURS_OF_A_DAY_MAX: Final = 25  # On the day when clocks go back.
 
 
 class OverviewSpan(StrEnum):
@@ -50,24 +53,33 @@ class OverviewPoint(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def begins(span: OverviewSpan, *, now: datetime) -> list[datetime]:
-    """Return the start of each point of a span, in UTC; the present hour or day is the last."""
-    midnight = datetime.combine(now.date(), time(0), UTC)
+def begins(span: OverviewSpan, *, now: datetime, zone: ZoneInfo = UTC_ZONE) -> list[datetime]:
+    """Return the start of each point of a span, in UTC; the present hour or day is the last.
+
+    Days are those of the zone. Counts are kept by hour of UTC, and an hour counts for the day in which it begins: the
+    first minutes of a day in a zone of half hours have only an hour of the day before, which stands for them.
+    """
+    hour = now.replace(minute=0, second=0, microsecond=0).astimezone(UTC)
+    today = now.astimezone(zone).date()
     match span:
         case OverviewSpan.TODAY:
-            return [midnight + HOUR * number for number in range(now.hour + 1)]
+            hours = [hour - HOUR * back for back in range(HOURS_OF_A_DAY_MAX, -1, -1)]
+            return [at for at in hours if at.astimezone(zone).date() == today] or [hour]
         case OverviewSpan.LAST_24_HOURS:
-            last = midnight + HOUR * now.hour
-            return [last - HOUR * back for back in range(23, -1, -1)]
+            return [hour - HOUR * back for back in range(23, -1, -1)]
         case OverviewSpan.LAST_7_DAYS:
-            return [midnight - DAY * back for back in range(6, -1, -1)]
+            return [_midnight(today - DAY * back, zone) for back in range(6, -1, -1)]
 
 
-def key_of(key: date) -> datetime:
-    """Return the start of the hour or day of a row."""
-    if isinstance(key, datetime):
-        return key
-    return datetime.combine(key, time(0), UTC)
+def find_begin(key: date, span: OverviewSpan, *, zone: ZoneInfo) -> datetime:
+    """Return the start of the point in which an hour lies, or of a day of the zone."""
+    if not isinstance(key, datetime):
+        return _midnight(key, zone)
+    return _midnight(key.astimezone(zone).date(), zone) if span.step == DAY else key
+
+
+def _midnight(day: date, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(0), zone).astimezone(UTC)
 
 
 def sum_points(points: Sequence[OverviewPoint]) -> OverviewPoint:

@@ -128,6 +128,9 @@ def _line_style(colour: str, *, is_dashed: bool, has_area: bool) -> dict[str, An
 
 
 def build_chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict[str, Any]:
+    has_bars = any(one.kind == "bar" for one in series)
+    # A line begins and ends at the edges: labels in the middle below its ends would be cut there.
+    ends = {} if has_bars else {"alignMinLabel": "left", "alignMaxLabel": "right"}
     units: dict[int, Unit] = {one.axis: one.unit for one in reversed(series)}
     options = _options(
         top=36 if len(series) > 1 else 14,
@@ -136,10 +139,10 @@ def build_chart_options(labels: Sequence[str], series: Sequence[Series]) -> dict
         xAxis={
             "type": "category",
             "data": list(labels),
-            "boundaryGap": any(one.kind == "bar" for one in series),
+            "boundaryGap": has_bars,
             "axisTick": {"show": False},
             "axisLine": RULE,
-            "axisLabel": {**QUIET, "hideOverlap": True},
+            "axisLabel": {**QUIET, "hideOverlap": True, **ends},
         },
         yAxis=[
             _value_axis(

@@ -72,10 +72,6 @@ def price(value: float) -> str | None:
     return _require(is_price, "must be a number, 0 or more, with at most 4 decimal places")
 
 
-def money(value: float) -> str | None:
-    return _require(value >= 0, "must be 0 or more")
-
-
 def moment(value: str) -> str | None:
     """Check the value of a datetime-local field."""
     try:

@@ -6,7 +6,6 @@ form.money("dailyBudgetPaisa", "Daily budget")
 form.buttons("Save", save)  # save() calls the API with form.patch_body()
 """
 
-import zoneinfo
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -15,10 +14,11 @@ from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
 from adloom.console.client import Json, ProblemError
-from adloom.console.components.format import shown_symbol
 from adloom.console.components.forms import checks
+from adloom.console.components.forms.amounts import AmountField, money_field, price_field
 from adloom.console.components.forms.moments import to_local, to_utc
 from adloom.console.components.forms.nested import flatten, nest
+from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import div, set_attributes
 from adloom.console.components.messages import notify_error, open_dialog
 
@@ -96,18 +96,16 @@ class Form:
         self._encoders[name] = lambda value: None if value is None else int(value)
         return field
 
-    def price(self, name: str, label: str, *, hint: str = "") -> ui.number:
+    def price(self, name: str, label: str, *, hint: str = "") -> AmountField:
         """Add a field for a price, which is sent as a decimal number."""
-        field = ui.number(label, value=self._initial.get(name), min=0, step=0.01, prefix=shown_symbol())
+        field = price_field(label, self._initial.get(name))
         self._add(name, field, hint=hint, check=checks.price)
         return field
 
-    def money(self, name: str, label: str, *, hint: str = "") -> ui.number:
-        """Shown as 1234.56, sent in hundredths."""
-        paisa = self._initial.get(name)
-        shown = None if paisa is None else paisa / 100
-        field = ui.number(label, value=shown, min=0, format="%.2f", step=0.01, prefix=shown_symbol())
-        self._add(name, field, hint=hint, check=checks.money)
+    def money(self, name: str, label: str, *, hint: str = "") -> AmountField:
+        """Shown with the decimals of the currency, sent in hundredths."""
+        field, check = money_field(label, self._initial.get(name))
+        self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: None if value is None else round(value * 100)
         return field
 
@@ -173,7 +171,7 @@ class Form:
         return field
 
     def time_zone(self, name: str, *, is_required: bool = True, hint: str = "") -> ui.select:
-        zones = sorted({self._initial.get(name) or "UTC", *zoneinfo.available_timezones()})
+        zones = offer_zone(self._initial.get(name))
         if is_required:
             self._initial.setdefault(name, "UTC")
         options: Any = {"is_required": is_required, "is_clearable": not is_required, "hint": hint}

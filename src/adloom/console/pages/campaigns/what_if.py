@@ -12,6 +12,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Chart, Series
 from adloom.console.components.format import shown_currency
+from adloom.console.components.forms.amounts import PAISA_PLACES
 from adloom.console.components.forms.category_field import category_field
 from adloom.console.components.forms.form import Form
 from adloom.console.components.layout import card, div, empty_state, hint, html, notice, set_attributes
@@ -54,7 +55,12 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
                 _add_slider("Bid", bid, campaign["bidAmount"], places=4)
                 daily = form.money("budgetDailyPaisa", "Daily budget", hint="Empty: no limit.")
                 paisa = campaign["budgetDailyPaisa"]
-                _add_slider("Daily budget", daily, None if paisa is None else paisa / 100, places=2)
+                _add_slider(
+                    "Daily budget",
+                    daily,
+                    None if paisa is None else paisa / 100,
+                    places=min(shown_currency().places, PAISA_PLACES),
+                )
             with div("stack tight"):
                 form.money("budgetTotalPaisa", "Total budget", hint="Empty: no limit.")
                 form.choice("pacingStrategy", "Pacing", strings.PACINGS, is_required=True)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
-from zoneinfo import available_timezones
 
 from markupsafe import Markup
 from nicegui import ui
@@ -12,6 +11,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import day_field, picker
+from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import notify_success
 from adloom.console.components.table import Column, DataTable
@@ -43,10 +43,6 @@ NAMED: Final = {
     "publisher": "publisherName",
     "site": "siteName",
 }
-ZONES: Final = [
-    "UTC",
-    *sorted(one for one in available_timezones() if "/" in one and not one.startswith("Etc/")),
-]
 WITHOUT: Final = {
     "campaign": "no campaign",
     "advertiser": "the house",
@@ -138,7 +134,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ui.checkbox("Compare with the period before", value=question.is_compared).props(
             'dense data-field="compare"'
         ).on_value_change(lambda event: ask(compare="1" if event.value else None))
-        ui.select(ZONES, label="Days of", value=question.zone, with_input=True).props(
+        ui.select(offer_zone(question.zone), label="Days of", value=question.zone, with_input=True).props(
             'outlined dense options-dense data-field="zone"'
         ).on_value_change(lambda event: ask(zone=event.value))
     with div("al-bar"):

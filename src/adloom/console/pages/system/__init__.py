@@ -1,11 +1,11 @@
-"""The installation: processes, event log, dead letters, API keys, accounts and settings."""
+"""The installation: processes, event log, dead letters, API keys, accounts, import and export, and settings."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from adloom.console.components.layout import heading, tab_links
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.system import access, accounts, processes
+from adloom.console.pages.system import access, accounts, processes, transfer
 from adloom.console.shell import ADMINS
 
 TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
@@ -15,6 +15,7 @@ TABS: Final[dict[str, tuple[str, Callable[[PageVisit], Awaitable[None]]]]] = {
     "keys": ("API keys", access.show_keys),
     "tokens": ("Tokens", access.show_tokens),
     "accounts": ("Accounts", accounts.show_accounts),
+    "transfer": ("Import and export", transfer.show_transfer),
     "settings": ("Settings", processes.show_settings),
 }
 

@@ -1,0 +1,202 @@
+"""Import and export of the catalog: a download, and an upload that is tried before it is imported."""
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from markupsafe import Markup
+from nicegui import events, ui
+
+from adloom.console.client import Json, ProblemError
+from adloom.console.components.layout import add_tiles, card, div, hint, html, notice, set_attributes
+from adloom.console.components.messages import notify_error, notify_success
+from adloom.console.components.table import Column, plain_table
+from adloom.console.history import format_value
+from adloom.console.page import PageVisit
+from adloom.console.words.field_labels import label_field
+
+JSON: Final = "application/json"
+CSV: Final = "text/csv"
+FORMATS: Final = {"json": JSON, "csv": CSV}
+BYTES_MAX: Final = 64 * 2**20  # What the API takes.
+SHOWN_MAX: Final = 100  # More changes or problems than a person reads; the API lists the first 1000.
+ACTIONS: Final = {"created": "New", "updated": "Changed", "unchanged": "Unchanged"}
+NAMES: Final = {
+    "advertisers": "Advertisers",
+    "publishers": "Publishers",
+    "sites": "Sites",
+    "brands": "Brands",
+    "categories": "Categories",
+    "products": "Products",
+    "seoRecords": "Search entries",
+    "placements": "Placements",
+    "banners": "Banners",
+    "campaigns": "Campaigns",
+    "links": "Placements of campaigns",
+    "assignments": "Banners on placements",
+    "creatives": "Creatives of contextual slots",
+    "targetingRules": "Targeting rules",
+    "frequencyCaps": "Frequency caps",
+}
+ITEM: Final = re.compile(r"(?P<list>\w+)\[(?P<index>\d+)\](?:\.(?P<field>.+))?")
+ROW: Final = re.compile(r"(?P<row>(?:row|line) \d+)(?:\.(?P<field>.+))?")
+# Quasar's own has a field without a name inside a button without a name.
+HEADER: Final = """
+    <div class="row items-center no-wrap">
+      <div class="col">Drop a file here, or choose one</div>
+      <q-btn flat dense icon="add_box" label="Choose a file" @click="props.pickFiles" />
+      <div class="hidden"><q-uploader-add-trigger /></div>
+    </div>
+"""
+
+
+async def show_transfer(visit: PageVisit) -> None:
+    """Show both: what can be taken out, and what can be brought in."""
+    with card("Export", note="All that is not deleted"):
+        ui.label(
+            "One document of the whole catalog: to keep, to edit in a spreadsheet, or for another installation. Pictures and statistics are not in it."
+        )
+        with div("row-of"):
+            for name, label in (("csv", "Download CSV"), ("json", "Download JSON")):
+                ui.button(label, icon="download", on_click=functools.partial(_download, visit, name)).props(
+                    "outline"
+                )
+    with card("Import", note="Nothing is deleted by it"):
+        ui.label(
+            "Choose a file: first you see what it would change. It is imported as a whole, or not at all."
+        )
+        CatalogUpload(visit)
+
+
+async def _download(visit: PageVisit, name: str) -> None:
+    data = await visit.api.download("/admin/export", format=name)
+    # Spreadsheets read a file without the mark in the characters of their own country.
+    mark = b"\xef\xbb\xbf" if name == "csv" else b""
+    ui.download.content(mark + data, f"adloom-catalog-{visit.today}.{name}", FORMATS[name])
+    notify_success("The catalog is downloaded.")
+
+
+class CatalogUpload:
+    """A file that is tried, shown and imported."""
+
+    def __init__(self, visit: PageVisit) -> None:
+        self._visit = visit
+        self._upload = ui.upload(
+            auto_upload=True, max_file_size=BYTES_MAX, on_upload=self._take, on_rejected=self._refuse
+        )
+        set_attributes(self._upload, accept=".csv,.json").props("flat bordered").classes("full al-upload")
+        self._upload.add_slot("header", HEADER)
+        hint("CSV or JSON, as an export has it; up to 64 MB.")
+        self._shown = div("stack").props('role="status"')
+
+    def _refuse(self) -> None:
+        notify_error(f"The file is larger than {BYTES_MAX // 2**20} MB, or neither CSV nor JSON.")
+
+    async def _take(self, event: events.UploadEventArguments) -> None:
+        name, data = event.file.name or "the file", await event.file.read()
+        self._upload.reset()
+        await self._send(name, data, is_dry_run=True)
+
+    async def _send(self, name: str, data: bytes, *, is_dry_run: bool) -> None:
+        self._shown.clear()
+        with self._shown:
+            ui.spinner(size="lg")
+        try:
+            answer = await self._visit.api.upload(
+                "/admin/import", data, content_type=find_type(name, data), dryRun=is_dry_run
+            )
+        except ProblemError as error:
+            self._show_problems(name, error)
+            return
+        self._shown.clear()
+        with self._shown:
+            if is_dry_run:
+                self._show_preview(name, data, answer)
+            else:
+                notice(describe_counts(answer), kind="good", title=f"“{name}” is imported")
+
+    def _show_problems(self, name: str, error: ProblemError) -> None:
+        self._shown.clear()
+        with self._shown:
+            notice(error.message, kind="bad", title=f"“{name}” cannot be imported as it is")
+            if not error.fields:
+                return
+            rows = [describe_problem(place, message) for place, message in error.fields.items()]
+            columns = [Column("Where", "where"), Column("Field", "field"), Column("What is wrong", "message")]
+            html(plain_table(columns, rows[:SHOWN_MAX]))
+            if len(rows) > SHOWN_MAX:
+                hint(f"and {len(rows) - SHOWN_MAX:,} more")
+
+    def _show_preview(self, name: str, data: bytes, answer: Json) -> None:
+        for action, tile in zip(ACTIONS, add_tiles(*ACTIONS.values()), strict=True):
+            tile.update(f"{answer[action]:,}")
+        counts: Mapping[str, Json] = answer["counts"]
+        columns = [
+            Column("What", "what"),
+            *(
+                Column(label, lambda row, action=action: f"{row[action]:,}", is_number=True)
+                for action, label in ACTIONS.items()
+            ),
+        ]
+        html(plain_table(columns, [{"what": NAMES.get(key, key), **one} for key, one in counts.items()]))
+        total = answer["created"] + answer["updated"]
+        if not total:
+            notice("The catalog is already as the file says.", title="Nothing would change")
+            return
+        _show_changes(answer["changes"], total)
+        with div("al-actions"):
+            ui.button("Cancel", on_click=self._shown.clear).props("flat")
+            ui.button("Import", on_click=lambda: self._send(name, data, is_dry_run=False)).props("unelevated")
+
+
+def _show_changes(changes: list[Json], total: int) -> None:
+    columns = [
+        Column("Where", lambda row: find_place(row["path"])[0]),
+        Column("What", lambda row: "new" if row["action"] == "create" else "changed"),
+        Column("Changes", _list_fields),
+    ]
+    html(plain_table(columns, changes[:SHOWN_MAX]))
+    if total > SHOWN_MAX:
+        hint(f"and {total - SHOWN_MAX:,} more")
+
+
+def _list_fields(change: Json) -> Markup:
+    fields: Mapping[str, Mapping[str, Any]] = change["changes"]
+    return Markup("<br>").join(
+        Markup("{}: <del>{}</del> → <ins>{}</ins>").format(
+            label_field(name), format_value(name, one.get("from"), {}), format_value(name, one.get("to"), {})
+        )
+        for name, one in fields.items()
+        if name != "updatedAt"
+    )
+
+
+def find_type(name: str, data: bytes) -> str:
+    """Return the type of a file, by its name; without one that says it, by its first sign."""
+    ending = name.rpartition(".")[2].lower()
+    return FORMATS.get(ending) or (JSON if data.lstrip()[:1] == b"{" else CSV)
+
+
+def find_place(path: str) -> tuple[str, str]:
+    """Return where a problem is, and the field: `row 5.ctaUrl`, or `banners[3].ctaUrl`, whose items people count from 1."""
+    if found := ROW.fullmatch(path):
+        return found["row"].capitalize(), _name_field(found["field"])
+    if found := ITEM.fullmatch(path):
+        place = f"{NAMES.get(found['list'], found['list'])}, item {int(found['index']) + 1}"
+        return place, _name_field(found["field"])
+    return "The file", "" if path == "body" else path
+
+
+def describe_problem(path: str, message: str) -> Json:
+    where, field = find_place(path)
+    return {"where": where, "field": field, "message": message}
+
+
+def _name_field(field: str | None) -> str:
+    return "" if field is None else f"{label_field(field)} ({field})"
+
+
+def describe_counts(answer: Json) -> str:
+    """Say what an import has changed."""
+    return f"{answer['created']:,} new, {answer['updated']:,} changed, {answer['unchanged']:,} as they were."

@@ -1,0 +1,34 @@
+"""Fields of forms, as somebody types into them: money and time zones."""
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.support.console import log_in_to
+from tests.support.product import Product
+
+pytestmark = pytest.mark.browser
+
+
+def test_money_has_the_decimals_of_its_currency_and_zones_are_searched_inside(
+    product: Product, profile: BrowserContext
+) -> None:
+    page = profile.new_page()
+    log_in_to(product, page)
+    page.goto(f"{product.control_url}/console/advertisers/new")
+    budget = page.get_by_label("Daily budget")
+
+    budget.fill("1.239")
+    budget.press("Tab")
+    expect(page.get_by_text("must have at most 2 decimals")).to_be_visible()
+    expect(budget).to_have_value("1.239")
+    budget.fill("5.5")
+    budget.press("Tab")
+    expect(page.get_by_text("must have at most 2 decimals")).to_have_count(0)
+    expect(budget).to_have_value("5.50")
+
+    for typed, found in (("Ber", "Europe/Berlin"), ("new york", "America/New York")):
+        zone = page.get_by_label("Time zone")
+        zone.fill(typed)
+        expect(page.get_by_role("option").first).to_have_text(found)
+        page.keyboard.press("Escape")
+    page.close()
