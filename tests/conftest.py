@@ -92,9 +92,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     items.sort(key=lambda item: ranks[item.path])
     if config.getoption("quick"):
-        quick = [item for item in items if not any(map(item.get_closest_marker, SLOW_MARKERS))]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(quick)])
-        items[:] = quick
+        slow = {item for item in items if any(map(item.get_closest_marker, SLOW_MARKERS))}
+        config.hook.pytest_deselected(items=list(slow))
+        items[:] = [item for item in items if item not in slow]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
