@@ -33,10 +33,19 @@ async def make_placements(admin: Client) -> None:
 
 
 async def make_campaigns(admin: Client) -> None:
-    await admin.make_campaign(name="plain", priority=3, description="Leaves FALL", budgetDailyPaisa=200)
-    running = await admin.make_campaign(
-        name="running", source="affiliate", priority=1, startsAt=LATER, budgetDailyPaisa=100
+    birch, ash = [(await admin.make_advertiser(name=name))["id"] for name in ("birch", "Ash")]
+    await admin.make_campaign(
+        name="plain",
+        priority=3,
+        description="Leaves FALL",
+        budgetDailyPaisa=200,
+        bidAmount=2,
+        advertiserId=birch,
     )
+    running = await admin.make_campaign(
+        name="running", source="affiliate", priority=1, startsAt=LATER, budgetDailyPaisa=100, bidAmount=1.5,
+        advertiserId=ash,
+    )  # fmt: skip
     assert (await admin.patch(f"/admin/campaigns/{running['id']}/schedule")).status_code == 200
     gone = await admin.make_campaign(name="gone", priority=2, advertiserName="Oak & Co")
     assert (await admin.delete(f"/admin/campaigns/{gone['id']}")).status_code == 204
@@ -130,6 +139,8 @@ ORDERS: dict[str, list[tuple[str, list[str]]]] = {
         ("startsAt", ["running", "plain"]),
         ("endsAt", ["plain", "running"]),
         ("budgetDailyPaisa", ["running", "plain"]),
+        ("bidAmount", ["running", "plain"]),
+        ("advertiser", ["running", "plain"]),
     ],
     "sites": [
         ("createdAt", ["b.example.com", "a.example.com"]),
@@ -169,6 +180,17 @@ async def test_every_sort_field_is_tested(noun: str, admin: Client) -> None:
 
     listed = body["errors"][0]["message"].removeprefix("must be one of ").partition(", with or")[0]
     assert set(listed.split(", ")) == {field for field, _ in ORDERS[noun]}
+
+
+async def test_campaigns_without_a_bid_budget_or_advertiser_come_last_in_both_orders(admin: Client) -> None:
+    await make_campaigns(admin)
+    await admin.make_campaign(name="of the house")
+
+    for field in ("bidAmount", "budgetDailyPaisa", "advertiser"):
+        assert await found(admin, "campaigns", sort=field) == ["running", "plain", "of the house"], field
+        assert await found(admin, "campaigns", sort=f"-{field}") == ["plain", "running", "of the house"], (
+            field
+        )
 
 
 @pytest.mark.parametrize("noun", ["advertisers", "publishers"])

@@ -69,6 +69,11 @@ def test_every_field_of_a_campaign_has_words_in_the_history() -> None:
         ("`clickCap` is too small.", "“Maximum clicks in total” is too small."),
         ("Its delivery and timezone stay as they are.", "Its delivery and timezone stay as they are."),
         ("See budgetDailyPaisaX.", "See budgetDailyPaisaX."),
+        (
+            "The campaign wants the device to be mobile or tablet, and it is desktop.",
+            "The campaign wants the device to be phone or tablet, and it is computer.",
+        ),
+        ("The segment mobile is not known.", "The segment mobile is not known."),
     ],
 )
 def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: str) -> None:
@@ -80,7 +85,8 @@ def test_sentences_of_the_api_name_fields_as_the_console_does(text: str, named: 
     [
         ("placementId", "0199-some-id", "Front page"),
         ("placementId", "0199-other-id", "0199-other-id"),
-        ("value", ["DE", "AT"], "DE, AT"),
+        ("value", ["DE", "AT"], "Germany, Austria"),
+        ("value", ["mobile", "tablet", "gold"], "Phone, Tablet, gold"),
         ("operator", "not_in", "None of"),
         ("layoutType", "popup", "Popup"),
         ("budgetDailyPaisa", 1234, "12.34"),

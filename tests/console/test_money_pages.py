@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from datetime import timedelta
+from html import unescape
 from uuid import UUID, uuid4
 
 import pytest
@@ -84,6 +85,8 @@ async def test_budgets_are_listed_with_what_is_spent_held_and_left(
 
     assert "Spring" in page.text
     assert "12.34" in page.text
+    # Phones leave out columns of the class "wide".
+    assert re.search(r'class=\\?"num\\?">Left<', unescape(page.text)) is not None
     assert f"/console/budgets/campaigns/{campaign['id']}" in page.text
 
 

@@ -14,6 +14,7 @@ from adloom.console.client import Json
 from adloom.console.components.format import ago, full_moment, money, price
 from adloom.console.components.layout import card, empty_state, html
 from adloom.console.page import PageVisit
+from adloom.console.words.device_words import name_device
 from adloom.console.words.field_labels import UNIT, label_field
 from adloom.resource.audit.difference import HIDDEN, VALUE_LENGTH_MAX
 
@@ -270,7 +271,11 @@ def format_value(name: str, value: Any, names: Mapping[str, str]) -> str:  # noq
 def _format_text(name: str, text: str, names: Mapping[str, str]) -> str:
     if name.endswith("At"):
         return full_moment(text)
-    return names.get(text) or WORDS.get(name, {}).get(text) or _cut(text)
+    known = names.get(text) or WORDS.get(name, {}).get(text)
+    if name == "value":
+        # Of a condition; only a segment could have such a word as its name.
+        known = strings.COUNTRIES.get(text) or _cut(name_device(text))
+    return known or _cut(text)
 
 
 def _cut(text: str) -> str:

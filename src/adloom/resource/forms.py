@@ -37,6 +37,13 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
 
 
+class Sort(msgspec.Struct, frozen=True, kw_only=True):
+    """An order of a list that is not that of a column; rows without a value come last."""
+
+    name: str
+    expression: str
+
+
 def read_annotations(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the annotation of each field, with all that it says to Pydantic."""
     hints = get_type_hints(struct, include_extras=True)
@@ -142,7 +149,7 @@ def build_query(  # noqa: PLR0913 - what a list may be asked
     *,
     struct: type[msgspec.Struct],
     filters: Sequence[str | Filter],
-    sortable: Collection[str],
+    sortable: Collection[str | Sort],
     extra: Mapping[str, Any],
 ) -> type[ListQuery]:
     annotations = read_annotations(struct)
@@ -153,7 +160,9 @@ def build_query(  # noqa: PLR0913 - what a list may be asked
         else:
             fields[item] = (_filter_type(item, annotations[item]), None)
     query = create_model(name, __base__=base, __doc__=doc, **fields, **extra)
-    query.SORTABLE = frozenset({"created_at", "updated_at", *sortable})
+    names = [one.name if isinstance(one, Sort) else one for one in sortable]
+    query.SORTABLE = frozenset({"created_at", "updated_at", *names})
+    query.EXPRESSIONS = {one.name: one.expression for one in sortable if isinstance(one, Sort)}
     query.describe_sort()
     return query
 

@@ -31,6 +31,7 @@ from adloom.resource.changes import CatalogWrite, IndexedNoun, find_creator
 from adloom.resource.forms import (
     SET_BY_SERVER,
     Filter,
+    Sort,
     build_answer,
     build_body,
     build_patch,
@@ -87,7 +88,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
     others than the owner decide, by routes of their own; in a document an account can only repeat them.
 
     Lists. `filters` are fields, or conditions of their own; `search` the columns that a text is looked for in, or conditions with `{}` for it;
-    `sort` the columns to sort by, beside the moments.
+    `sort` the columns, or orders of their own, to sort by, beside the moments.
 
     Rules. `finish` checks or completes a thing, new or changed, and returns it. `check` compares it with other
     rows before it is written. `account_bounds` are for numbers that accounts set. `after_update` and `before_delete` do what else a write has to do. `taken` makes
@@ -132,7 +133,7 @@ class Resource(msgspec.Struct, Generic[T], frozen=True, kw_only=True, dict=True,
 
     filters: tuple[str | Filter, ...] = ()
     search: tuple[str, ...] = ()
-    sort: tuple[str, ...] = ()
+    sort: tuple[str | Sort, ...] = ()
 
     finish: Finish = lambda thing, _given, _now: thing
     check: Check = _pass

@@ -16,11 +16,15 @@ PAGE_MAX: Final = 1_000_000  # Beyond, offsets would leave the range of the data
 
 
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The requested part of a list; `sort` is a column that the list may be sorted by."""
+    """The requested part of a list; `sort` is a column that the list may be sorted by, or has an SQL `expression`.
+
+    An expression is never a client's text. Rows for which it is null come last, whatever the order.
+    """
 
     number: int = 1
     size: int = PAGE_SIZE_DEFAULT
     sort: str
+    expression: str = ""
     is_descending: bool = False
 
 
@@ -94,8 +98,9 @@ async def fetch_page(
         total_count = await connection.fetchval(f"SELECT count(*) {where}", *filters.values)
         assert total_count is not None
     way = "DESC" if page.is_descending else "ASC"
+    first = f"{page.expression} {way} NULLS LAST" if page.expression else f"it.{page.sort} {way}"
     rows = await connection.fetch(
-        f"SELECT {source.columns} {where} ORDER BY it.{page.sort} {way}, {source.tiebreak} {way}"
+        f"SELECT {source.columns} {where} ORDER BY {first}, {source.tiebreak} {way}"
         f" LIMIT {page.size:d} OFFSET {(page.number - 1) * page.size:d}",
         *filters.values,
     )

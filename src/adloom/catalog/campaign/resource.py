@@ -5,7 +5,7 @@ from typing import Final
 from adloom.catalog.advertiser import ACCOUNT_PRIORITY, advertisers
 from adloom.catalog.campaign.model import Campaign
 from adloom.resource.changes import IndexedNoun
-from adloom.resource.forms import Filter
+from adloom.resource.forms import Filter, Sort
 from adloom.resource.resource import Resource
 from adloom.resource.table import ADVERTISER
 from adloom.runtime.http.api.shapes import Text100
@@ -36,7 +36,12 @@ campaigns = Resource(
         Filter(name="label", annotation=Text100, condition="it.labels @> ARRAY[{}::varchar]"),
     ),
     search=("name", "description", "advertiser_name", "notes", BY_ADVERTISER),
-    sort=("name", "status", "source", "priority", "starts_at", "ends_at", "budget_daily_paisa"),
+    sort=(
+        *("name", "status", "source", "priority", "starts_at", "ends_at"),
+        Sort(name="budget_daily_paisa", expression="it.budget_daily_paisa"),
+        Sort(name="bid_amount", expression="it.bid_amount_micros"),
+        Sort(name="advertiser", expression="lower(owner.name)"),
+    ),
     account_bounds={"priority": ACCOUNT_PRIORITY},
     finish=lambda campaign, given, _now: campaign.completed(given),
     list_name="campaigns",

@@ -53,6 +53,7 @@ class Column(msgspec.Struct, frozen=True):
     sort: str = ""
     is_number: bool = False
     is_wide_only: bool = False  # Left out on phones.
+    more_sorts: tuple[tuple[str, str], ...] = ()  # Of what else the cells show: label, and field of the API.
     owner: str = ""  # Left out where the table is narrowed to one owner by this field.
 
     @property
@@ -269,22 +270,16 @@ class DataTable:
         return _frame(caption if self._caption else "", head, rows) + _pager(answer)
 
     def _head_cell(self, column: Column) -> Markup:
-        if not column.sort:
+        if not column.sort and not column.more_sorts:
             return _plain_head(column)
         current = self._state.get("sort", self._sort_default)
-        is_current = current.removeprefix("-") == column.sort
-        is_falling = current.startswith("-")
-        is_rising_next = is_falling if is_current else column.rises_first
-        following = column.sort if is_rising_next else f"-{column.sort}"
-        arrow = (" ↓" if is_falling else " ↑") if is_current else ""
-        order = ("descending" if is_falling else "ascending") if is_current else "none"
-        return Markup(
-            '<th scope="col" class="{}" aria-sort="{}"><button data-act="sort" data-value="{}" data-key="{}" '
-            'aria-pressed="{}" title="{}">{}{}</button></th>'
-        ).format(
-            _classes(column), order, following, column.sort, str(is_current).lower(),
-            f"Sort by {column.label}", column.label, arrow,
-        )  # fmt: skip
+        sorts = ((column.label, column.sort), *column.more_sorts)
+        is_current = current.removeprefix("-") in {field for _, field in sorts}
+        order = ("descending" if current.startswith("-") else "ascending") if is_current else "none"
+        buttons = Markup(" ").join(_sort_button(column, label, field, current) for label, field in sorts)
+        return Markup('<th scope="col" class="{}" aria-sort="{}">{}</th>').format(
+            _classes(column), order, buttons
+        )
 
     def _row(self, row: Row) -> Markup:
         href = self._href(row) if self._href else ""
@@ -316,6 +311,21 @@ def _frame(caption: str, head: str, rows: str) -> Markup:
 def _plain_head(column: Column) -> Markup:
     label = column.label or Markup('<span class="visually-hidden">Actions</span>')
     return Markup('<th scope="col" class="{}">{}</th>').format(_classes(column), label)
+
+
+def _sort_button(column: Column, label: str, field: str, current: str) -> Markup:
+    if not field:
+        return Markup("<span>{}</span>").format(label)
+    is_current = current.removeprefix("-") == field
+    is_falling = current.startswith("-")
+    is_rising_next = is_falling if is_current else column.rises_first
+    arrow = (" ↓" if is_falling else " ↑") if is_current else ""
+    return Markup(
+        '<button data-act="sort" data-value="{}" data-key="{}" aria-pressed="{}" title="{}">{}{}</button>'
+    ).format(
+        field if is_rising_next else f"-{field}", field, str(is_current).lower(),
+        f"Sort by {label}", label, arrow,
+    )  # fmt: skip
 
 
 def _pick_box(row_id: str, label: str, *, is_picked: bool) -> Markup:

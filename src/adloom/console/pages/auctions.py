@@ -31,6 +31,7 @@ from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.calibration import show_calibration
 from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
+from adloom.console.words.device_words import name_device
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
@@ -320,7 +321,11 @@ def _page_link(url: str) -> Markup:
 
 
 def _reader(context: Json) -> str:
-    known = [str(value) for name, value in context.items() if name not in NOT_SAID and value]
+    known = [
+        name_device(str(value)) if name == "device" else str(value)
+        for name, value in context.items()
+        if name not in NOT_SAID and value
+    ]
     flags = {"loginState": "logged in", "newVisitor": "new visitor"}
     return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
 

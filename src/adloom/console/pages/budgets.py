@@ -77,11 +77,11 @@ async def budgets(visit: PageVisit) -> None:
         [
             Column("Campaign", "name"),
             Column("Today", budget_bar),
-            Column("Spent", lambda row: fmt.money(row["spentTodayPaisa"]), is_number=True),
-            Column("Budget", lambda row: fmt.money(row["dailyBudgetPaisa"]), is_number=True),
+            Column("Spent", _spent, is_number=True),
+            Column("Budget", lambda row: fmt.money(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
             Column("Leased", lambda row: fmt.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
             Column("Pace", lambda row: pace_badge(row["pace"]), is_wide_only=True),
             Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
             Column("Spent by about", lambda row: _spent_by(row, visit), is_wide_only=True),
@@ -105,10 +105,10 @@ async def advertisers(visit: PageVisit) -> None:
         [
             Column("Advertiser", "name", sort="name"),
             Column("Today", budget_bar),
-            Column("Spent", lambda row: fmt.money(row["spentTodayPaisa"]), is_number=True),
-            Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True),
+            Column("Spent", _spent, is_number=True),
+            Column("Budget", lambda row: _limit(row["dailyBudgetPaisa"]), is_number=True, is_wide_only=True),
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
-            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True, is_wide_only=True),
+            Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
         ],
         lambda query: _advertisers(visit.api, query),
         href=lambda row: f"{OF_ADVERTISERS}/{row['id']}",
@@ -120,6 +120,14 @@ async def advertisers(visit: PageVisit) -> None:
     await table.show()
     html(split_key([one for one in SPLIT_KEY if one[0] != "Leased"])).classes("row-of small quiet")
     refresh_every(REFRESH_SECONDS, table.show)
+
+
+def _spent(row: Json) -> Markup:
+    """Show what is spent; on a phone with the budget below it, which has no column there."""
+    below = Markup('<div class="quiet small nowrap al-phone-only">of {}</div>').format(
+        _limit(row["dailyBudgetPaisa"])
+    )
+    return Markup("{}{}").format(fmt.money(row["spentTodayPaisa"]), below)
 
 
 def _spent_by(row: Json, visit: PageVisit) -> Markup:

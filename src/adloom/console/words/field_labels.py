@@ -8,6 +8,8 @@ A test compares it with the forms.
 import re
 from typing import Final
 
+from adloom.console.words.device_words import name_devices
+
 LABELS: Final = {
     "acceptsFiller": "Pages without a category may show ads that fit any page",
     "accountId": "Account",
@@ -136,5 +138,5 @@ def label_field(name: str) -> str:
 
 
 def name_fields(text: str) -> str:
-    """Write a sentence of the API with the names that fields have in the console."""
-    return FIELD_IN_TEXT.sub(lambda found: f"“{LABELS[found[1]]}”", text)
+    """Write a sentence of the API with the names that fields and devices have in the console."""
+    return FIELD_IN_TEXT.sub(lambda found: f"“{LABELS[found[1]]}”", name_devices(text))

@@ -103,14 +103,15 @@ def _pace(row: Json) -> Markup | str:
 
 
 COLUMNS: Final = (
-    Column("Name", _name, sort="name"),
+    Column("Name", _name, sort="name", more_sorts=(("Advertiser", "advertiser"),)),
     Column("Status", _status, sort="startsAt"),
-    Column("Bid", format_bid, is_number=True, is_wide_only=True),
+    Column("Bid", format_bid, sort="bidAmount", is_number=True, is_wide_only=True),
     Column(
         "Impressions", lambda row: count(row["figures"]["impressions"]), is_number=True, is_wide_only=True
     ),
     Column("CTR", lambda row: percent(row["figures"]["ctr"]), is_number=True, is_wide_only=True),
-    Column("Spent", _spent, is_number=True),
+    # What is spent is not in the catalog; the budget below it is.
+    Column("Spent", _spent, is_number=True, more_sorts=(("Budget", "budgetDailyPaisa"),)),
     Column("Pace", _pace, is_wide_only=True),
 )
 

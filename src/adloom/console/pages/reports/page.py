@@ -31,6 +31,7 @@ from adloom.console.pages.reports.question import (
     report_chart,
 )
 from adloom.console.pages.reports.saved import SAVED, add_buttons, show_saved
+from adloom.console.words.device_words import DEVICE_NAMES
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
@@ -50,7 +51,6 @@ WITHOUT: Final = {
     "site": "no site",
     "delivery": "deleted placements",
 }
-DEVICES: Final = ("desktop", "mobile", "tablet", "unknown")
 # Publishers are not told what advertisers sell.
 OF_ADVERTISERS: Final = ("conversions", "conversionValue")
 STATISTICS: Final = "/admin/stats/banners"
@@ -158,7 +158,7 @@ async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.se
             )
     choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
         ("country", "Only the country", {**strings.COUNTRIES, "unknown": "unknown"}),
-        ("device", "Only the device", {one: one for one in DEVICES}),
+        ("device", "Only the device", {**DEVICE_NAMES, "unknown": "unknown"}),
     )
     for name, label, options in choices:
         value = given.get(name)
@@ -207,8 +207,8 @@ class _Names:
                 return f"week of {text}"
             case "month":
                 return text[:7]
-            case "country":
-                return strings.COUNTRIES.get(text, text)
+            case "country" | "device":
+                return (strings.COUNTRIES if dimension == "country" else DEVICE_NAMES).get(text, text)
             case _:
                 return self._known.get(text, short_id(text)) if dimension in NAMED else text
 

@@ -28,6 +28,7 @@ from adloom.console.page import PageVisit, page
 from adloom.console.pages.why.campaign import show_campaign
 from adloom.console.pages.why.candidates import candidate_table, funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
+from adloom.console.words.device_words import DEVICE_NAMES, name_device
 from adloom.core.actor import Role
 
 CONTEXT_NAMES: Final = {
@@ -46,7 +47,6 @@ ADDRESS: Final = "/console/why"
 NOBODY: Final = str(UUID(int=0))
 LISTED_MAX: Final = 100
 SHORT_LIST: Final = 5  # Short enough without a search.
-DEVICES: Final = {"desktop": "Computer", "mobile": "Phone", "tablet": "Tablet"}
 EITHER: Final = {"true": "Yes", "false": "No"}
 # Parameters of the serve route; the page's address uses the same names.
 READER: Final = ("device", "country", "language", "segment", "loggedIn", "newVisitor", "referrer", "userId")
@@ -107,7 +107,7 @@ async def _form(visit: PageVisit) -> None:
         )
         fields["placement"] = placement.classes("wide")
         choices: tuple[tuple[str, str, Mapping[str, str]], ...] = (
-            ("device", "Device", DEVICES),
+            ("device", "Device", DEVICE_NAMES),
             ("country", "Country", strings.COUNTRIES),
             ("language", "Language", strings.LANGUAGES),
             ("loggedIn", "Logged in", EITHER),
@@ -224,6 +224,8 @@ def _format_context(name: str, value: object) -> str:
         return "unknown"
     if isinstance(value, bool):
         return "Yes" if value else "No"
+    if name == "device":
+        return name_device(str(value))
     return strings.DAYS[value] if name == "day" and isinstance(value, int) else str(value)
 
 

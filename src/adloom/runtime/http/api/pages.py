@@ -1,6 +1,6 @@
 """Lists over HTTP: what may be asked of one, and how a page of it is answered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import Field, JsonValue, field_validator
@@ -24,6 +24,7 @@ class ListQuery(Body):
     """The query of a list; a noun adds its filters and says by which columns it may be sorted."""
 
     SORTABLE: ClassVar[frozenset[str]] = frozenset({"created_at"})
+    EXPRESSIONS: ClassVar[Mapping[str, str]] = {}  # SQL of what is no column, by name.
 
     page: Annotated[int, Field(ge=1, le=PAGE_MAX)] = 1
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE_MAX)] = PAGE_SIZE_DEFAULT
@@ -53,10 +54,12 @@ class ListQuery(Body):
     def page_request(self) -> PageRequest:
         """The requested part of the list, with the column's name in the database."""
         name = self.sort.removeprefix("-")
+        column = next(column for column in self.SORTABLE if to_camel(column) == name)
         return PageRequest(
             number=self.page,
             size=self.page_size,
-            sort=next(column for column in self.SORTABLE if to_camel(column) == name),
+            sort=column,
+            expression=self.EXPRESSIONS.get(column, ""),
             is_descending=self.sort.startswith("-"),
         )
 
