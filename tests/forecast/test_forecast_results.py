@@ -17,6 +17,7 @@ from adloom.forecast.seeded_runs import simulate_runs
 from adloom.forecast.traffic import WeeklyTraffic, draw_poisson, learn_shape
 from adloom.runtime.random import seeded_chance
 from adloom.schedule.pacing import PacingStrategy
+from tests.budgets.test_own_weights import low_weights
 from tests.forecast.markets import a_campaign, a_market, a_placement
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
@@ -116,6 +117,29 @@ def test_the_command_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
     # The same but for the time that it took.
     assert results[0].stdout.split(" requests in")[0] in results[1].stdout
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_fleet_bids_by_the_weights_of_the_installation_and_the_result_says_which(tmp_path: Path) -> None:
+    file, own, damaged = (tmp_path / name for name in ("market.toml", "own.weights", "damaged.weights"))
+    # Fewer requests would be too few for the net.
+    fleet = f'{FILE}bid_strategy = "fleet"\nclick_rate = 0.3\ndaily_budget = 2\ntarget_cpa = 0.02\n'
+    file.write_text(fleet.replace("300", "5_000"))
+    own.write_bytes(low_weights(trained_on="2026-05-04"))
+    damaged.write_bytes(low_weights()[:-4])
+    arguments = [str(file), "--runs", "1"]
+
+    said = [
+        CliRunner().invoke(app, arguments, env={"ADLOOM_FLEET_WEIGHTS": path}).output
+        for path in (None, str(damaged), str(own))
+    ]
+
+    assert "fleet decides with the weights of the package." in said[0]
+    assert f"the weights of the package, since yours cannot be used: {damaged}: weights: not those" in said[1]
+    assert "fleet decides with your own weights, of 2026-05-04 (sha256 " in said[2]
+    # What bids low is under the floor.
+    rows = [next(line for line in one.splitlines() if "Shoes" in line) for one in said]
+    assert rows[0] == rows[1]
+    assert rows[0] != rows[2]
 
 
 def test_a_command_without_a_market_says_what_to_give() -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.bid_model import BidCounts, MultiplierRequest
+from adloom.budgets.bids.nets import SHIPPED, FleetWeights
 from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.budgets.messages import (
     COUNTED_LEASE,
@@ -67,6 +68,7 @@ class MarketRun:
         chances: RunChances,
         *,
         hours: int,
+        weights: FleetWeights = SHIPPED,
     ) -> None:
         self._market = market
         self._chances = chances
@@ -97,7 +99,7 @@ class MarketRun:
             visitors=market.visitors,
             now=market.starts_at,
         )
-        self._strategies = SimulatedStrategies(self._count_events)
+        self._strategies = SimulatedStrategies(self._count_events, weights)
         self._actors = SimulatedBudgets(
             chances.pace,
             session=SESSION,

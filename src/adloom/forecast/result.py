@@ -46,6 +46,7 @@ class MarketResult(msgspec.Struct, frozen=True, kw_only=True):
     sentences: Sequence[str]
     plan: RunPlan
     outcome: MarketOutcome
+    notes: Sequence[str] = ()  # About this run, beside those of the market.
 
     def compare(self, campaigns: Sequence[NamedCampaign]) -> CampaignComparison:
         """Compare campaigns together; a price per click only if all of them pay per click."""
@@ -69,7 +70,7 @@ class MarketResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def list_notes(self) -> list[str]:
         """Return what the reader has to know."""
-        notes = list(self.market.notes)
+        notes = [*self.market.notes, *self.notes]
         if self.market.scale > 1:
             notes.append(
                 f"One in {self.market.scale:.3g} requests was simulated, with budgets and caps in the same proportion."

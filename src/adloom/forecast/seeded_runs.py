@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from adloom.budgets.bids.nets import SHIPPED, FleetWeights
 from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.market_run import MarketRun, RunChances
 from adloom.forecast.result import MarketOutcome, RunPlan
@@ -14,11 +15,12 @@ def make_chances(seed: int, run: int) -> RunChances:
     return RunChances(seeded_chance(f"{seed}/{run}/traffic"), seeded_chance(f"{seed}/{run}/pace"))
 
 
-def simulate_runs(
+def simulate_runs(  # noqa: PLR0913 - what a simulation is made of
     market: SimulatedMarket,
     changed: SimulatedMarket | None,
     plan: RunPlan,
     *,
+    weights: FleetWeights = SHIPPED,
     on_hour: Callable[[], None] = lambda: None,
     is_late: Callable[[int], bool] = lambda _: False,
 ) -> MarketOutcome:
@@ -30,12 +32,17 @@ def simulate_runs(
         if is_late(run):
             break
         outcome.before.append(
-            _simulate(MarketRun(market, index, make_chances(plan.seed, run), hours=plan.hours), on_hour)
+            _simulate(
+                MarketRun(market, index, make_chances(plan.seed, run), hours=plan.hours, weights=weights),
+                on_hour,
+            )
         )
         if changed is not None and changed_index is not None and outcome.after is not None:
             chances = make_chances(plan.seed, run)
             outcome.after.append(
-                _simulate(MarketRun(changed, changed_index, chances, hours=plan.hours), on_hour)
+                _simulate(
+                    MarketRun(changed, changed_index, chances, hours=plan.hours, weights=weights), on_hour
+                )
             )
     return outcome
 

@@ -44,6 +44,7 @@ WORKER_PORT: Final = 3001
 AUCTION_RETENTION_DAYS: Final = 7
 AUCTION_RECORD_BYTES_PER_SECOND: Final = 2**20
 LEARNING_WAIT_SECONDS: Final = 30 * 60
+FLEET_WEIGHTS: Final = Variable("ADLOOM_FLEET_WEIGHTS", Path)
 
 
 class NetworkFileError(Exception):
@@ -297,7 +298,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     campaigns_per_slot: Annotated[
         int, Variable("ADLOOM_CONTEXTUAL_CAMPAIGNS_PER_SLOT", whole_number(1, 20))
     ] = 3
-    fleet_weights: Annotated[Path | None, Variable("ADLOOM_FLEET_WEIGHTS", Path)] = None
+    fleet_weights: Annotated[Path | None, FLEET_WEIGHTS] = None
     sealing_secrets: Annotated[tuple[Secret, ...], _ENCRYPTION] = ()
     meta_url: Annotated[str | None, Variable("ADLOOM_META_URL")] = None
     conversions: ConversionSettings = ConversionSettings()

@@ -3,16 +3,17 @@
 NumPy takes 20 MB, so it is loaded at the first decision and not with the worker; to check own weights needs it at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import structlog
 
 from adloom.bidding.ports import Nets
 from adloom.bidding.weights_card import find_doubt
+from adloom.runtime.settings import FLEET_WEIGHTS, read_settings
 
 OWN_BYTES_MAX: Final = 1 << 20  # They have 33 KB.
 
@@ -29,6 +30,12 @@ class FleetWeights(msgspec.Struct, frozen=True):
 SHIPPED: Final = FleetWeights()
 
 
+class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the operator's own weights are, for commands that decide as workers do."""
+
+    fleet_weights: Annotated[Path | None, FLEET_WEIGHTS] = None
+
+
 def load_nets(weights: FleetWeights = SHIPPED) -> Nets:
     from adloom.bidding import shipped  # noqa: PLC0415 - NumPy takes 20 MB
 
@@ -42,19 +49,27 @@ def cache_nets(weights: FleetWeights) -> Callable[[], Nets]:
 
 def read_fleet_weights(path: Path | None) -> FleetWeights:
     """Read the weights that a setting names; if they cannot be used, the log says why, once."""
+    weights = _read(path)
+    if weights.problem is not None:
+        log.warning("own_weights_not_used", reason=weights.problem, used="the weights of the package")
+    return weights
+
+
+def find_fleet_weights(variables: Mapping[str, str]) -> FleetWeights:
+    """Return the weights that workers with these settings use, without a line of the log."""
+    return _read(read_settings(FleetSettings, variables, process="adloom").fleet_weights)
+
+
+def _read(path: Path | None) -> FleetWeights:
     if path is None:
         return SHIPPED
     try:
         with path.open("rb") as file:
             data = file.read(OWN_BYTES_MAX + 1)
     except OSError as error:
-        weights = FleetWeights(problem=f"{path} cannot be read: {error.strerror or error}")
-    else:
-        doubt = find_unusable(data)
-        weights = FleetWeights(data) if doubt is None else FleetWeights(problem=f"{path}: {doubt}")
-    if weights.problem is not None:
-        log.warning("own_weights_not_used", reason=weights.problem, used="the weights of the package")
-    return weights
+        return FleetWeights(problem=f"{path} cannot be read: {error.strerror or error}")
+    doubt = find_unusable(data)
+    return FleetWeights(data) if doubt is None else FleetWeights(problem=f"{path}: {doubt}")
 
 
 def find_unusable(data: bytes) -> str | None:

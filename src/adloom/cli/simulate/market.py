@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from time import monotonic
@@ -10,9 +11,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from adloom.budgets.bids.nets import find_fleet_weights
 from adloom.cli.options import database_url
 from adloom.cli.simulate.table import build_table
 from adloom.core.clock import SystemClock
+from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.changes import apply_changes, parse_change
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
@@ -66,10 +69,11 @@ def run(
     console = Console(soft_wrap=True)
     if not console.is_terminal:
         console = Console(soft_wrap=True, width=WIDTH)
+    weights = find_fleet_weights(os.environ)
     arms = 1 if changed is None else 2
     started_at = monotonic()
     with show_progress(console, plan.runs * arms * plan.hours) as on_hour:
-        outcome = simulate_runs(market, changed, plan, on_hour=on_hour)
+        outcome = simulate_runs(market, changed, plan, weights=weights, on_hour=on_hour)
     seconds = monotonic() - started_at
     result = MarketResult(
         market=market,
@@ -77,6 +81,7 @@ def run(
         sentences=tuple(sentences),
         plan=plan,
         outcome=outcome,
+        notes=[said for said in [describe_weights(weights, list_strategies(market, changed))] if said],
     )
     console.print(build_table(result))
     console.print(

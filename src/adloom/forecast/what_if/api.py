@@ -295,7 +295,7 @@ def _show(
         days=DAYS,
         runs=result.runs,
         sampled_share=result.share,
-        notes=list(market.notes),
+        notes=[*market.notes, *result.notes],
     )
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from adloom.budgets.bids.nets import find_fleet_weights
+from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.market import SimulatedMarket
 from adloom.forecast.result import MarketOutcome, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs
@@ -25,14 +27,21 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     question = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=WhatIfQuestion)
+    weights = find_fleet_weights(os.environ)
     gc.freeze()
-    sys.stdout.buffer.write(msgspec.msgpack.encode(answer(question, _simulate, time.monotonic)))
 
+    def simulate(
+        market: SimulatedMarket,
+        changed: SimulatedMarket | None,
+        plan: RunPlan,
+        is_late: Callable[[int], bool],
+    ) -> MarketOutcome:
+        return simulate_runs(market, changed, plan, weights=weights, is_late=is_late)
 
-def _simulate(
-    market: SimulatedMarket, changed: SimulatedMarket | None, plan: RunPlan, is_late: Callable[[int], bool]
-) -> MarketOutcome:
-    return simulate_runs(market, changed, plan, is_late=is_late)
+    result = answer(question, simulate, time.monotonic)
+    said = describe_weights(weights, list_strategies(question.market, question.changed))
+    result = msgspec.structs.replace(result, notes=() if said is None else (said,))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(result))
 
 
 if __name__ == "__main__":

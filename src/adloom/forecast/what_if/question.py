@@ -40,6 +40,7 @@ class WhatIfResult(msgspec.Struct, frozen=True, kw_only=True):
     hours_after: Sequence[Estimate]
     runs: int
     share: float  # Of all requests that was simulated.
+    notes: Sequence[str] = ()  # Beside those of the market.
 
 
 def answer(question: WhatIfQuestion, simulate: Simulate, clock: Callable[[], float]) -> WhatIfResult:
