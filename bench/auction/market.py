@@ -7,15 +7,9 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from adloom.forecast.file.market_file import build_market
+from adloom.forecast.file.parts import CampaignPart, MarketFile, PlacementPart, RulePart, VisitorPart
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.market_file import (
-    CampaignPart,
-    MarketFile,
-    PlacementPart,
-    RulePart,
-    VisitorPart,
-    build_market,
-)
 from adloom.forecast.market_run import MarketRun
 from adloom.forecast.seeded_runs import make_chances
 from adloom.schedule.pacing import PacingStrategy

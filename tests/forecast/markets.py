@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from adloom.forecast.file.market_file import build_market
+from adloom.forecast.file.parts import CampaignPart, MarketFile, PlacementPart
 from adloom.forecast.market import SimulatedMarket
-from adloom.forecast.market_file import CampaignPart, MarketFile, PlacementPart, build_market
 from adloom.forecast.market_run import MarketRun
 from adloom.forecast.seeded_runs import make_chances
 from adloom.forecast.tally import MarketTally

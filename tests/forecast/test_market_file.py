@@ -10,8 +10,9 @@ from msgspec import UNSET
 from adloom.bidding.window import BidStrategy
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.forecast.changes import MarketChangeError, apply_changes, parse_change
+from adloom.forecast.file.market_file import read_market
+from adloom.forecast.file.parts import MarketFileError
 from adloom.forecast.market import HOURS_A_WEEK
-from adloom.forecast.market_file import MarketFileError, read_market
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import AssignmentStatus, Delivery
 from adloom.targeting.rules import parse_rule

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adloom.auction.bid import BidType
+from adloom.auction.learned import LEARNED
+from adloom.auction.score import HEURISTIC
 from adloom.bidding.window import BidStrategy
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.events.frequency.windows import Window
+from adloom.forecast.file.parts import AdvertiserPart, CampaignPart, FrequencyPart, RivalsPart
 from adloom.forecast.market import SimulatedMarket, thin_out
-from adloom.forecast.market_file import AdvertiserPart, CampaignPart, FrequencyPart, RivalsPart
 from adloom.schedule.pacing import PacingStrategy
 from adloom.serving.index.rows import Delivery
 from tests.forecast.markets import HOURS, a_campaign, a_market, a_placement, shown, simulate, spent_micros
@@ -175,3 +177,21 @@ def test_bid_strategies_multiply_bids_as_in_the_product(strategy: BidStrategy) -
     # For the same budget more impressions: it buys where they are cheap.
     assert spent_micros(multiplied, 1, day=1) <= 0.5 * MICROS_PER_UNIT
     assert shown(multiplied, 1) > 1.05 * shown(fixed, 1)
+
+
+def test_click_rates_are_learned_where_a_placement_is_scored_so() -> None:
+    fields: dict[str, Any] = {"bid_type": BidType.CPC, "pacing": PacingStrategy.ACCELERATED}
+    campaigns = (
+        a_campaign("Dull", bid=0.2, click_rate=0.002, **fields),
+        a_campaign("Bright", bid=0.15, click_rate=0.1, **fields),
+    )
+    guessed, learned = (
+        simulate(
+            a_market(*campaigns, placements=(a_placement(requests_a_day=3_000.0, scoring=scoring),)), days=2
+        )
+        for scoring in (HEURISTIC, LEARNED)
+    )
+
+    # Without a model all ads are as good, and the higher bid wins.
+    assert shown(guessed, 2) == 0
+    assert shown(learned, 2) > 0.7 * learned.requests

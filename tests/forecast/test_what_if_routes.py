@@ -15,6 +15,7 @@ from adloom.cli.simulate.commands import app
 from adloom.core.actor import Role
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
+from adloom.events.ctr.store import FIRST_STATE, LEARNING
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import SimulatedMarket
@@ -25,7 +26,7 @@ from adloom.forecast.what_if.question import WhatIfQuestion, WhatIfResult, answe
 from adloom.forecast.what_if.runner import WhatIfRunner
 from adloom.forecast.what_if.wording import describe_unseen
 from adloom.runtime.postgres import Pool
-from tests.forecast.markets import a_campaign, a_market
+from tests.forecast.markets import a_campaign, a_market, simulate
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane
 
@@ -295,15 +296,20 @@ async def test_the_command_simulates_an_installation_that_runs(
 
 
 async def test_the_whole_installation_becomes_a_market(admin: Client, pool: Pool) -> None:
-    placement = await admin.make_placement(delivery="auction", floorCpm=0.5)
+    placement = await admin.make_placement(delivery="auction", floorCpm=0.5, auctionScoring="learned")
     campaign, banner = await make_ad(admin, admin, placement, bidAmount=2, name="Whole")
     await admin.make_rule(campaign, ruleType="new_visitor", operator="is", value=True)
     await count(pool, placement, (campaign, banner))
+    learned = b"what was learned"
+    await pool.execute(FIRST_STATE, LEARNING, learned, NOON, "[]")
 
     async with pool.acquire() as connection:
         market = build_live_market(await read_installation(connection, now=NOON))
 
     assert "Whole" in [one.name for one in market.campaigns]
     assert market.requests_a_week >= 7 * 208
+    assert market.click_model == learned
+    # Of another release: it begins anew.
+    assert simulate(market).requests > 100
     assert any("new_visitor" in note for note in market.notes)
     assert market.starts_at.isoformat() == "2026-11-16T00:00:00+00:00"

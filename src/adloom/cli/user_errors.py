@@ -7,7 +7,7 @@ from adloom.cli.ledger_report import LedgerCommandError
 from adloom.cli.options import ClassifyCommandError, LearnCommandError
 from adloom.cli.replay import ReplayError
 from adloom.forecast.changes import MarketChangeError
-from adloom.forecast.market_file import MarketFileError
+from adloom.forecast.file.parts import MarketFileError
 from adloom.ops.backup.archive import BackupError
 from adloom.ops.capacity.coefficients_file import CoefficientsFileError
 from adloom.runtime.embedded.binaries import UnreachableError

@@ -19,6 +19,7 @@ from adloom.core.errors import AdloomError
 from adloom.core.money import MICROS_PER_UNIT, Micros
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
 from adloom.schedule.pacing import PacingStrategy
+from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.rows import (
     SCORING,
     AssignmentRow,
@@ -28,6 +29,7 @@ from adloom.serving.index.rows import (
     compute_price,
 )
 from adloom.targeting.rules import Operator, Rule, RuleType, parse_rule
+from adloom.taxonomy.iab import content
 
 # Statuses that a change of bid or dates may end; any other reason stays.
 BY_PRICE: Final = frozenset({AssignmentStatus.LIVE, AssignmentStatus.FLOOR, AssignmentStatus.NO_BID})
@@ -54,6 +56,7 @@ class CampaignChange(msgspec.Struct, frozen=True, kw_only=True):
     bid_strategy: BidStrategy | UnsetType = UNSET
     target: Micros | UnsetType | None = UNSET  # What a conversion should cost.
     rules: tuple[Rule, ...] | UnsetType = UNSET
+    categories: tuple[str, ...] | UnsetType = UNSET  # Of pages, for contextual slots.
 
 
 def apply_changes(market: SimulatedMarket, changes: Sequence[CampaignChange]) -> SimulatedMarket:
@@ -77,7 +80,11 @@ def _apply(market: SimulatedMarket, change: CampaignChange) -> SimulatedMarket:
         else row
         for row in market.assignments
     ]
-    return _changed(market, campaigns=campaigns, assignments=assignments)
+    creatives = [
+        _change_creative(row, change, is_limited=is_limited) if row.assignment.campaign_key == key else row
+        for row in market.creatives
+    ]
+    return _changed(market, campaigns=campaigns, assignments=assignments, creatives=creatives)
 
 
 def _change_campaign(campaign: NamedCampaign, change: CampaignChange, now: datetime) -> NamedCampaign:
@@ -97,9 +104,17 @@ def _change_campaign(campaign: NamedCampaign, change: CampaignChange, now: datet
     return _changed(campaign, config=config)
 
 
+def _change_creative(row: CreativeRow, change: CampaignChange, *, is_limited: bool) -> CreativeRow:
+    assignment = _change_assignment(row.assignment, change, None, is_limited=is_limited)
+    if change.categories is UNSET:
+        return _changed(row, assignment=assignment)
+    return CreativeRow(assignment, _changed(row.terms, categories=change.categories))
+
+
 def _change_assignment(
-    row: AssignmentRow, change: CampaignChange, placement: PlacementRow, *, is_limited: bool
+    row: AssignmentRow, change: CampaignChange, placement: PlacementRow | None, *, is_limited: bool
 ) -> AssignmentRow:
+    """Change what a banner does on a placement; without one, in contextual slots."""
     if change.starts_at is not UNSET:
         row = _changed(row, starts_at=change.starts_at)
     if change.ends_at is not UNSET:
@@ -111,9 +126,11 @@ def _change_assignment(
     return _changed(row, is_limited=is_limited)
 
 
-def _change_bid(row: AssignmentRow, bid: Micros, placement: PlacementRow) -> AssignmentRow:
+def _change_bid(row: AssignmentRow, bid: Micros, placement: PlacementRow | None) -> AssignmentRow:
     """Change a bid; on a direct placement one that is under the floor ends an assignment, and a higher one revives it."""
     status = row.status
+    if placement is None:
+        return _changed(row, bid=bid, price=compute_price(row.bid_type, bid))
     # Whoever is live there under the floor does not have to reach it: the house, or the publisher itself.
     is_exempt = status is AssignmentStatus.LIVE and not _reaches_floor(row, row.bid, placement)
     if placement.delivery is Delivery.DIRECT and status in BY_PRICE and not is_exempt:
@@ -132,7 +149,7 @@ def _reaches_floor(row: AssignmentRow, bid: Micros | None, placement: PlacementR
 
 _SENTENCE: Final = re.compile(r"\s*campaign\s+(?P<name>.+):\s+(?P<parts>.+?)\s*", re.IGNORECASE)
 _PART: Final = re.compile(
-    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing|strategy|target)\s+(?P<value>.+)",
+    r"(?P<field>bid|(?:daily |total )?budget|starts|ends|pacing|strategy|target|categories)\s+(?P<value>.+)",
     re.IGNORECASE,
 )
 _RULE: Final = re.compile(
@@ -143,7 +160,7 @@ _TIMES: Final = re.compile(r"[x*]\s*(?P<factor>\d+(?:\.\d+)?)")
 _AMOUNT: Final = re.compile(r"\d+(?:\.\d{1,4})?")
 EXAMPLES: Final = (
     "write 'campaign NAME: bid +20 %', 'budget 100', 'total budget none', 'starts 2026-04-01', 'ends none',"
-    " 'pacing Smooth', 'strategy pacer', 'target 5' or a rule such as 'country in DE FR'; several parts are parted by ';'"
+    " 'pacing Smooth', 'strategy pacer', 'target 5', 'categories 483 653' or a rule such as 'country in DE FR'; several parts are parted by ';'"
 )
 
 
@@ -182,7 +199,8 @@ def _add_field(  # noqa: PLR0911 - one for each field
 ) -> CampaignChange:
     match field:
         case "bid":
-            bids = [row.bid for row in market.assignments if row.campaign_key == campaign.key]
+            rows = [*market.assignments, *(row.assignment for row in market.creatives)]
+            bids = [row.bid for row in rows if row.campaign_key == campaign.key]
             bid = _parse_amount(value, next((one for one in bids if one), None))
             if not bid:
                 raise MarketChangeError(f"A bid is more than 0, not {value}.")
@@ -197,6 +215,8 @@ def _add_field(  # noqa: PLR0911 - one for each field
             return _changed(change, ends_at=_parse_day(value))
         case "strategy":
             return _changed(change, bid_strategy=_parse_name(value, BidStrategy, "strategy"))
+        case "categories":
+            return _changed(change, categories=_parse_categories(value, campaign, market))
         case "target":
             return _changed(change, target=_parse_limit(value, campaign.config.target))
         case _:
@@ -235,6 +255,18 @@ def _parse_day(value: str) -> datetime | None:
             f"{value!r} is no day: write 2026-04-01, or 2026-04-01T18:00+00:00."
         ) from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _parse_categories(value: str, campaign: NamedCampaign, market: SimulatedMarket) -> tuple[str, ...]:
+    if not any(row.assignment.campaign_key == campaign.key for row in market.creatives):
+        raise MarketChangeError(
+            f"The campaign {campaign.name} wants no contextual slots: it has no categories to change."
+        )
+    named = tuple(word for word in re.split(r"[\s,]+", value) if word)
+    unknown = [one for one in named if content().find(one) is None]
+    if unknown:
+        raise MarketChangeError(f"The content taxonomy has no {', '.join(unknown)}: give ids such as 483.")
+    return named
 
 
 def _parse_name(value: str, kind: type[NameT], what: str) -> NameT:

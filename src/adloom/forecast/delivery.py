@@ -1,15 +1,17 @@
 """One delivery process of a simulated market: the real index, decisions, auctions, leases and pace, without HTTP."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from adloom.auction.learned import LEARNED
 from adloom.auction.price import charge_of, final_price
-from adloom.auction.score import Scoring
+from adloom.auction.score import HEURISTIC, Heuristic, Scoring, Signals
+from adloom.auction.training import Example
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.messages import (
     AdvertiserRestored,
@@ -20,9 +22,12 @@ from adloom.budgets.messages import (
     Recall,
     SpendUpdate,
 )
-from adloom.core.money import Micros
+from adloom.core.money import Micros, impression_cost
+from adloom.core.random import Chance
 from adloom.events.frequency.counts import BannerFrequency
-from adloom.forecast.market import RivalPrices, TrafficCell
+from adloom.forecast.contextual.slots import PageSlot, SimulatedSlots
+from adloom.forecast.learning.click_model import SimulatedClickModel
+from adloom.forecast.market import RivalPrices, SimulatedMarket, TrafficCell
 from adloom.forecast.traffic import Arrival
 from adloom.forecast.visitors import SeenCounts
 from adloom.runtime.actors.actor import Address
@@ -31,6 +36,7 @@ from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, VisitorInfo, share_visitor
 from adloom.serving.auction.result_cache import DecidedAuction
+from adloom.serving.contextual.fill import FilledSlot
 from adloom.serving.direct.encode import NO_LEASES
 from adloom.serving.direct.fill import SlotFill
 from adloom.serving.eligibility.caps import find_reached
@@ -60,6 +66,12 @@ class SimulatedOffer(NamedTuple):
     placement: IndexedPlacement
     lease: int
     cost: Micros
+    filled: FilledSlot | None = None  # Of a contextual slot.
+    signals: Signals | None = None  # Of an auction that the click model learns from.
+
+    @property
+    def is_learned_from(self) -> bool:
+        return self.filled is not None or self.signals is not None
 
 
 class _Asked(msgspec.Struct, frozen=True, gc=False):
@@ -71,39 +83,47 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
     placement_type: str | None
     direct: IndexedPlacement | None  # If direct delivery fills it.
     rivals: RivalPrices | None
+    slot: PageSlot | None = None  # Of a page.
 
 
 class SimulatedDelivery:
     """Answers requests, and reports its leases."""
 
-    def __init__(  # noqa: PLR0913 - all that it is composed of
+    def __init__(
         self,
+        market: SimulatedMarket,
         index: Index,
-        cells: Sequence[TrafficCell],
-        *,
-        rivals: Mapping[bytes, RivalPrices],
-        draw: Callable[[], float],
-        visitors: int,
-        now: datetime,
-        policies: Mapping[str, Scoring] | None = None,
+        chance: Chance,
     ) -> None:
+        now = market.starts_at
         self._index = index
         self._states = states = PlacementStates()
         self.is_urgent = False
-        self.leases = LocalLeases(SESSION, on_urgent=self._note_urgent, draw=draw)
+        self.leases = LocalLeases(SESSION, on_urgent=self._note_urgent, draw=chance.random)
         reserver = Reserver(states, self.leases)
         contexts = ContextParser()
         self._parse_context = contexts.parse
+        self._clicks = find_click_model(market)
+        policies: dict[str, Scoring] = {HEURISTIC: Heuristic()}
+        if self._clicks is not None:
+            policies[self._clicks.name] = self._clicks
         self._markets = Markets(states, policies=policies)
         self._markets.install(run_steps(self._markets.prepare(index, now=now)))
+        if self._clicks is not None:
+            self._clicks.begin(self._markets.rank)
         self._auctioneer = Auctioneer(self._markets, contexts, reserver, states.find_reason)
         self._fill = SlotFill(states, reserver)
         self._capped = CappedBannerCache()
         self._demand = Demand(self.leases.list_placements)
         self._traffic = TrafficReport(self.leases.registry, states)
-        self._seen = SeenCounts(visitors)
+        self._seen = SeenCounts(market.visitors)
+        self._slots = (
+            SimulatedSlots(market, index, states, reserver, parse_context=contexts.parse, chance=chance)
+            if market.pages
+            else None
+        )
         self._http = FastRequest(b"POST", b"/")
-        self._asked = [_prepare_cell(cell, index, rivals) for cell in cells]
+        self._asked = [_prepare_cell(cell, index, market.rivals, self._slots) for cell in market.cells]
         self._contexts: dict[int, Context] = {}  # By cell, in this hour.
         self._hour = 0
         self.caps = {key: caps for one in index.by_key.values() for key, caps in one.caps.items()}
@@ -117,6 +137,8 @@ class SimulatedDelivery:
         asked = self._asked[arrival.cell]
         if asked.direct is not None:
             return self._serve_direct(asked, asked.direct, arrival, now)
+        if asked.slot is not None:
+            return self._serve_slot(asked, asked.slot, arrival, now)
         if asked.slug is not None:
             market = self._markets.find_by_slug(self._index, asked.slug, now=now)
         else:
@@ -177,7 +199,47 @@ class SimulatedDelivery:
         if visitor is not None:
             self._record_seen(visitor, win.bidder, now)
         placement = market.placements_by_key[win.bidder.placement_key]
-        return (SimulatedOffer(win.bidder, placement, request.lease, auction.cost),)
+        signals = None
+        if self._clicks is not None:
+            signals = asked.visitor.build_signals(placement.type, auction.input.contexts[0])
+        return (SimulatedOffer(win.bidder, placement, request.lease, auction.cost, signals=signals),)
+
+    def _serve_slot(
+        self, asked: _Asked, slot: PageSlot, arrival: Arrival, now: datetime
+    ) -> Sequence[SimulatedOffer]:
+        assert self._slots is not None, "a page has slots"
+        seen, visitor = NO_BANNERS, self._seen.find_visitor(arrival.visitor)
+        if visitor is not None and (limited := tuple(self._slots.find_capped(slot, now))):
+            capped = self._capped.get(limited, self._index)
+            seen = capped.find_seen([BannerFrequency(*one) for one in self._seen.read(visitor, now)]).enough
+        filled = self._slots.fill(slot, asked.visitor.overrides, now, arrival.second, seen)
+        if filled is None:
+            return ()
+        offer = filled.winner.offer
+        if visitor is not None:
+            self._record_seen(visitor, offer, now)
+        cost = impression_cost(filled.price)
+        return (SimulatedOffer(offer, slot.placement, filled.lease, cost, filled),)
+
+    def learn(self, offer: SimulatedOffer, second: int, *, is_clicked: bool) -> None:
+        """Learn from what a visitor did with an ad that was seen."""
+        filled, placement = offer.filled, offer.placement
+        if filled is not None and self._slots is not None and placement.site_key is not None:
+            site_id = self._index.sites.by_key[placement.site_key].id
+            self._slots.count(filled, site_id, second, is_clicked=is_clicked)
+        if offer.signals is not None and self._clicks is not None:
+            own = offer.candidate
+            example = Example(
+                placement.key, own.banner_key, own.campaign_key, offer.signals, is_clicked=is_clicked
+            )
+            self._clicks.record(example, second)
+
+    def advance(self, now: datetime) -> None:
+        """Let what was learned decide, and auction pages that are due."""
+        if self._slots is not None:
+            self._slots.advance(now)
+        if self._clicks is not None:
+            self._clicks.advance(int(now.timestamp()))
 
     def _record_seen(self, visitor: int, candidate: Candidate, now: datetime) -> None:
         if candidate.frequency:
@@ -185,8 +247,11 @@ class SimulatedDelivery:
 
     # ------------------------------------------------------------ leases
 
-    def hear(self, update: Any, second: int, at: float) -> None:  # noqa: ANN401 - whatever is published
+    def hear(self, update: Any, now: datetime, at: float) -> None:  # noqa: ANN401 - whatever is published
         """Apply what the budget service says."""
+        second = int(now.timestamp())
+        if self._slots is not None:
+            self._slots.hear(update, now)
         leases = self.leases
         match update:
             case LeaseAnswer():
@@ -236,6 +301,12 @@ class SimulatedDelivery:
         self.is_urgent = True
 
 
+def find_click_model(market: SimulatedMarket) -> SimulatedClickModel | None:
+    """Return the policy `learned`, if a placement is scored by it."""
+    is_used = any(one.scoring == LEARNED for one in market.placements)
+    return SimulatedClickModel(market.click_model) if is_used else None
+
+
 def draw_rival(rivals: RivalPrices, chance: float) -> int:
     """Return what the best bid from outside is worth in micros, by one chance; 0 if there is none."""
     if chance >= rivals.share:
@@ -259,7 +330,9 @@ def raise_price(auction: DecidedAuction, rival: int) -> DecidedAuction:
     return DecidedAuction(raised, auction.market, auction.input)
 
 
-def _prepare_cell(cell: TrafficCell, index: Index, rivals: Mapping[bytes, RivalPrices]) -> _Asked:
+def _prepare_cell(
+    cell: TrafficCell, index: Index, rivals: Mapping[bytes, RivalPrices], slots: SimulatedSlots | None
+) -> _Asked:
     visitor = share_visitor(Overrides(dict(cell.visitor)))
     placement = None if cell.slug is None else index.by_slug.get(cell.slug)
     return _Asked(
@@ -269,6 +342,9 @@ def _prepare_cell(cell: TrafficCell, index: Index, rivals: Mapping[bytes, RivalP
         placement_type=cell.placement_type,
         direct=placement if placement is not None and placement.is_served else None,
         rivals=None if cell.slug is None else rivals.get(cell.slug),
+        slot=None
+        if slots is None or cell.slug is None or cell.page is None
+        else slots.find(cell.slug, cell.page),
     )
 
 

@@ -12,9 +12,13 @@ from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
-from adloom.serving.index.compile import compile_index
-from adloom.serving.index.index import Index
+from adloom.market.approval import ApprovalRules
+from adloom.serving.index.compile import Interner, compile_creatives, compile_index
+from adloom.serving.index.contextual import CreativeRow
+from adloom.serving.index.index import Index, replace_placements
 from adloom.serving.index.rows import AssignmentRow, Caps, PlacementRow, Snapshot
+from adloom.serving.index.site import NO_SITES, SiteRow, compile_site
+from adloom.serving.index.steps import run_steps
 
 HOURS_A_WEEK: Final = 168
 NO_RATE: Final = 0.0
@@ -36,7 +40,16 @@ class TrafficCell(msgspec.Struct, frozen=True, kw_only=True):
     slug: bytes | None = None
     placement_type: str | None = None
     visitor: VisitorFields = ()
+    page: str | None = None  # The address that a contextual slot is on.
     hours: Sequence[float]  # Expected requests in the hours of a week, UTC, Monday first.
+
+
+class SoldPage(msgspec.Struct, frozen=True):
+    """A page with contextual slots: what it is about, with confidences."""
+
+    site_key: int
+    url: str
+    categories: tuple[tuple[str, float], ...]
 
 
 class VisitorResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +58,14 @@ class VisitorResponse(msgspec.Struct, frozen=True, kw_only=True):
     seen: float = 1.0  # The share of offers that are seen.
     click_rate: float = NO_RATE  # Of seen offers, where nothing better is known:
     of_campaign: Mapping[int, float] = {}
+    of_banner: Mapping[int, float] = {}  # Of campaigns with several.
     on_placement: Mapping[tuple[int, int], float] = {}  # By campaign and placement.
     conversion_rates: Mapping[int, float] = {}  # Of clicks, by campaign.
 
-    def find_click_rate(self, campaign_key: int, placement_key: int) -> float:
-        found = self.on_placement.get((campaign_key, placement_key))
+    def find_click_rate(self, campaign_key: int, placement_key: int, banner_key: int) -> float:
+        found = self.of_banner.get(banner_key)
+        if found is None:
+            found = self.on_placement.get((campaign_key, placement_key))
         return self.of_campaign.get(campaign_key, self.click_rate) if found is None else found
 
 
@@ -74,10 +90,14 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
     placements: Sequence[PlacementRow]
     assignments: Sequence[AssignmentRow]
     campaigns: Sequence[NamedCampaign]
+    sites: Sequence[SiteRow] = ()
+    pages: Sequence[SoldPage] = ()
+    creatives: Sequence[CreativeRow] = ()  # What campaigns show in contextual slots.
     advertisers: Sequence[ConfigureAdvertiser] = ()
     cells: Sequence[TrafficCell]
     response: VisitorResponse
     rivals: Mapping[bytes, RivalPrices] = {}  # By slug.
+    click_model: bytes | None = None  # What the policy `learned` knows when it begins.
     visitors: int = 0  # How many different people come; 0: nobody twice.
     scale: float = 1.0  # How many requests each simulated one stands for.
     notes: Sequence[str] = ()  # What the reader of a result must know.
@@ -87,7 +107,7 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
         return sum(sum(cell.hours) for cell in self.cells)
 
     def compile_index(self) -> Index:
-        return compile_index(
+        index = compile_index(
             Snapshot(
                 version=1,
                 placements=list(self.placements),
@@ -95,6 +115,20 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
                 banner_ids=[],
                 campaign_ids=[],
             )
+        )
+        by_campaign: dict[CampaignId, list[CreativeRow]] = {}
+        for row in self.creatives:
+            by_campaign.setdefault(row.assignment.campaign_id, []).append(row)
+        shared = Interner()
+        sites = [compile_site(row, ApprovalRules(row.approval_mode)) for row in self.sites]
+        return replace_placements(
+            index,
+            version=1,
+            gone=(),
+            placements=[run_steps(compile_creatives(key, rows, shared)) for key, rows in by_campaign.items()],
+            banner_ids=index.banner_ids,
+            campaign_ids=index.campaign_ids,
+            sites=NO_SITES.replaced((), sites),
         )
 
 
@@ -111,6 +145,10 @@ def thin_out(market: SimulatedMarket, share: float) -> SimulatedMarket:
         market,
         cells=[scaled(cell, hours=[hour * share for hour in cell.hours]) for cell in market.cells],
         assignments=[scaled(row, caps=scale_caps(row.caps)) for row in market.assignments],
+        creatives=[
+            scaled(row, assignment=scaled(row.assignment, caps=scale_caps(row.assignment.caps)))
+            for row in market.creatives
+        ],
         campaigns=[_thin_out_campaign(one, share) for one in market.campaigns],
         advertisers=[
             scaled(one, daily_budget=_scale_money(one.daily_budget, share)) for one in market.advertisers

@@ -35,7 +35,7 @@ from adloom.forecast.market import NamedCampaign, SimulatedMarket
 from adloom.forecast.tally import CampaignHours, MarketTally
 from adloom.forecast.traffic import HOUR_SECONDS, Arrival, WeeklyTraffic, learn_shape
 from adloom.runtime.actors.actor import Address
-from adloom.serving.index.index import Index
+from adloom.serving.index.index import Candidate, Index
 from adloom.serving.leases.local_leases import REPORT_SECONDS
 
 TURN_SECONDS_MIN: Final = 60
@@ -91,14 +91,7 @@ class MarketRun:
         self._counted: dict[int, list[tuple[int, int, str]]] = {}
         self._entries = self._offers = 0
         self._banner_ids: dict[bytes, BannerId] = {}
-        self._delivery = SimulatedDelivery(
-            index,
-            market.cells,
-            rivals=market.rivals,
-            draw=chances.pace.random,
-            visitors=market.visitors,
-            now=market.starts_at,
-        )
+        self._delivery = SimulatedDelivery(market, index, chances.pace)
         self._strategies = SimulatedStrategies(self._count_events, weights)
         self._actors = SimulatedBudgets(
             chances.pace,
@@ -152,22 +145,25 @@ class MarketRun:
             self._entries += 1
             seen = offer.lease & ~COUNTED_LEASE, second, f"{self._entries}-0"
             self._counted.setdefault(key, []).append(seen)
-        rates = self._rates.get((key, offer.placement.key))
+        rates = self._rates.get((candidate.banner_key, offer.placement.key))
         if rates is None:
-            rates = self._rates[key, offer.placement.key] = self._find_rates(key, offer.placement.key)
+            rates = self._find_rates(candidate, offer.placement.key)
+            self._rates[candidate.banner_key, offer.placement.key] = rates
         is_clicked = chance < rates[0]
         if is_clicked:
             counts.clicks[hour] += 1
             counts.conversions[hour] += chance < rates[1]
+        if offer.is_learned_from:
+            self._delivery.learn(offer, second, is_clicked=is_clicked)
         is_per_click = candidate.price.charged_by is _CLICK
         if offer.cost and (is_clicked or not is_per_click):
             self._confirm(offer, second, ChargeKind.CLICK if is_per_click else ChargeKind.IMPRESSION)
 
-    def _find_rates(self, campaign_key: int, placement_key: int) -> tuple[float, float]:
+    def _find_rates(self, candidate: Candidate, placement_key: int) -> tuple[float, float]:
         """Return the shares of those who click, and of those who click and convert."""
-        response = self._market.response
-        clicked = response.find_click_rate(campaign_key, placement_key)
-        return clicked, clicked * response.conversion_rates.get(campaign_key, 0.0)
+        response, key = self._market.response, candidate.campaign_key
+        clicked = response.find_click_rate(key, placement_key, candidate.banner_key)
+        return clicked, clicked * response.conversion_rates.get(key, 0.0)
 
     def _confirm(self, offer: SimulatedOffer, second: int, kind: ChargeKind) -> None:
         self._offers += 1
@@ -197,6 +193,7 @@ class MarketRun:
         self._actors.wake_due(self._now)
         if self._lifetime:
             self._delivery.exclude_capped(self._count_lifetimes())
+        self._delivery.advance(self._now)
         self._delivery.check_demand(self._at)
         self._report()
         for address, decided in self._strategies.decide():
@@ -220,7 +217,7 @@ class MarketRun:
         self._actors.send(self._addresses[campaign_key], message, self._now)
 
     def _hear(self, update: Any) -> None:  # noqa: ANN401 - whatever is published
-        self._delivery.hear(update, self._second, self._at)
+        self._delivery.hear(update, self._now, self._at)
 
     def _on_charge(self, row: MoneyRow) -> None:
         hour = (row.second - self._first_second) // HOUR_SECONDS

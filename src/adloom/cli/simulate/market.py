@@ -17,10 +17,11 @@ from adloom.cli.simulate.table import build_table
 from adloom.core.clock import SystemClock
 from adloom.forecast.bid_strategies import describe_weights, list_strategies
 from adloom.forecast.changes import apply_changes, parse_change
+from adloom.forecast.file.market_file import read_market
+from adloom.forecast.file.parts import MarketFileError
 from adloom.forecast.live.rows import build_live_market
 from adloom.forecast.live.store import read_installation
 from adloom.forecast.market import SimulatedMarket, thin_out
-from adloom.forecast.market_file import MarketFileError, read_market
 from adloom.forecast.report import build_page
 from adloom.forecast.result import MarketResult, RunPlan
 from adloom.forecast.seeded_runs import simulate_runs

@@ -19,7 +19,7 @@ from adloom.events.ctr.pending import (
 from adloom.events.cursor_store import BY_INDEX, move_cursor, read_cursor, translate_database_errors
 from adloom.events.log.event import OCCURRED_AGE_MAX, Impression, parse_entry_id
 from adloom.events.ports import CursorMovedError, DecodedEntry
-from adloom.runtime.postgres import Pool
+from adloom.runtime.postgres import Connection, Pool
 from adloom.runtime.postgres import Record as Row
 
 LEARNING: Final = "learning"
@@ -185,6 +185,12 @@ class LearningStore:
                 taken = await connection.execute(TAKE_OUT, list(pieces))
                 if int(taken.rpartition(" ")[2]) != len(pieces):
                     raise CursorMovedError
+
+
+async def read_model_state(connection: Connection) -> bytes | None:
+    """Read what the model knows; None if nothing was learned yet."""
+    row = await connection.fetchrow(STATE, LEARNING)
+    return None if row is None else row["state"]
 
 
 async def read_calibrations(pool: Pool) -> SavedCalibrations:

@@ -92,6 +92,7 @@ class LiveRows(msgspec.Struct, frozen=True, kw_only=True):
     unsold: Sequence[UnsoldHour]
     results: Sequence[CampaignResults]
     shares: Mapping[int, float] = {}  # By campaign, how much of its delivery these placements are; else all.
+    click_model: bytes | None = None  # What the policy `learned` knows.
     contextual_impressions: int = 0  # Of these campaigns, in slots that are not simulated.
 
 
@@ -133,6 +134,7 @@ def build_live_market(rows: LiveRows) -> SimulatedMarket:
         advertisers=[build_advertiser_config(one, version=1) for one in _scale_payers(payers.values(), rows)],
         cells=cells,
         response=_learn_response(rows.results),
+        click_model=rows.click_model,
         notes=_list_notes(rows, is_short=is_short),
     )
 

@@ -7,12 +7,14 @@ from uuid import UUID
 
 import msgspec
 
+from adloom.auction.learned import LEARNED
 from adloom.budgets.addresses import campaign_address
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.config.cap_counts import read_counts
 from adloom.budgets.config.catalog_store import load_rows
 from adloom.budgets.status_store import load_states
 from adloom.core.ids import CampaignId
+from adloom.events.ctr.store import read_model_state
 from adloom.forecast.live.rows import (
     LOOKED_BACK,
     CampaignResults,
@@ -98,6 +100,7 @@ async def _read(
     types = sorted(
         {one.placement.placement_type for one in placements if one.placement.delivery is Delivery.AUCTION}
     )
+    is_learned = any(one.placement.scoring == LEARNED for one in placements)
     results = await connection.fetch(RESULTS, first, end, campaign_keys)
     had = [msgspec.convert(dict(row), CampaignResults) for row in results]
     capped = [key for key in campaign_keys if rows[key].caps is not None]
@@ -112,6 +115,7 @@ async def _read(
         unsold=_convert(await connection.fetch(UNSOLD, first, end, keys, types), UnsoldHour),
         results=[one for one in had if one.placement_key in set(keys)],
         shares=_compute_shares(had, set(keys)),
+        click_model=await read_model_state(connection) if is_learned else None,
     )
 
 

@@ -13,11 +13,10 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.market.auctioneer.state import FloorTick
-from adloom.market.messages import RecordResults
 from adloom.market.results import store
 from adloom.market.results.publish import publish_results
-from adloom.market.results.window import ResultRow, ResultWindows, build_results
-from adloom.market.routing import EVERYWHERE, auctioneer_address, ranker_address
+from adloom.market.results.window import ResultRow, ResultWindows, build_results, sum_for_rankers
+from adloom.market.routing import auctioneer_address, ranker_address
 from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import LookLoop
@@ -82,18 +81,8 @@ class ResultsFollower:
 
     def _tell_rankers(self, rows: list[ResultRow]) -> None:
         """Tell each ranker its sum; one with a full mailbox reads the rows when it wakes the next time."""
-        told: dict[tuple[str, str], RecordResults] = {}
-        for row in rows:
-            for where in (str(row.site_id), EVERYWHERE):
-                known = told.get((row.category, where))
-                told[row.category, where] = RecordResults(
-                    row.impressions + (known.impressions if known else 0),
-                    row.clicks + (known.clicks if known else 0),
-                    max(row.minute, known.at) if known else row.minute,
-                    row.id,
-                )
-        for (category, where), message in told.items():
-            self._host.tell(ranker_address(category, where), message)
+        for address, message in sum_for_rankers(rows):
+            self._host.tell(address, message)
 
     async def _publish(self, now: datetime) -> None:
         if now >= self._publish_all_at:

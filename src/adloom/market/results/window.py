@@ -10,6 +10,9 @@ import msgspec
 
 from adloom.auction.creative_choice import CLICK_RATE_DEFAULT
 from adloom.core.ids import SiteId
+from adloom.market.messages import RecordResults
+from adloom.market.routing import EVERYWHERE, ranker_address
+from adloom.runtime.actors.actor import Address
 
 WINDOW: Final = timedelta(minutes=60)
 BANNERS_MAX: Final = 2_000  # Of a site: those with most impressions; 30 KB.
@@ -96,3 +99,18 @@ class ResultWindows:
                 known = sums.get(banner_key, (0, 0))
                 sums[banner_key] = known[0] + impressions, known[1] + clicks
         return sums
+
+
+def sum_for_rankers(rows: Iterable[ResultRow]) -> list[tuple[Address, RecordResults]]:
+    """Return what each ranker is told: the sum of its rows, and the last of them."""
+    told: dict[tuple[str, str], RecordResults] = {}
+    for row in rows:
+        for where in (str(row.site_id), EVERYWHERE):
+            known = told.get((row.category, where))
+            told[row.category, where] = RecordResults(
+                row.impressions + (known.impressions if known else 0),
+                row.clicks + (known.clicks if known else 0),
+                max(row.minute, known.at) if known else row.minute,
+                row.id,
+            )
+    return [(ranker_address(category, where), message) for (category, where), message in told.items()]

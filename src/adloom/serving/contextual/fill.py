@@ -49,6 +49,7 @@ class FilledSlot(msgspec.Struct, frozen=True, gc=False):
     tail: bytes  # Of the body: token and addresses, without the last brace.
     winner: PreparedCandidate
     price: Micros
+    lease: int
 
 
 class SlotFiller:
@@ -248,7 +249,7 @@ class SlotFiller:
             )
         )
         body = b"".join((one.head, visit.request_text, prepared.middle, visit.served_at, b'",', tail, b"}"))
-        return FilledSlot(body, tail, one, price)
+        return FilledSlot(body, tail, one, price, lease)
 
 
 def _find_exclusion(

@@ -1,18 +1,17 @@
-"""A market in a file that people write: placements, visitors, campaigns, in TOML or JSON."""
+"""A market in a file that people write: placements, sites, visitors, campaigns, in TOML or JSON."""
 
 # pure
 
 import math
 import tomllib
-from collections.abc import Mapping
-from datetime import UTC, date, datetime, time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, time
 from itertools import count
 from statistics import NormalDist
-from typing import Annotated, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
 from adloom.auction.bid import BidType
 from adloom.bidding.window import BidStrategy
@@ -20,7 +19,15 @@ from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.errors import AdloomError
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import MICROS_PER_UNIT, Micros
-from adloom.events.frequency.windows import Window
+from adloom.forecast.file.contextual import build_creatives, build_site, check_category, list_visits
+from adloom.forecast.file.parts import (
+    AdvertiserPart,
+    CampaignPart,
+    MarketFile,
+    MarketFileError,
+    PlacementPart,
+    VisitorPart,
+)
 from adloom.forecast.market import (
     HOURS_A_WEEK,
     NamedCampaign,
@@ -30,9 +37,9 @@ from adloom.forecast.market import (
     VisitorFields,
     VisitorResponse,
 )
-from adloom.schedule.pacing import PacingStrategy
 from adloom.schedule.schedule import find_zone
-from adloom.schedule.traffic_shape import HOURS, SATURDAY
+from adloom.schedule.traffic_shape import SATURDAY
+from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.rows import (
     AssignmentRow,
     Caps,
@@ -41,123 +48,11 @@ from adloom.serving.index.rows import (
     PlacementRow,
     compute_price,
 )
+from adloom.serving.index.site import SiteRow
 from adloom.targeting.rules import Rule, parse_rule
 
-COPIES_MAX: Final = 10_000
-MONDAY: Final = date(2026, 3, 2)
 DAYS_A_WEEK: Final = 7
-
-Amount = Annotated[float, Meta(ge=0, le=1e9)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Number = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-NameText = Annotated[str, Meta(min_length=1, max_length=255)]
-DayHours = Annotated[tuple[Annotated[float, Meta(ge=0)], ...], Meta(min_length=HOURS, max_length=HOURS)]
-
-
-class MarketFileError(Exception):
-    """A file that is no market; the message says where, and what it should be."""
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file."""
-
-
-class RivalsPart(_Part, frozen=True, kw_only=True):
-    """Bids from outside: how often there is one, its median eCPM, and the deviation of its logarithm."""
-
-    share: Share = 1.0
-    median: Amount
-    spread: Annotated[float, Meta(ge=0, le=5)] = 0.5
-
-
-class VisitorPart(_Part, frozen=True, kw_only=True):
-    """A kind of visitors, and how large a part of all they are."""
-
-    share: Annotated[float, Meta(gt=0)] = 1.0
-    device: str | None = None
-    country: str | None = None
-    language: str | None = None
-    segment: str | None = None
-    referrer: str | None = None
-    logged_in: bool = False
-    new: bool = False
-
-
-class PlacementPart(_Part, frozen=True, kw_only=True):
-    """A placement, and its requests on an average day."""
-
-    slug: NameText
-    requests_a_day: Amount
-    delivery: Delivery = Delivery.AUCTION
-    type: NameText = "feed"
-    floor: Amount = 0.0
-    slots: Annotated[int, Meta(ge=1, le=16)] = 1
-    zone: str = "UTC"
-    rivals: RivalsPart | None = None
-
-
-class AdvertiserPart(_Part, frozen=True, kw_only=True):
-    """An advertiser with a budget for all its campaigns."""
-
-    name: NameText
-    daily_budget: Amount | None = None
-    zone: str = "UTC"
-
-
-class RulePart(_Part, frozen=True, kw_only=True):
-    """A targeting rule, as the API takes it."""
-
-    rule_type: str
-    operator: str
-    value: bool | list[str | int]
-
-
-class FrequencyPart(_Part, frozen=True, kw_only=True):
-    """How often one visitor sees the banner."""
-
-    window: Window
-    impressions: Annotated[int, Meta(ge=1, le=1_000)]
-
-
-class CampaignPart(_Part, frozen=True, kw_only=True):
-    """A campaign with one banner; with `copies`, as many of them with bids around this one."""
-
-    name: NameText
-    bid: Annotated[float, Meta(gt=0, le=1e6)]
-    bid_type: BidType = BidType.CPM
-    advertiser: str | None = None
-    daily_budget: Amount | None = None
-    total_budget: Amount | None = None
-    pacing: PacingStrategy = PacingStrategy.SMOOTH
-    bid_strategy: BidStrategy = BidStrategy.FIXED
-    target_cpa: Amount | None = None  # What a conversion should cost.
-    starts: str | None = None  # A day, or a moment with its zone.
-    ends: str | None = None
-    zone: str = "UTC"
-    placements: tuple[str, ...] | None = None  # None: all of them.
-    targeting: tuple[RulePart, ...] = ()
-    impression_cap: Number | None = None
-    click_cap: Number | None = None
-    frequency: FrequencyPart | None = None
-    priority: Annotated[int, Meta(ge=0, le=1_000)] = 0
-    click_rate: Share = 0.002
-    conversion_rate: Share = 0.0
-    copies: Annotated[int, Meta(ge=1, le=COPIES_MAX)] = 1
-    bid_spread: Annotated[float, Meta(ge=0, le=5)] = 0.0
-
-
-class MarketFile(_Part, frozen=True, kw_only=True):
-    """The whole file."""
-
-    placements: Annotated[tuple[PlacementPart, ...], Meta(min_length=1, max_length=10_000)]
-    campaigns: Annotated[tuple[CampaignPart, ...], Meta(min_length=1, max_length=COPIES_MAX)]
-    visitors: tuple[VisitorPart, ...] = (VisitorPart(),)
-    advertisers: tuple[AdvertiserPart, ...] = ()
-    starts: date = MONDAY
-    weekday: DayHours = (1.0,) * HOURS  # Only proportions matter.
-    weekend: DayHours | None = None
-    people: Number = 0  # How many different people come; 0: nobody twice.
-    seen: Share = 1.0
+BANNER_KEYS_APART: Final = 1_000_000
 
 
 def read_market(data: bytes, *, is_json: bool) -> SimulatedMarket:
@@ -178,13 +73,18 @@ def read_market(data: bytes, *, is_json: bool) -> SimulatedMarket:
 
 
 def build_market(file: MarketFile) -> SimulatedMarket:
-    placements = {one.slug: _build_placement(one, number) for number, one in enumerate(file.placements, 1)}
+    sites = {one.domain: build_site(one, number) for number, one in enumerate(file.sites, 1)}
+    placements = {
+        one.slug: _build_placement(one, number, sites) for number, one in enumerate(file.placements, 1)
+    }
     payers = {
         one.name: (_build_advertiser(one, number), number) for number, one in enumerate(file.advertisers, 1)
     }
     numbers = count(1)
     campaigns: list[NamedCampaign] = []
     assignments: list[AssignmentRow] = []
+    creatives: list[CreativeRow] = []
+    of_banner: dict[int, float] = {}
     click_rates: dict[int, float] = {}
     conversion_rates: dict[int, float] = {}
     for part in file.campaigns:
@@ -192,12 +92,19 @@ def build_market(file: MarketFile) -> SimulatedMarket:
             raise MarketFileError(
                 f"The campaign {part.name} has an advertiser that the file has not: {part.advertiser}."
             )
+        for category in part.categories:
+            check_category(category, f"The campaign {part.name}")
         payer = None if part.advertiser is None else payers[part.advertiser]
         for copy in range(part.copies):
             key = next(numbers)
             campaign = _build_campaign(part, key, copy, None if payer is None else payer[0])
             campaigns.append(campaign)
-            assignments += _assign(part, copy, campaign, placements, None if payer is None else payer[1])
+            rows = _build_rows(part, copy, campaign, None if payer is None else payer[1])
+            assignments += _assign(part, rows, placements)
+            creatives += build_creatives(part, campaign.key, rows)
+            of_banner |= {
+                row.banner_key: rate for row, rate in zip(rows, part.banner_click_rates, strict=False)
+            }
             click_rates[key], conversion_rates[key] = part.click_rate, part.conversion_rate
     return SimulatedMarket(
         starts_at=datetime.combine(file.starts, time(), UTC),
@@ -205,8 +112,16 @@ def build_market(file: MarketFile) -> SimulatedMarket:
         assignments=assignments,
         campaigns=campaigns,
         advertisers=[advertiser for advertiser, _ in payers.values()],
+        sites=[row for row, _ in sites.values()],
+        pages=[page for _, pages in sites.values() for page in pages],
+        creatives=creatives,
         cells=_build_cells(file),
-        response=VisitorResponse(seen=file.seen, of_campaign=click_rates, conversion_rates=conversion_rates),
+        response=VisitorResponse(
+            seen=file.seen,
+            of_campaign=click_rates,
+            of_banner=of_banner,
+            conversion_rates=conversion_rates,
+        ),
         rivals={
             one.slug.encode(): RivalPrices(
                 one.rivals.share, one.rivals.median * MICROS_PER_UNIT, one.rivals.spread
@@ -218,10 +133,13 @@ def build_market(file: MarketFile) -> SimulatedMarket:
     )
 
 
-def _build_placement(part: PlacementPart, key: int) -> PlacementRow:
-    if part.delivery is Delivery.CONTEXTUAL:
+def _build_placement(
+    part: PlacementPart, key: int, sites: Mapping[str, tuple[SiteRow, object]]
+) -> PlacementRow:
+    is_contextual = part.delivery is Delivery.CONTEXTUAL
+    if is_contextual and part.site not in sites:
         raise MarketFileError(
-            f"The placement {part.slug} is contextual: a file has direct and auction placements only."
+            f"The placement {part.slug} is contextual: let its site be one of the file's sites, not {part.site}."
         )
     return PlacementRow(
         key=key,
@@ -237,6 +155,11 @@ def _build_placement(part: PlacementPart, key: int) -> PlacementRow:
         placement_type=part.type,
         timezone=_check_zone(part.zone),
         floor=_micros(part.floor),
+        scoring=part.scoring,
+        site=part.site,
+        site_key=sites[part.site][0].key if is_contextual and part.site is not None else None,
+        width=part.width,
+        height=part.height,
     )
 
 
@@ -278,19 +201,10 @@ def _build_campaign(
     )
 
 
-def _assign(
-    part: CampaignPart,
-    copy: int,
-    campaign: NamedCampaign,
-    placements: Mapping[str, PlacementRow],
-    advertiser_key: int | None,
+def _build_rows(
+    part: CampaignPart, copy: int, campaign: NamedCampaign, advertiser_key: int | None
 ) -> list[AssignmentRow]:
-    """Assign the campaign's banner to its placements."""
-    unknown = [slug for slug in part.placements or () if slug not in placements]
-    if unknown:
-        raise MarketFileError(
-            f"The campaign {part.name} names placements that the file has not: {', '.join(unknown)}."
-        )
+    """Build a row for each banner, which is on no placement yet."""
     config = campaign.config
     bid = _micros(part.bid * _spread(copy, part.copies, part.bid_spread))
     rules: tuple[Rule, ...] = tuple(
@@ -298,13 +212,14 @@ def _assign(
     )
     has_caps = part.impression_cap is not None or part.click_cap is not None
     frequency = part.frequency
+    keys = [campaign.key + BANNER_KEYS_APART * number for number in range(len(part.banner_click_rates) or 1)]
     return [
         AssignmentRow(
-            placement_key=placements[slug].key,
+            placement_key=0,
             campaign_id=campaign.id,
-            banner_id=BannerId(_make_id(4, campaign.key)),
+            banner_id=BannerId(_make_id(4, key)),
             campaign_key=campaign.key,
-            banner_key=campaign.key,
+            banner_key=key,
             starts_at=_moment(part.starts),
             ends_at=_moment(part.ends),
             rules=rules,
@@ -322,7 +237,30 @@ def _assign(
             title=campaign.name,
             primary_image_url="",
         )
-        for slug in part.placements or placements
+        for key in keys
+    ]
+
+
+def _assign(
+    part: CampaignPart, rows: Sequence[AssignmentRow], placements: Mapping[str, PlacementRow]
+) -> list[AssignmentRow]:
+    """Assign the campaign's banners to its placements; contextual ones are filled by categories."""
+    by_category = [slug for slug, one in placements.items() if one.delivery is Delivery.CONTEXTUAL]
+    unknown = [slug for slug in part.placements or () if slug not in placements]
+    if unknown:
+        raise MarketFileError(
+            f"The campaign {part.name} names placements that the file has not: {', '.join(unknown)}."
+        )
+    named = [slug for slug in part.placements or () if slug in by_category]
+    if named:
+        raise MarketFileError(
+            f"The campaign {part.name} names contextual placements: {', '.join(named)}. Give it categories instead."
+        )
+    return [
+        msgspec.structs.replace(row, placement_key=placements[slug].key)
+        for slug in (placements if part.placements is None else part.placements)
+        if slug not in by_category
+        for row in rows
     ]
 
 
@@ -338,9 +276,11 @@ def _build_cells(file: MarketFile) -> list[TrafficCell]:
         TrafficCell(
             slug=placement.slug.encode(),
             visitor=_describe(visitor),
-            hours=[placement.requests_a_day * visitor.share / shares * hour / usual for hour in week],
+            page=page,
+            hours=[placement.requests_a_day * part * visitor.share / shares * hour / usual for hour in week],
         )
         for placement in file.placements
+        for page, part in list_visits(placement, file.sites)
         for visitor in file.visitors
     ]
 

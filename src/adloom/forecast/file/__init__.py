@@ -1,0 +1,1 @@
+"""A market in a file that people write."""

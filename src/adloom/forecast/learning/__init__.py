@@ -1,0 +1,1 @@
+"""What learns in a simulated market: the click model of auctions."""

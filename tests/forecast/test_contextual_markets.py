@@ -1,0 +1,121 @@
+"""Contextual slots of simulated markets: page auctions, shortlists and the choice of creatives as in the product."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from adloom.auction.site_modes import AuctionMode
+from adloom.core.money import MICROS_PER_UNIT
+from adloom.events.frequency.windows import Window
+from adloom.forecast.changes import apply_changes, parse_change
+from adloom.forecast.file.parts import CampaignPart, FrequencyPart, PagePart, PlacementPart, SitePart
+from adloom.forecast.market import SimulatedMarket, thin_out
+from adloom.serving.index.rows import Delivery
+from tests.forecast.markets import a_campaign, a_market, shown, simulate, spent_micros
+
+SPORTS, SOCCER, FOOD = "483", "533", "210"
+A_DAY = 2_000.0
+
+
+def a_slot(**fields: Any) -> PlacementPart:
+    slot = PlacementPart(
+        slug="aside", requests_a_day=A_DAY, delivery=Delivery.CONTEXTUAL, site="news.example", floor=0.5
+    )
+    return msgspec.structs.replace(slot, **fields)
+
+
+def a_site(*pages: PagePart, **fields: Any) -> SitePart:
+    return msgspec.structs.replace(
+        SitePart(domain="news.example", pages=pages or (PagePart(path="/match", categories={SPORTS: 0.9}),)),
+        **fields,
+    )
+
+
+def a_contextual_market(*campaigns: CampaignPart, **fields: Any) -> SimulatedMarket:
+    fields.setdefault("sites", (a_site(),))
+    fields.setdefault("placements", (a_slot(),))
+    return a_market(*campaigns, **fields)
+
+
+def test_campaigns_reach_the_pages_that_fit_their_categories() -> None:
+    pages = (
+        PagePart(path="/match", share=3, categories={SPORTS: 0.9}),
+        PagePart(path="/bread", categories={FOOD: 0.8}),
+        PagePart(path="/odd", categories={}),
+    )
+    tally = simulate(
+        a_contextual_market(
+            a_campaign("Shoes", categories=(SPORTS,)),
+            a_campaign("Flour", categories=(FOOD,)),
+            a_campaign("Anything", filler=True),
+            a_campaign("Nowhere"),
+            sites=(a_site(*pages),),
+        )
+    )
+
+    parts = [shown(tally, key) / tally.requests for key in (1, 2, 3, 4)]
+    assert parts == [pytest.approx(0.6, abs=0.04), *[pytest.approx(0.2, abs=0.04)] * 2, 0]
+    assert tally.filled == tally.requests
+
+
+def test_what_is_clicked_is_learned_and_shown_more() -> None:
+    campaign = a_campaign(categories=(SPORTS,), banner_click_rates=(0.02, 0.2))
+
+    tally = simulate(a_contextual_market(campaign))
+
+    # Both are tried. Drawn evenly, 11 in a hundred would click.
+    clicks = sum(tally.campaigns[1].clicks)
+    assert 0.15 < clicks / shown(tally, 1) < 0.2
+
+
+def test_winners_pay_the_second_price_or_their_bid_and_never_more_than_their_budget() -> None:
+    two = (
+        a_campaign("High", bid=4.0, categories=(SPORTS,), daily_budget=2),
+        a_campaign("Low", bid=1.0, categories=(SPORTS,)),
+    )
+    second, first = (
+        simulate(a_contextual_market(*two, sites=(a_site(auction=mode),))) for mode in AuctionMode
+    )
+
+    for tally in (second, first):
+        assert 0 < spent_micros(tally, 1) <= 2 * MICROS_PER_UNIT
+        assert spent_micros(tally, 2) <= shown(tally, 2) * 0.001 * MICROS_PER_UNIT
+    assert spent_micros(first, 1) == shown(first, 1) * 0.004 * MICROS_PER_UNIT
+    assert spent_micros(second, 1) / shown(second, 1) < 0.004 * MICROS_PER_UNIT
+    # When the budget is used up, the other has the slots.
+    assert shown(first, 1) + shown(first, 2) == first.requests
+
+
+def test_targeting_frequency_and_size_decide_as_in_the_product() -> None:
+    market = a_contextual_market(
+        a_campaign(categories=(SPORTS,), frequency=FrequencyPart(window=Window.DAY, impressions=2)),
+        people=100,
+    )
+
+    assert shown(simulate(market), 1) == 200
+    assert shown(simulate(a_contextual_market(a_campaign(categories=(SPORTS,), bid=0.4))), 1) == 0
+
+
+def test_changes_are_of_contextual_slots_too() -> None:
+    fields: dict[str, Any] = {"bid": 1.0, "categories": (SPORTS,), "click_rate": 0.0}
+    market = a_contextual_market(a_campaign("Shoes", **fields), a_campaign("Rival", **fields))
+
+    def simulate_with(change: str) -> int:
+        return shown(simulate(apply_changes(market, [parse_change(change, market)])), 1)
+
+    before = shown(simulate(market), 1)
+    assert before == pytest.approx(A_DAY / 2, rel=0.3)
+    assert simulate_with("campaign Shoes: bid x4") > 1.3 * before
+    assert simulate_with("campaign Shoes: categories 210") == 0
+    assert simulate_with("campaign Shoes: budget 0.2") < 0.7 * before
+
+
+def test_the_same_seed_gives_the_same_run_and_a_sample_has_its_proportions() -> None:
+    market = a_contextual_market(a_campaign(categories=(SPORTS,), daily_budget=1))
+
+    whole, again = simulate(market), simulate(market)
+    sample = simulate(thin_out(market, 0.5))
+
+    assert whole == again
+    assert sample.scale * shown(sample, 1) == pytest.approx(shown(whole, 1), rel=0.1)
