@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, TimeoutError  # noqa: A004 - that of the browser
+from playwright.sync_api import Browser, TimeoutError, expect  # noqa: A004 - that of the browser
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
@@ -46,6 +46,7 @@ TABS = (
     "/console/sites/{site_id}?tab=market",
     "/console/sites/{site_id}?tab=approvals",
     "/console/campaigns/{campaign_id}?tab=contextual",
+    "/console/system?tab=transfer",
 )
 # Pages that nobody has to log in for; the magazine is delivery's.
 GATES = ("/console/login", "/console/forgot", "/console/welcome?token=unknown")
@@ -126,6 +127,27 @@ def test_the_first_pages_are_light(chromium: Browser, product: Product) -> None:
     print(f"log-in page: {log_in:,.0f} bytes, then the overview: {sum(received) - log_in:,.0f} bytes")  # noqa: T201 - the figure
     assert log_in < LOG_IN_BYTES_MAX
     assert sum(received) < FIRST_PAGE_BYTES_MAX
+
+
+def test_the_figures_of_a_report_are_on_the_first_screen_of_a_phone(
+    chromium: Browser, product: Product
+) -> None:
+    with a_visit(chromium, viewport={"width": 390, "height": 844}) as visit:
+        page = visit.page
+        log_in_to(product, page)
+        page.goto(f"{product.control_url}/console/reports?device=mobile&compare=1")
+        figures = page.locator(".al-tile .figure")
+        figures.first.wait_for()
+        ends = [box["y"] + box["height"] for one in figures.all() if (box := one.bounding_box())]
+        country = page.get_by_label("Only the country")
+
+        expect(country).to_be_hidden()
+        page.get_by_role("button", name="More (2)").click()
+
+        expect(country).to_be_visible()
+        expect(page.get_by_role("button", name="More (2)")).to_have_attribute("aria-expanded", "true")
+        assert len(ends) >= 4
+        assert max(ends) < 844
 
 
 def check_others(visit: Visit, product: Product) -> Iterator[str]:

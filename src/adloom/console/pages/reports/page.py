@@ -113,15 +113,19 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
     def ask(**changes: object) -> None:
         ui.navigate.to(f"{ADDRESS}?{question.address(**changes)}")
 
-    with div("al-bar"):
+    with div("al-bar al-brief"):
         period_field((question.first, question.last), today, lambda days: ask(**days))
-        day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
-        day_field("to", "To", question.last, lambda day: ask(to=day))
         by = ui.select(
             {one: one.capitalize() for one in FIELDS}, label="By", value=list(question.by), multiple=True
         )
         by.props('outlined dense options-dense data-field="by"').style("min-width: 12rem")
         by.on("popup-hide", lambda: ask(by=",".join(by.value)) if tuple(by.value) != question.by else None)
+        more = _more_button(question, visit.zone_for(None))
+        rare = div("al-rare").props('id="more-controls"')
+    more.on_click(lambda: _toggle(more, rare))
+    with rare:
+        day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
+        day_field("to", "To", question.last, lambda day: ask(to=day))
         metrics = {
             one: text
             for one, text in strings.METRICS.items()
@@ -137,10 +141,22 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ui.select(offer_zone(question.zone), label="Days of", value=question.zone, with_input=True).props(
             'outlined dense options-dense data-field="zone"'
         ).on_value_change(lambda event: ask(zone=event.value))
-    with div("al-bar"):
         for name, field in (await _filters(visit, question)).items():
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(lambda event, name=name: ask(**{name: event.value}))
+
+
+def _more_button(question: ReportFilters, zone: str) -> ui.button:
+    """Add the button that shows the rarer controls on a phone; it says how many of them are set."""
+    used = len(question.filters) + question.is_compared + (question.zone != zone)
+    button = ui.button(f"More ({used})" if used else "More", icon="tune").props("outline").classes("al-more")
+    return set_attributes(button, aria_expanded="false", aria_controls="more-controls")
+
+
+def _toggle(more: ui.button, rare: ui.element) -> None:
+    is_open = "is-open" not in rare.classes
+    rare.classes(toggle="is-open")
+    set_attributes(more, aria_expanded=str(is_open).lower()).update()
 
 
 async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.select]:
