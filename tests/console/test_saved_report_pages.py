@@ -3,12 +3,14 @@
 from uuid import UUID
 
 from adloom.core.actor import Role
+from adloom.core.setting import Secret
+from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.saved_report.people import PATH, logged_in
 from tests.support.builders import NOON
-from tests.support.control import ControlPlane
+from tests.support.control import ControlPlane, control_settings, running_control
 
 
 async def test_a_saved_report_is_opened_by_its_address_and_only_by_its_owner(
@@ -46,3 +48,21 @@ async def test_a_saved_report_is_opened_by_its_address_and_only_by_its_owner(
     assert "Save report" in listed.text
     assert {unknown.status_code, of_another.status_code} == {404}
     assert odd.status_code == 200, "what is no id is left out"
+    assert "Send now" not in page.text, "there is no mail server"
+
+
+async def test_a_saved_report_can_be_sent_now_where_there_is_a_mail_server(
+    database_url: str, redis_url: str
+) -> None:
+    mail = MailSettings(smtp_url=Secret("smtp://127.0.0.1:9"))
+    settings = control_settings(database_url, redis_url, public_url="http://control.test", mail=mail)
+    async with running_control(settings, has_console=True) as plane:
+        person_id = await make_person(plane, "ann@example.com", Role.ADMIN)
+        person = {"id": person_id, "role": "admin", "accountId": None}
+        async with logged_in(plane, person) as client, Visitor(plane) as ann:
+            made = await client.made(PATH, {"name": "Mine"})
+            await ann.log_in("ann@example.com")
+
+            page = await ann.get(f"/console/reports?report={made['id']}")
+
+    assert "Send now" in page.text

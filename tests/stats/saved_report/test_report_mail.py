@@ -16,12 +16,12 @@ from adloom.runtime.mail.queue import QUEUE, open_mail_queue
 from adloom.runtime.mail.send import MailError
 from adloom.runtime.mail.settings import MailSettings
 from adloom.runtime.postgres import Pool
-from adloom.stats.saved_report import store
 from adloom.stats.saved_report.send import MAIL_REPORT, DueReports, ReportMailer
+from adloom.stats.saved_report.store import DueSending
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.saved_report.people import PATH, a_person, logged_in
 from tests.support.builders import NOON, Json
-from tests.support.control import Client, ControlPlane, control_settings, running_control
+from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 from tests.support.eventually import eventually
 from tests.support.mail_server import MailServer, a_mail_server
 
@@ -144,7 +144,7 @@ async def test_it_is_never_sent_twice(
     await one.handle(a_job(twice))
     assert len(mails.mails) == 1
 
-    assert await store.begin_sending(pool, UUID(killed["id"]), TODAY, NOON)
+    assert await DueSending(pool, UUID(killed["id"]), TODAY).begin(NOON)
     await two.handle(a_job(killed))
     assert len(mails.mails) == 1
 
@@ -226,3 +226,60 @@ async def test_without_a_mail_server_it_is_skipped_with_a_notice(
     assert shown["lastSentAt"] is None
     assert mails.mails == []
     assert (await queue.list_jobs(JobState.WAITING, first=0, count_max=10)).total_count == 0
+
+
+async def test_a_report_is_sent_now_when_its_owner_asks(  # noqa: PLR0917, PLR0913 - a whole life
+    control: ControlPlane,
+    admin: Client,
+    mails: MailServer,
+    pool: Pool,
+    redis_url: str,
+    settings: MailSettings,
+) -> None:
+    ann, bob = await a_person(admin), await a_person(admin, email="bob@example.com")
+    clock = ManualClock(NOON)
+    mailer, stop = a_mailer(pool, settings, clock), asyncio.Event()
+    async with logged_in(control, ann) as client, logged_in(control, bob) as other:
+        report = await client.made(PATH, {"name": "Mine", "recipients": ["client@example.com"]})
+        path = f"{PATH}/{report['id']}"
+
+        asked = await asyncio.gather(*(client.post(f"{path}/send") for _ in range(3)))
+        refused = await other.post(f"{path}/send")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(JobWorker(QUEUE, redis_url, {MAIL_REPORT: mailer.handle}).run(stop))
+            await eventually(lambda: mailer.sent == 1, seconds=10)
+            stop.set()
+        sent = (await client.get(path)).json()
+        control.clock.advance(timedelta(minutes=2))
+        assert (await client.post(f"{path}/send")).status_code == 202, (
+            "a minute later it may be asked for again"
+        )
+        again = await pool.fetchval("SELECT id FROM report_requests WHERE begun_at IS NULL")
+        job = {"reportId": report["id"], "requestId": str(again), "dueAt": NOON.isoformat()}
+        mails.refusals += ["550 No"] * 2
+        with pytest.raises(PermanentJobError):
+            await mailer.handle(JobAttempt(name=MAIL_REPORT, id="job", data=job, attempt=1))
+        failed = (await client.get(path)).json()
+
+    assert sorted(answer.status_code for answer in asked) == [202, 429, 429]
+    assert max(int(answer.headers.get("retry-after", 0)) for answer in asked) in range(1, 62)
+    problem(refused, 404, "SAVED_REPORT_NOT_FOUND")
+    assert mails.recipients[:2] == ["admin@example.com", "client@example.com"]
+    assert len(mails.mails) == 1
+    assert (sent["lastSentAt"], sent["lastFailure"]) == ("2026-11-15T12:00:00Z", None)
+    assert "550" in failed["lastFailure"]
+
+
+async def test_without_a_mail_server_nothing_is_sent_now(
+    admin: Client, database_url: str, redis_url: str
+) -> None:
+    ann = await a_person(admin)
+    async with (
+        running_control(control_settings(database_url, redis_url)) as plane,
+        logged_in(plane, ann) as client,
+    ):
+        report = await client.made(PATH, {"name": "Mine"})
+
+        answer = await client.post(f"{PATH}/{report['id']}/send")
+
+    assert "ADLOOM_SMTP_URL" in problem(answer, 409, "MAIL_NOT_SET_UP")["message"]

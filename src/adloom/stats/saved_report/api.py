@@ -12,7 +12,7 @@ from fastapi import Depends, Path, Query, Request, Response, status
 from pydantic import Field
 
 from adloom.core.actor import Role
-from adloom.core.errors import ForbiddenError, NotFoundError
+from adloom.core.errors import ConflictError, ForbiddenError, NotFoundError
 from adloom.resource.access import Scope
 from adloom.resource.api import CurrentCatalog, catalog_router, set_body_type
 from adloom.resource.forms import build_answer
@@ -28,14 +28,17 @@ from adloom.runtime.http.api.sheets import (
     answer_file,
     wants_csv,
 )
+from adloom.runtime.jobs.queue import JobQueue
 from adloom.runtime.listing import Filters, Listed
 from adloom.runtime.postgres import Connection
 from adloom.stats.api import CountsUnbound, StatsAnswer, StatsTotals
 from adloom.stats.model import describe_counts, json_of
+from adloom.stats.saved_report.asked import ask_for_sending
 from adloom.stats.saved_report.definition import UTC_NAME, find_report_zone, name_file
 from adloom.stats.saved_report.due import SendSchedule, find_next_due
 from adloom.stats.saved_report.resource import SavedReport, saved_reports
 from adloom.stats.saved_report.run import ReportReader, run_report
+from adloom.stats.saved_report.send import put_report_mail
 from adloom.stats.saved_report.sheet import write_sheet
 
 OWNER: Final = "SELECT time_zone FROM users WHERE public_id = $1"
@@ -230,6 +233,29 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
     about = {"from": result.days[0], "to": result.days[1], "timeZone": result.zone.key, "before": before}
     encode = functools.partial(json_of, definition.group_by, result.rows, result.names, **about)
     return Response(await asyncio.to_thread(encode), media_type=JSON)
+
+
+@router.post("/{report_id}/send", status_code=status.HTTP_202_ACCEPTED)
+async def send_saved_report(  # noqa: PLR0913, PLR0917 - all that the route depends on
+    report_id: ReportId,
+    request: Request,
+    owner: WritingOwner,
+    catalog: CurrentCatalog,
+    pool: Database,
+    ids: Ids,
+    now: Now,
+) -> None:
+    """Send a saved report by e-mail now, in the background; it is still sent when it is due."""
+    async with catalog.read() as connection:
+        await _find_own(connection, report_id, owner)
+    mails: JobQueue | None = request.app.state.mail_queue
+    if mails is None:
+        raise ConflictError(
+            "No e-mail can be sent: ADLOOM_SMTP_URL is not set. An admin sets it.", code="MAIL_NOT_SET_UP"
+        )
+    request_id = ids.new()
+    await ask_for_sending(pool, request_id, report_id, now)
+    await put_report_mail(mails, report_id, request_id, now)
 
 
 def _check_recipients(body: Body, role: Role) -> None:

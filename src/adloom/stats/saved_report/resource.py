@@ -63,9 +63,19 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
     """A report with a name; its period is counted from the day on which it is opened or sent."""
 
     virtual: ClassVar[Mapping[str, str]] = {
-        "last_sent_at": "(SELECT max(sent_at) FROM report_sendings WHERE report_id = it.id)",
-        "last_failure": """(SELECT failure FROM report_sendings WHERE report_id = it.id
-                             ORDER BY due_on DESC LIMIT 1)""",
+        "last_sent_at": """greatest(
+            (SELECT max(sent_at) FROM report_sendings WHERE report_id = it.id),
+            (SELECT max(sent_at) FROM report_requests WHERE report_id = it.id)
+        )""",
+        # Of what was asked for only what has an end: an e-mail that is being sent has not failed.
+        "last_failure": """(
+            SELECT failure FROM (
+                SELECT due_on AS day, NULL AS asked_at, failure FROM report_sendings WHERE report_id = it.id
+                 UNION ALL
+                SELECT asked_at::date, asked_at, failure FROM report_requests
+                 WHERE report_id = it.id AND (sent_at IS NOT NULL OR failure IS NOT NULL)
+            ) AS attempts ORDER BY day DESC, asked_at DESC NULLS LAST LIMIT 1
+        )""",
     }
 
     id: UUID
@@ -112,7 +122,7 @@ class SavedReport(msgspec.Struct, frozen=True, kw_only=True):
     scheduled_at: Annotated[datetime, Field(description="When its schedule was set.")]
     last_sent_at: datetime | None = None
     last_failure: Annotated[
-        str | None, Field(description="Why it was not sent when it was due last; null if it was.")
+        str | None, Field(description="Why it was not sent the last time; null if it was.")
     ] = None
     created_at: datetime
     updated_at: datetime

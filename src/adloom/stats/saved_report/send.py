@@ -1,6 +1,7 @@
-"""Sends reports when they are due: a job of the clock finds them, and one job each sends them.
+"""Sends reports when they are due, or when their owner asks: a job of the clock finds them, and one job each sends them.
 
-A report is sent at most once for a day on which it is due. Its row in `report_sendings` is begun, and committed, before the
+A report is sent at most once for a day on which it is due, and for each time that somebody asks. Its row in
+`report_sendings` or `report_requests` is begun, and committed, before the
 mail server is asked: a worker that dies in between leaves a report unsent, never sent twice.
 """
 
@@ -21,11 +22,12 @@ from adloom.runtime.mail.send import Mail, MailError, send_mail
 from adloom.runtime.mail.settings import MailSettings, parse_smtp_url
 from adloom.runtime.postgres import Pool
 from adloom.stats.saved_report import store
+from adloom.stats.saved_report.asked import AskedSending, prune_requests
 from adloom.stats.saved_report.definition import find_report_zone
 from adloom.stats.saved_report.due import Due, find_latest_due
 from adloom.stats.saved_report.letter import ReportLetter, name_zone
 from adloom.stats.saved_report.run import ReportReader, TooManyRowsError, run_report
-from adloom.stats.saved_report.store import ReportToSend, ScheduledReport
+from adloom.stats.saved_report.store import DueSending, ReportToSend, ScheduledReport
 
 FIND_DUE_REPORTS: Final = "reports.find_due"
 MAIL_REPORT: Final = "mail.report"
@@ -52,6 +54,12 @@ def find_due(report: ScheduledReport, now: datetime) -> Due | None:
     return None if is_settled or due.at < report.scheduled_at else due
 
 
+async def put_report_mail(mails: JobQueue, report_id: UUID, request_id: UUID, now: datetime) -> None:
+    """Ask for the e-mail of a report now."""
+    data = {"reportId": str(report_id), "requestId": str(request_id), "dueAt": now.isoformat()}
+    await mails.put(MAIL_REPORT, job_id=f"{MAIL_REPORT}-now-{request_id.hex}", data=data)
+
+
 class DueReports:
     """Puts a job for each report that is due."""
 
@@ -64,13 +72,14 @@ class DueReports:
     async def handle(self, _: JobAttempt) -> None:
         now = self._clock.now()
         await store.prune_sendings(self._pool, (now - KEPT).date())
+        await prune_requests(self._pool, now - KEPT)
         skipped = 0
         for report in await store.list_scheduled(self._pool):
             due = find_due(report, now)
             if due is None:
                 continue
             if not self._settings.is_on:
-                await store.record_failure(self._pool, report.id, due.on, NO_SERVER)
+                await DueSending(self._pool, report.id, due.on).record_failure(NO_SERVER)
                 skipped += 1
                 continue
             data = {"reportId": str(report.id), "dueOn": str(due.on), "dueAt": due.at.isoformat()}
@@ -102,22 +111,27 @@ class ReportMailer:
         self.failed = 0
 
     async def handle(self, job: JobAttempt) -> None:
-        report_id, due_on = UUID(job.data["reportId"]), date.fromisoformat(job.data["dueOn"])
-        report = await store.find_to_send(self._pool, report_id)
+        report_id, asked = UUID(job.data["reportId"]), job.data.get("requestId")
+        report = await store.find_to_send(self._pool, report_id, is_asked_for=asked is not None)
         if report is None:
             return  # Deleted, not to be sent any more, or of somebody who may see nothing any more.
+        sending = (
+            DueSending(self._pool, report_id, date.fromisoformat(job.data["dueOn"]))
+            if asked is None
+            else AskedSending(self._pool, UUID(asked))
+        )
         if self._settings.smtp_url is None:
-            await store.record_failure(self._pool, report_id, due_on, NO_SERVER)
+            await sending.record_failure(NO_SERVER)
             return
         try:
-            mail = await self._write(report, due_on, datetime.fromisoformat(job.data["dueAt"]))
+            mail = await self._write(report, sending.name, datetime.fromisoformat(job.data["dueAt"]))
         except TooManyRowsError as error:
-            await store.record_failure(self._pool, report_id, due_on, str(error))
+            await sending.record_failure(str(error))
             raise PermanentJobError(str(error)) from error
-        if await store.begin_sending(self._pool, report_id, due_on, self._clock.now()):
-            await self._send(report_id, due_on, mail)
+        if await sending.begin(self._clock.now()):
+            await self._send(sending, mail)
 
-    async def _write(self, report: ReportToSend, due_on: date, at: datetime) -> Mail:
+    async def _write(self, report: ReportToSend, sending: str, at: datetime) -> Mail:
         definition = report.definition
         reader = ReportReader(
             actor=report.owner,
@@ -137,10 +151,10 @@ class ReportMailer:
             others=report.others,
             link=f"{self._public_url}/console/reports?report={report.id}",
             zone_note=name_zone(reader.zone),
-            mail_id=f"report-{report.id.hex}-{due_on}",
+            mail_id=f"report-{report.id.hex}-{sending}",
         )
 
-    async def _send(self, report_id: UUID, due_on: date, mail: Mail) -> None:
+    async def _send(self, sending: DueSending | AskedSending, mail: Mail) -> None:
         assert self._settings.smtp_url is not None
         now = self._clock.now()
         try:
@@ -148,12 +162,12 @@ class ReportMailer:
         except MailError as error:
             self.failed += 1
             if error.is_doubtful:
-                await store.end_sending(self._pool, report_id, due_on, None, IN_DOUBT)
+                await sending.end(None, IN_DOUBT)
                 raise PermanentJobError(str(error)) from error
-            await store.give_back_sending(self._pool, report_id, due_on, str(error))
+            await sending.give_back(str(error))
             if error.is_permanent:
                 raise PermanentJobError(str(error)) from error
             raise
         self.sent += 1
         failure = f"The mail server refused {', '.join(refused)}." if refused else None
-        await store.end_sending(self._pool, report_id, due_on, now, failure)
+        await sending.end(now, failure)

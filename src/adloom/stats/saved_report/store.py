@@ -18,20 +18,20 @@ OF_WHO_MAY_SEE: Final = """
       JOIN users AS owner ON owner.id = it.owner_id
       LEFT JOIN advertisers ON owner.role = 'advertiser' AND advertisers.public_id = owner.account_id
       LEFT JOIN publishers ON owner.role = 'publisher' AND publishers.public_id = owner.account_id
-     WHERE it.send_every IS NOT NULL AND owner.disabled_at IS NULL
+     WHERE owner.disabled_at IS NULL
        AND advertisers.deleted_at IS NULL AND publishers.deleted_at IS NULL
 """
 SCHEDULED: Final = f"""
     SELECT it.public_id AS id, it.send_every, it.send_weekday, it.send_hour, it.scheduled_at, owner.time_zone,
            (SELECT max(due_on) FROM report_sendings WHERE report_id = it.id) AS last_due_on
-    {OF_WHO_MAY_SEE}
+    {OF_WHO_MAY_SEE} AND it.send_every IS NOT NULL
      ORDER BY it.id
 """  # noqa: S608 - our own words
 COLUMNS: Final = ", ".join(f"it.{field}" for field in ReportDefinition.__struct_fields__)
 TO_SEND: Final = f"""
     SELECT {COLUMNS}, it.public_id AS id, it.recipients, owner.public_id AS owner_id, owner.email, owner.role,
            owner.account_id, owner.time_zone AS owner_zone
-    {OF_WHO_MAY_SEE} AND it.public_id = $1
+    {OF_WHO_MAY_SEE} AND it.public_id = $1 AND (it.send_every IS NOT NULL OR $2)
 """
 # Begun at most once for a day, by whichever worker is first. A failure that left no doubt has given it back.
 BEGIN: Final = """
@@ -96,9 +96,12 @@ async def list_scheduled(pool: Pool) -> list[ScheduledReport]:
     ]
 
 
-async def find_to_send(pool: Pool, report_id: UUID) -> ReportToSend | None:
-    """Find a report that is still to be sent; others than its owner get it only while that is an admin."""
-    row = await pool.fetchrow(TO_SEND, report_id)
+async def find_to_send(pool: Pool, report_id: UUID, *, is_asked_for: bool = False) -> ReportToSend | None:
+    """Find a report that is still to be sent; others than its owner get it only while that is an admin.
+
+    One that somebody asked for need have no schedule.
+    """
+    row = await pool.fetchrow(TO_SEND, report_id, is_asked_for)
     if row is None:
         return None
     fields: dict[str, Any] = {field: row[field] for field in ReportDefinition.__struct_fields__}
@@ -117,26 +120,32 @@ async def find_to_send(pool: Pool, report_id: UUID) -> ReportToSend | None:
     )
 
 
-async def begin_sending(pool: Pool, report_id: UUID, due_on: date, now: datetime) -> bool:
-    """Take the sending of a day; False where it was begun before."""
-    return bool(await pool.fetchval(BEGIN, report_id, due_on, now))
+class DueSending(msgspec.Struct, frozen=True):
+    """What becomes of the e-mail of a day on which a report is due."""
 
+    pool: Pool
+    report_id: UUID
+    due_on: date
 
-async def end_sending(
-    pool: Pool, report_id: UUID, due_on: date, sent_at: datetime | None, failure: str | None
-) -> None:
-    """Say what became of a sending that was begun, for good."""
-    await pool.execute(END, report_id, due_on, sent_at, failure)
+    @property
+    def name(self) -> str:
+        return str(self.due_on)
 
+    async def begin(self, now: datetime) -> bool:
+        """Take the sending of a day; False where it was begun before."""
+        return bool(await self.pool.fetchval(BEGIN, self.report_id, self.due_on, now))
 
-async def give_back_sending(pool: Pool, report_id: UUID, due_on: date, failure: str) -> None:
-    """Let another attempt begin, after one that has certainly not sent anything."""
-    await pool.execute(GIVE_BACK, report_id, due_on, failure)
+    async def end(self, sent_at: datetime | None, failure: str | None) -> None:
+        """Say what became of a sending that was begun, for good."""
+        await self.pool.execute(END, self.report_id, self.due_on, sent_at, failure)
 
+    async def give_back(self, failure: str) -> None:
+        """Let another attempt begin, after one that has certainly not sent anything."""
+        await self.pool.execute(GIVE_BACK, self.report_id, self.due_on, failure)
 
-async def record_failure(pool: Pool, report_id: UUID, due_on: date, failure: str) -> None:
-    """Say why a day was not sent; it can still be begun."""
-    await pool.execute(FAIL, report_id, due_on, failure)
+    async def record_failure(self, failure: str) -> None:
+        """Say why a day was not sent; it can still be begun."""
+        await self.pool.execute(FAIL, self.report_id, self.due_on, failure)
 
 
 async def prune_sendings(pool: Pool, before: date) -> None:

@@ -47,7 +47,7 @@ async def show_saved(visit: PageVisit, current: Json | None) -> None:
     if current["sendEvery"]:
         hint(describe_sending(current, zone=visit.zone_for(None)))
     if current["lastFailure"]:
-        notice(current["lastFailure"], kind="warn", title="It was not sent when it was due last")
+        notice(current["lastFailure"], kind="warn", title="It was not sent the last time")
 
 
 def describe_sending(report: Json, *, zone: str) -> str:
@@ -73,6 +73,8 @@ def add_buttons(visit: PageVisit, question: ReportFilters, current: Json | None)
         )
         return
     ui.button("E-mail", icon="schedule_send", on_click=lambda: _schedule(visit, current)).props("outline")
+    if current["canBeMailed"]:
+        ui.button("Send now", icon="send", on_click=lambda: _send(visit, current)).props("outline")
     ui.button("Edit", icon="edit", on_click=lambda: _edit(visit, current)).props("outline")
     ui.button("Delete", icon="delete", on_click=lambda: _delete(visit, current)).props("outline")
 
@@ -131,6 +133,20 @@ def _schedule(visit: PageVisit, report: Json) -> None:
         form.choice("sendHour", "At", HOURS, is_required=True, hint=f"In {visit.zone_for(None)}.")
         if visit.is_admin:
             form.texts("recipients", "Also to", hint="They see your figures, and not each other's addresses.")
+
+
+def _send(visit: PageVisit, report: Json) -> None:
+    async def go() -> None:
+        await visit.api.post(f"{SAVED}/{report['id']}/send")
+        notify_success(f"“{report['name']}” is on its way.")
+
+    others: list[str] = report["recipients"] if visit.is_admin else []
+    confirm(
+        f"Send “{report['name']}” now?",
+        f"It goes to {', '.join([visit.email, *others])}, with the figures of now.",
+        action="Send now",
+        on_confirm=go,
+    )
 
 
 def _delete(visit: PageVisit, report: Json) -> None:
