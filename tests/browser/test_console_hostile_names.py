@@ -32,7 +32,9 @@ PIXEL_OF = "([chart, at]) => getElement(chart.id.slice(1)).chart.convertToPixel(
 PAGES = (
     "/console",
     "/console/auctions",
+    "/console/auctions?campaign={campaign}&placement=front",
     "/console/auctions/{auction}",
+    "/console/history",
     "/console/why?auction={auction}",
     "/console/why?auction={auction}%23{name}",  # more than an id
     "/console/why?campaign={campaign}",

@@ -14,7 +14,7 @@ from adloom.core.actor import Role
 from adloom.runtime.jobs.queue import open_queue
 from adloom.runtime.postgres import Pool
 from tests.console.visitor import Visitor, make_person
-from tests.events.builders import an_auction
+from tests.events.builders import CAMPAIGN, an_auction
 from tests.ops.test_job_routes import a_failing_worker
 from tests.stats.event_writer import EventWriter, clicked, seen
 from tests.stats.test_spend_routes import a_busy_state, keep
@@ -114,13 +114,24 @@ async def test_the_day_of_a_budget_is_drawn_and_only_an_admin_can_reset_it(
 
 
 async def test_auctions_are_listed_with_their_prices(ann: Visitor, pool: Pool) -> None:
-    await apply_auctions(pool, an_auction(uuid4()), an_auction(uuid4()))
+    held = an_auction(uuid4())
+    await apply_auctions(pool, held, an_auction(uuid4()))
 
     page = await ann.get("/console/auctions")
+    nothing = await ann.get("/console/auctions?outcome=not_won")
+    own = await ann.get(f"/console/auctions?campaign={CAMPAIGN}&outcome=won&placement=nowhere")
+    odd = await ann.get("/console/auctions?campaign=x&outcome=y")
+    detail = await ann.get(f"/console/auctions/{held.auction_id}")
 
     assert "Price against eCPM" in page.text
     assert "7.01" in page.text
     assert "100.0%" in page.text
+    assert "2 in all" in page.text
+    assert "2 with a winner" in page.text
+    assert "No auction matches" in nothing.text
+    assert "No auction matches" in own.text
+    assert odd.status_code == 200
+    assert "A cent more than the second eCPM, which was 7.00." in detail.text
 
 
 @pytest.mark.parametrize(

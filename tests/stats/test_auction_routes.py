@@ -152,6 +152,8 @@ async def test_auctions_are_found_by_user_type_and_time(admin: Client, pool: Poo
         ({"sort": "finalPrice"}, "sort"),
         ({"placementType": "t" * 101}, "placementType"),
         ({"slot": "feed"}, "slot"),
+        ({"campaignId": "x"}, "campaignId"),
+        ({"outcome": "lost"}, "outcome"),
     ],
 )
 async def test_what_cannot_be_asked_is_named(params: dict[str, str], field: str, admin: Client) -> None:
@@ -230,6 +232,28 @@ async def test_statistics_are_broken_down_by_type_campaign_and_hour(admin: Clien
     ]
     answer = await admin.get(f"{PATH}/statistics/breakdown", params={"groupBy": "banner"})
     assert error_fields(problem(answer, 400, "VALIDATION_FAILED")) == {"groupBy"}
+
+
+async def test_auctions_are_filtered_by_campaign_and_outcome(admin: Client, pool: Pool) -> None:
+    rival = CampaignId(uuid4())
+    both = a_bid() + a_bid(campaign=rival, ecpm=5_000_000, outcome=LOST)
+    contested, alone, nobody = an_auction(uuid4(), bids=both), an_auction(uuid4()), unsold()
+    await apply_auctions(pool, contested, alone, nobody)
+
+    async def found(**query: str) -> set[str]:
+        listed = await read(admin, **query)
+        total = await read(admin, f"{PATH}/statistics", **query)
+        assert listed["totalCount"] == total["totalAuctions"]
+        return set(ids_of(listed))
+
+    assert await found(outcome="won") == {str(contested.auction_id), str(alone.auction_id)}
+    assert await found(outcome="not_won") == {str(nobody.auction_id)}
+    assert await found(campaignId=str(rival)) == {str(contested.auction_id)}
+    assert await found(campaignId=str(rival), outcome="won") == set()
+    assert await found(campaignId=str(rival), outcome="not_won") == {str(contested.auction_id)}
+    assert await found(campaignId=str(CAMPAIGN), outcome="won") == await found(outcome="won")
+    of_rival = await read(admin, f"{PATH}/statistics", campaignId=str(rival))
+    assert (of_rival["averageWinRate"], of_rival["totalBidsPlaced"]) == (0.0, 1)
 
 
 class Contest:
@@ -510,3 +534,16 @@ async def test_a_bid_under_the_floor_of_a_slot_is_told_what_it_would_have_to_bid
 
     assert (bid["removedBy"], bid["floorCpm"]) == ("below_floor", 20)
     assert bid["wouldHaveToBid"] is not None
+
+
+async def test_an_advertiser_filters_by_its_own_campaigns_only(
+    contest: Contest, advertiser: Client, pool: Pool
+) -> None:
+    won, lost = contest.won(), contest.lost()
+    await apply_auctions(pool, won, lost)
+
+    own = {"campaignId": str(contest.own)}
+    assert ids_of(await read(advertiser, **own, outcome="won")) == [str(won.auction_id)]
+    assert ids_of(await read(advertiser, **own, outcome="not_won")) == [str(lost.auction_id)]
+    assert ids_of(await read(advertiser, outcome="not_won")) == [str(lost.auction_id)]
+    assert ids_of(await read(advertiser, campaignId=str(contest.other))) == []

@@ -85,6 +85,7 @@ class DataTable:
         empty: tuple[str, str, str] = ("inbox", "Nothing matches", NOTHING_FOUND_NOTE),
         empty_action: tuple[str, str] | None = None,
         caption: str = "",
+        total: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         self._address = address
         self._columns = columns
@@ -95,6 +96,7 @@ class DataTable:
         self._empty = empty
         self._empty_action = empty_action
         self._caption = caption
+        self._total = total  # The cells of a last line.
         self._state: dict[str, str] = {name: address[name] for name in ("page", "sort") if name in address}
         self._filters: dict[str, Any] = {}
         self._rows: list[Row] = []
@@ -267,7 +269,8 @@ class DataTable:
             head = Markup('<th scope="col" class="pick">{}</th>{}').format(box, head)
         rows = Markup("").join(self._row(row) for row in answer["items"])
         caption = Markup('<caption class="visually-hidden">{}</caption>').format(self._caption)
-        return _frame(caption if self._caption else "", head, rows) + _pager(answer)
+        foot = "" if self._total is None else _foot(self._columns, self._total())
+        return _frame(caption if self._caption else "", head, rows, foot) + _pager(answer)
 
     def _head_cell(self, column: Column) -> Markup:
         if not column.sort and not column.more_sorts:
@@ -302,10 +305,14 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
     )
 
 
-def _frame(caption: str, head: str, rows: str) -> Markup:
+def _frame(caption: str, head: str, rows: str, foot: str = "") -> Markup:
     return Markup(
-        '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
-    ).format(caption, head, rows)
+        '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody>{}</table></div>'
+    ).format(caption, head, rows, foot)
+
+
+def _foot(columns: Sequence[Column], cells: Sequence[str]) -> Markup:
+    return Markup('<tfoot class="strong">{}</tfoot>').format(_row(columns, cells))
 
 
 def _plain_head(column: Column) -> Markup:

@@ -27,6 +27,7 @@ from adloom.stats.auctions.model import (
     Auction,
     AuctionBid,
     AuctionGrouping,
+    AuctionOutcome,
     AuctionQuestion,
     Part,
     Statistics,
@@ -45,6 +46,15 @@ class AuctionFilter(Body):
     placement_type: Text100 | None = None
     placement: Annotated[
         Text100 | None, Field(description="A slug; where it was won, or what was named.")
+    ] = None
+    campaign_id: Annotated[
+        UUID | None, Field(description="Those that it took part in; wins and bids are then its own.")
+    ] = None
+    outcome: Annotated[
+        AuctionOutcome | None,
+        Field(
+            description="`won`: with a winner, or won by `campaignId`; for an account, by one of its campaigns."
+        ),
     ] = None
     page_url: Annotated[
         Text | None, Field(max_length=8_192, description="Of contextual slots: those held for this page.")
@@ -190,11 +200,19 @@ def _question(
         placement_type=query.placement_type,
         since=query.start_date,
         before=query.end_date,
-        campaign_ids=own,
+        campaign_ids=_narrow(own, query.campaign_id),
+        outcome=query.outcome,
         placement=query.placement,
         page_url=None if query.page_url is None else _normalize(query.page_url),
         auction_ids=None if query.request_id is None else _list_auction_ids(query.request_id),
     )
+
+
+def _narrow(own: Sequence[UUID] | None, campaign_id: UUID | None) -> Sequence[UUID] | None:
+    """Return the campaigns that are asked about; an account learns nothing of another's."""
+    if campaign_id is None:
+        return own
+    return [campaign_id] if own is None or campaign_id in own else []
 
 
 def _normalize(page_url: str) -> str:

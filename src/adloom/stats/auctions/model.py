@@ -32,10 +32,18 @@ class AuctionGrouping(StrEnum):
     HOUR = "hour"
 
 
+class AuctionOutcome(StrEnum):
+    """How auctions ended, for anybody or for the campaigns that are asked about."""
+
+    WON = "won"
+    NOT_WON = "not_won"
+
+
 class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A filter on auctions, from a moment on and before another.
 
-    `campaign_ids` are those of the advertiser who asks: it sees auctions that one of them took part in.
+    `campaign_ids` are those of the advertiser who asks, or the one that is asked about: only auctions that one of
+    them took part in, whose wins are theirs.
     """
 
     user_id: UUID | None = None
@@ -43,6 +51,7 @@ class AuctionQuestion(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     before: datetime | None = None
     campaign_ids: Sequence[UUID] | None = None
+    outcome: AuctionOutcome | None = None
     # Auctions of a slot, of a page, or of one request's slots: few, which hourly sums know nothing of.
     placement: str | None = None  # By slug.
     page_url: str | None = None

@@ -15,6 +15,7 @@ from adloom.stats.auctions.model import (
     Auction,
     AuctionBid,
     AuctionGrouping,
+    AuctionOutcome,
     AuctionQuestion,
     Part,
     Statistics,
@@ -44,6 +45,7 @@ def is_by_hour(question: AuctionQuestion) -> bool:
         for one in (
             question.user_id,
             question.campaign_ids,
+            question.outcome,
             question.placement,
             question.page_url,
             question.auction_ids,
@@ -102,6 +104,7 @@ def _between(
 
 PARTS_MAX: Final = 1_000  # More hours or campaigns than a person looks through; the newest, and the busiest.
 
+_WON: Final = "it.winning_campaign_id IS NOT NULL"
 _SHORT: Final = """
     it.id, it.user_id, it.placement_type, it.placement_id, it.page_url, it.auction_time, it.scoring, it.bid_count,
     it.winning_ad_id, it.winning_campaign_id, it.final_price, it.winning_ecpm, it.charge
@@ -225,6 +228,10 @@ def _where(question: AuctionQuestion) -> Filters:
     )
     filters.add_given("it.page_url = {}", question.page_url)
     filters.add_given("it.id = ANY ({}::uuid[])", question.auction_ids)
+    if question.outcome is not None:
+        is_won = _WON if question.campaign_ids is None else f"{_WON} AND it.winning_campaign_id = ANY ({{}})"
+        won = is_won if question.outcome is AuctionOutcome.WON else f"NOT ({is_won})"
+        filters.add(won, *([] if question.campaign_ids is None else [question.campaign_ids]))
     return filters
 
 

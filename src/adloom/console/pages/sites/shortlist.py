@@ -11,7 +11,7 @@ from adloom.console.components.format import ago, price
 from adloom.console.components.layout import badge, card, div, empty_state, hint, html
 from adloom.console.components.table import Column, plain_table
 from adloom.console.page import PageVisit
-from adloom.console.pages.auctions import make_page_address
+from adloom.console.pages.auctions.page import make_page_address
 from adloom.console.pages.why.candidates import make_slot_question_url
 from adloom.core.actor import Role
 

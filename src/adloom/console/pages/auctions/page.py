@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from markupsafe import Markup
 from nicegui import ui
@@ -13,28 +14,28 @@ from adloom.console.client import Json, fetch_all, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import shares
 from adloom.console.components.charts.chart import Chart, Point, Scatter, Series
+from adloom.console.components.forms.fields import picker
 from adloom.console.components.layout import (
     add_tiles,
     card,
     div,
     empty_state,
-    facts,
     heading,
     hint,
     html,
     link_button,
     meter,
     notice,
+    set_attributes,
 )
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.calibration import show_calibration
-from adloom.console.pages.why.candidates import make_question_url, show_auction
 from adloom.console.shell import ADVERTISER_SIDE
-from adloom.console.words.device_words import name_device
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
+OUTCOMES: Final = {"won": "Won", "not_won": "Not won"}
 PERIODS: Final = {"1": "Last hour", "24": "Last 24 hours", "168": "Last 7 days"}
 
 ADDRESS: Final = "/console/auctions"
@@ -47,15 +48,19 @@ POINTS_PAGES: Final = 3
 POINTS_A_PAGE: Final = 100
 PARTS_MAX: Final = 8
 HOUR: Final = timedelta(hours=1)
-CHARTED_MAX = 12
-CPC = "cpc"
-NOT_SAID = frozenset({"hour", "day", "loginState", "newVisitor"})
 
 
 def make_page_address(url: str, slot: str | None = None) -> str:
     """Return the address of the auctions on record of a page, or of one of its slots."""
     asked = {"page_url": f"https://{url}", "placement": slot, "hours": WEEK_HOURS}
     return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
+
+
+def _parse_id(text: str) -> str | None:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
 
 
 class AuctionsView:
@@ -69,6 +74,10 @@ class AuctionsView:
         self.type = visit.query.get("type") or None
         self.page_url = visit.query.get("page_url") or None
         self.placement = visit.query.get("placement") or None
+        self.campaign = _parse_id(visit.query.get("campaign", ""))
+        asked_outcome = visit.query.get("outcome")
+        self.outcome = asked_outcome if asked_outcome in OUTCOMES else None
+        self.total: Json = {}
 
     @property
     def query(self) -> dict[str, object]:
@@ -78,7 +87,13 @@ class AuctionsView:
             "placementType": self.type,
             "pageUrl": self.page_url,
             "placement": self.placement,
+            "campaignId": self.campaign,
+            "outcome": self.outcome,
         }
+
+    @property
+    def is_filtered(self) -> bool:
+        return any((self.type, self.page_url, self.placement, self.campaign, self.outcome))
 
     @property
     def every_hour(self) -> list[datetime]:
@@ -92,6 +107,8 @@ class AuctionsView:
             "type": self.type,
             "page_url": self.page_url,
             "placement": self.placement,
+            "campaign": self.campaign,
+            "outcome": self.outcome,
             **changes,
         }
         return f"{ADDRESS}?{urlencode({name: value for name, value in asked.items() if value})}"
@@ -102,6 +119,25 @@ class AuctionsView:
     async def page(self, query: Mapping[str, str]) -> Json:
         known = {name: value for name, value in query.items() if name in {"page", "pageSize", "sort"}}
         return await self.read("", **known)
+
+    async def read_total(self) -> Json:
+        """Read the totals, which the last line of the table has too."""
+        self.total = await self.read("/statistics")
+        return self.total
+
+    def show_total(self, columns: Sequence[Column]) -> list[str]:
+        """Return the cells of the line with the totals."""
+        total = self.total
+        count = total["totalAuctions"]
+        wins = round(count * total["averageWinRate"] / 100)
+        is_own = self.campaign is not None or self._visit.role is Role.ADVERTISER
+        cells = {
+            "Held": f"{fmt.count(count)} in all",
+            "Winner": f"{fmt.count(wins)} {'won' if is_own else 'with a winner'}",
+            "Bids": fmt.count(total["totalBidsPlaced"]),
+            strings.WINNER_ECPM: f"{fmt.average(total['averageeCPM'])} on average",
+        }
+        return [cells.get(column.label, "") for column in columns]
 
     def name_winner(self, row: Json) -> str:
         """Name the campaign that won an auction."""
@@ -120,51 +156,63 @@ async def auctions(visit: PageVisit) -> None:
             "Every auction is recorded for some days and appears here within seconds. Prices are per thousand impressions."
         ),
     )
-    total = await view.read("/statistics")
-    if view.page_url or view.placement:
-        of_page = f" on {view.page_url.removeprefix('https://')}" if view.page_url else ""
-        notice(
-            f"Only auctions of the slot {view.placement or ''}{of_page}."
-            if view.placement
-            else f"Only auctions{of_page}."
-        )
+    total = await view.read_total()
+    if view.page_url:
+        of_slot = f" of the slot {view.placement}" if view.placement else ""
+        notice(f"Only auctions{of_slot} on {view.page_url.removeprefix('https://')}.")
         link_button("All auctions", view.address(page_url=None, placement=None))
-    await _controls(view)
+    await _controls(visit, view)
     if not total["totalAuctions"]:
-        empty_state(
-            "gavel",
-            "No auctions yet",
-            (
-                "Each request for a placement with delivery “auction” or “contextual” starts one, if campaigns bid on it. Choose a longer period to see older ones."
-            ),
-            action="To the campaigns" if visit.role is Role.ADVERTISER else "To the placements",
-            href="/console/campaigns" if visit.role is Role.ADVERTISER else "/console/placements",
-        )
+        _show_nothing(visit, view)
         return
     _tiles(view, total, is_own=visit.role is Role.ADVERTISER)
     await _pictures(view)
     with div("row-of apart"):
         html("<h2>The last auctions</h2>")
         hint("refreshes automatically")
+    columns = [
+        Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
+        Column("Placement type", "placementType", is_wide_only=True),
+        Column("Winner", view.name_winner),
+        Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
+        Column("Price", lambda row: fmt.price(row["finalPrice"]), is_number=True),
+        Column(strings.WINNER_ECPM, lambda row: fmt.price(row["winningeCPM"]), is_number=True, is_wide_only=True),
+        Column("Price of eCPM", _price_share, is_wide_only=True),
+    ]  # fmt: skip
     table = DataTable(
         visit.query,
-        [
-            Column("Held", lambda row: fmt.ago(row["auctionTime"], now=visit.now), sort="auctionTime"),
-            Column("Placement type", "placementType", is_wide_only=True),
-            Column("Winner", view.name_winner),
-            Column("Bids", lambda row: str(row["bidCount"]), is_number=True, is_wide_only=True),
-            Column("Price", lambda row: fmt.price(row["finalPrice"]), is_number=True),
-            Column(strings.WINNER_ECPM, lambda row: fmt.price(row["winningeCPM"]), is_number=True, is_wide_only=True),
-            Column("Price of eCPM", _price_share, is_wide_only=True),
-        ],
+        columns,
         view.page,
         href=lambda row: f"{ADDRESS}/{row['id']}",
         sort="-auctionTime",
-    )  # fmt: skip
+        total=lambda: view.show_total(columns),
+    )
     await table.show()
     refresh_every(REFRESH_SECONDS, table.show)
     if visit.role in {Role.ADMIN, Role.VIEWER}:
         await show_calibration(visit)
+
+
+def _show_nothing(visit: PageVisit, view: AuctionsView) -> None:
+    if view.is_filtered:
+        empty_state(
+            "search_off",
+            "No auction matches",
+            "Change the filters, or choose a longer period.",
+            action="Clear the filters",
+            href=f"{ADDRESS}?hours={view.hours}",
+        )
+        return
+    is_advertiser = visit.role is Role.ADVERTISER
+    empty_state(
+        "gavel",
+        "No auctions yet",
+        (
+            "Each request for a placement with delivery “auction” or “contextual” starts one, if campaigns bid on it. Choose a longer period to see older ones."
+        ),
+        action="To the campaigns" if is_advertiser else "To the placements",
+        href="/console/campaigns" if is_advertiser else "/console/placements",
+    )
 
 
 def _price_share(row: Json) -> Markup:
@@ -173,19 +221,40 @@ def _price_share(row: Json) -> Markup:
     return meter(row["finalPrice"] / row["winningeCPM"])
 
 
-async def _controls(view: AuctionsView) -> None:
+async def _controls(visit: PageVisit, view: AuctionsView) -> None:
     types = await view.read("/statistics/breakdown", groupBy="placementType", placementType=None)
+    names = [one["placementType"] for one in types["items"]]
+    known = names if view.type is None or view.type in names else [*names, view.type]
+    # Advertisers do not list placements, but know those that they can ask for.
+    places = "/admin/offered-placements" if visit.role is Role.ADVERTISER else "/admin/placements"
     with div("al-bar"):
-        ui.select(PERIODS, label="Period", value=view.hours).props(
-            "outlined dense options-dense"
-        ).on_value_change(lambda event: ui.navigate.to(view.address(hours=event.value)))
-        names = [one["placementType"] for one in types["items"]]
-        known = names if view.type is None or view.type in names else [*names, view.type]
-        ui.select(known, label="Placement type", value=view.type, clearable=True).props(
-            'outlined dense options-dense data-field="type"'
-        ).style("min-width: 12rem").on_value_change(
-            lambda event: ui.navigate.to(view.address(type=event.value))
-        )
+        fields: dict[str, ui.select] = {
+            "hours": ui.select(PERIODS, label="Period", value=view.hours),
+            "type": ui.select(known, label="Placement type", value=view.type, clearable=True),
+            "placement": await picker(
+                "Placement",
+                view.placement,
+                api=visit.api,
+                path=places,
+                is_clearable=True,
+                key="slug",
+                sort="label",
+            ),
+            "campaign": await picker(
+                "Campaign",
+                view.campaign,
+                api=visit.api,
+                path="/admin/campaigns",
+                is_clearable=True,
+                sort="name",
+            ),
+            "outcome": ui.select(OUTCOMES, label="Outcome", value=view.outcome, clearable=True),
+        }
+        for name, field in fields.items():
+            set_attributes(field, data_field=name).props("outlined dense options-dense")
+            field.style("min-width: 11rem").on_value_change(
+                lambda event, name=name: ui.navigate.to(view.address(**{name: event.value}))
+            )
 
 
 def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
@@ -199,7 +268,7 @@ def _tiles(view: AuctionsView, total: Json, *, is_own: bool) -> None:
         tiles[3].update(fmt.count(bids), note=f"{bids / count if count else 0:.1f} in an auction")
 
     async def refresh() -> None:
-        update(await view.read("/statistics"))
+        update(await view.read_total())
 
     update(total)
     refresh_every(REFRESH_SECONDS, refresh)
@@ -268,80 +337,3 @@ async def _by_hour(view: AuctionsView) -> tuple[list[str], list[Series]]:
         Series(name="Auctions", values=held, kind="bar", colour=2),
         Series(name="Win rate", values=rates, unit="percent", axis=1, colour=1),
     ]
-
-
-@page(ADDRESS + "/{auction_id}", title="Auction", roles=ADVERTISER_SIDE)
-async def auction(visit: PageVisit) -> None:
-    found = await visit.api.get(f"{AUCTIONS}/{visit.parts['auction_id']}")
-    note = found["names"].get(found["placementId"], found["placementType"])
-    with heading(
-        f"Auction at {fmt.full_moment(found['auctionTime'])}", note=note, crumbs=[("Auctions", ADDRESS)]
-    ):
-        again = await make_question_url(visit, found)
-        if again:
-            link_button("Ask the same now", again, icon="replay")
-        link_button("Why?", f"/console/why?auction={found['id']}", icon="help_outline")
-    # An account sees the eCPM of its own bids only; they may be far down the list.
-    charted = [bid for bid in found["bids"] if bid["ecpm"] is not None][:CHARTED_MAX]
-    with div("grid-of two"):
-        with card("What it came to"):
-            _facts(found)
-        with card("eCPM of the bids"):
-            _chart(found, charted)
-    show_auction(found, visit.role)
-
-
-def _facts(found: Json) -> None:
-    names: dict[str, str] = found["names"]
-    won_by_click = any(bid["outcome"] == "won" and bid["bidType"] == CPC for bid in found["bids"])
-    unit = "click" if won_by_click else "thousand impressions"
-    # The winner may be hidden; that there is one is not.
-    is_won = any(bid["outcome"] == "won" for bid in found["bids"])
-    nobody = "somebody else" if is_won else "nobody"
-    pairs: list[tuple[str, str | Markup]] = [
-        ("Winner", _link("banners", found["winningAdId"], names, nobody)),
-        ("Campaign", _link("campaigns", found["winningCampaignId"], names, nobody)),
-        ("Final price", fmt.price(found["finalPrice"])),
-        (strings.WINNER_ECPM, fmt.price(found["winningeCPM"])),
-        ("Charge", f"{fmt.price(found['charge'])} per {unit}"),
-        ("Floor", fmt.price(found["floorCpm"])),
-        ("Placement", _link("placements", found["placementId"], names, strings.NONE)),
-        ("Placement type", found["placementType"]),
-        *([("Page", _page_link(found["pageUrl"]))] if found["pageUrl"] else []),
-        ("Scoring", f"{found['scoring']}, version {found['scoringVersion']}"),
-        ("User", Markup('<span class="mono">{}</span>').format(found["userId"]) if found["userId"] else "not known, or erased"),
-    ]  # fmt: skip
-    if found["context"]:
-        pairs.append(("Reader", _reader(found["context"])))
-    facts(pairs)
-
-
-def _page_link(url: str) -> Markup:
-    return Markup('<a href="{}">{}</a>').format(make_page_address(url), url)
-
-
-def _reader(context: Json) -> str:
-    known = [
-        name_device(str(value)) if name == "device" else str(value)
-        for name, value in context.items()
-        if name not in NOT_SAID and value
-    ]
-    flags = {"loginState": "logged in", "newVisitor": "new visitor"}
-    return ", ".join([*known, *(text for name, text in flags.items() if context.get(name) == "true")])
-
-
-def _link(noun: str, thing_id: str | None, names: dict[str, str], instead: str) -> Markup:
-    if thing_id is None:
-        return Markup('<span class="quiet">{}</span>').format(instead)
-    return Markup('<a href="/console/{}/{}">{}</a>').format(
-        noun, thing_id, names.get(thing_id, short_id(thing_id))
-    )
-
-
-def _chart(found: Json, bids: Sequence[Json]) -> None:
-    labels = [found["names"].get(bid["adId"], "another account's") for bid in bids]
-    series = [Series(name="eCPM", values=[bid["ecpm"] for bid in bids], kind="bar", colour=2)]
-    for name, value, colour in (("Price", found["finalPrice"], 1), ("Floor", found["floorCpm"], 6)):
-        if value is not None:
-            series.append(Series(name=name, values=[value] * len(bids), is_dashed=True, colour=colour))
-    Chart(labels, series, description="eCPM of the bids")

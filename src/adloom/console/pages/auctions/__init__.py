@@ -1,0 +1,1 @@
+"""Auctions on record: all of them, and one in detail."""
