@@ -9,19 +9,21 @@ import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import bullmq.redis_connection
 import certifi
 import hypothesis
+import psutil
 import pytest
 import structlog
 
 from adloom.runtime.embedded.nats import EmbeddedNats
 from adloom.runtime.embedded.valkey import EmbeddedValkey
 from adloom.runtime.postgres import Pool, open_pool
+from adloom.runtime.process.tuning import REQUEST_THRESHOLD, freeze_startup_objects, pause_gc
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.databases import Databases
 from tests.support.product import NO_CRAWLS, Product
@@ -37,6 +39,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 STARTER = pytest.StashKey[ServiceStarter]()
 PRODUCTS = pytest.StashKey[SharedProducts]()
 STRAY = pytest.StashKey[StrayExceptions]()
+IDLE_BEFORE = pytest.StashKey[tuple[float, float]]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 MEMORY_KB_MAX = 1_200_000  # A whole run needs about 700,000.
 SLOW_MARKERS = ("server", "process", "browser", "slow")
@@ -61,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker_input is None:
         keep_bytecode(config)
         config.stash[STARTER] = ServiceStarter()
+        config.stash[IDLE_BEFORE] = count_seconds()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -68,6 +72,29 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[PRODUCTS].stop()
     if STARTER in config.stash:
         config.stash[STARTER].stop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how busy the machine was: where it was not, tests wait, and another worker would help."""
+    seconds, idle = (
+        now - before for now, before in zip(count_seconds(), config.stash[IDLE_BEFORE], strict=True)
+    )
+    terminalreporter.write_line(f"the processors were busy in {1 - idle / max(seconds, 1):.0%} of the time")
+
+
+def count_seconds() -> tuple[float, float]:
+    """Return the seconds of all processors since the machine started, and those in which they had nothing to do."""
+    times = psutil.cpu_times()
+    return sum(times), times.idle
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Make no garbage collection walk over the tests themselves: they are a million objects, and all of them stay."""
+    with pause_gc():
+        result = yield
+    freeze_startup_objects(REQUEST_THRESHOLD)
+    return result
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
