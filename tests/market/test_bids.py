@@ -6,7 +6,7 @@ from adloom.budgets.campaign.demand import CampaignDemand, WantedCreative
 from adloom.core.ids import CampaignId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules, ApprovalState
-from adloom.market.auctioneer.select import expand_categories, select_fairly
+from adloom.market.auctioneer.select import expand_categories, keep_first, select_fairly
 from adloom.market.bids import BIDS_MAX, NEAR_TOP, SlotBid, check_demand, collect_bids
 from tests.market.builders import UNIT, a_demand, banner_id, campaign_id, some_slot_terms
 
@@ -141,3 +141,16 @@ def test_a_creative_is_on_a_shortlist_once_and_campaigns_are_treated_alike(
     expected = list(campaigns.values())[:3]
     expected += [bid for bid in best.values() if bid not in expected][: 3 - len(expected)]
     assert chosen == expected
+
+
+@given(demands, demands, st.integers(1, 6))
+def test_of_a_list_only_the_first_campaigns_can_be_chosen(
+    some: list[CampaignDemand], others: list[CampaignDemand], count_max: int
+) -> None:
+    slot = some_slot_terms()
+    lists = [collect_bids("539", some, slot).bids, collect_bids("483", others, slot).bids]
+
+    kept = [keep_first(bids, count_max) for bids in lists]
+
+    assert all(len({bid.campaign_id for bid in bids}) <= count_max for bids in kept)
+    assert select_fairly(kept, count_max=count_max) == select_fairly(lists, count_max=count_max)

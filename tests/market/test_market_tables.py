@@ -14,12 +14,14 @@ from adloom.market.auctioneer.state import ConfigureAuctions
 from adloom.market.kinds import make_kinds
 from adloom.market.messages import AllDemand, DemandVersions, LoadDemand, LoadResults, RecordResults
 from adloom.market.ranker.ranker import FLUSH_AFTER
+from adloom.market.results.store import clean
 from adloom.market.routing import auctioneer_address, bidder_address, ranker_address
 from adloom.market.shared.tables import MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.model import PageShortlists, Shortlist
 from adloom.market.shortlist.store import remove_expired
 from adloom.market.store import MarketTables, MarketWriter
 from adloom.market.term import MarketTerm
+from adloom.market.weights import FORGOTTEN_AFTER
 from adloom.market.worker import NoticeBroadcaster
 from adloom.runtime.actors.actor import FencedOutError
 from adloom.runtime.actors.host import ActorHost
@@ -80,6 +82,34 @@ async def test_weights_survive_a_killed_worker(pool: Pool, valkey: Valkey) -> No
 
     assert isinstance(loaded, LoadResults)
     assert (loaded.impressions, loaded.clicks) == (100, 3)
+
+
+async def test_a_category_keeps_the_sites_that_were_seen_last_and_none_for_longer_than_two_weeks(
+    pool: Pool,
+) -> None:
+    now = NOW()
+    rows = [("*", 20), ("a", 15), ("b", 3), ("c", 2), ("d", 1), ("*", 0)]
+    for number, (site, days) in enumerate(rows):
+        category = "483" if number else "210"
+        await pool.execute(
+            "INSERT INTO category_results (category, site, impressions, clicks, at, through) VALUES ($1, $2, 1, 0, $3, 1)",
+            category,
+            site,
+            now - timedelta(days=days),
+        )
+
+    await clean(pool, now=now, forgotten_after=FORGOTTEN_AFTER, sites_max=3)
+    assert await kept_sites(pool) == ["*", "b", "c", "d"]
+    await clean(pool, now=now, forgotten_after=FORGOTTEN_AFTER, sites_max=2)
+    assert await kept_sites(pool) == ["*", "c", "d"]
+    assert await pool.fetchval("SELECT count(*) FROM category_results WHERE category = '210'") == 1, (
+        "of all sites together"
+    )
+
+
+async def kept_sites(pool: Pool) -> list[str]:
+    rows = await pool.fetch("SELECT site FROM category_results WHERE category = '483' ORDER BY 1")
+    return [row["site"] for row in rows]
 
 
 async def eventually_recorded(pool: Pool) -> None:

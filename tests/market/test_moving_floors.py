@@ -39,6 +39,18 @@ def test_each_category_has_a_floor_of_its_own_between_the_least_and_its_bids() -
     assert {one.floor for one in market.candidates()} == {floors["483"].floor}
 
 
+def test_bids_that_no_shortlist_has_are_not_kept_but_their_prices_move_the_floor() -> None:
+    market = a_sweeping_market(*range(1, 11))
+
+    market.step(HOUSE, FloorTick(1, {}))
+    market.run(2)
+
+    held = market.states[HOUSE].bids["483"]
+    assert {len({bid.campaign_id for bid in slot.bids}) for slot in held.slots} == {3}
+    tried = recorded(market)["483"].tried
+    assert UNIT * 2 == tried[0].floor < tried[-1].floor == Micros(UNIT * 891 // 100), "of all within reach"
+
+
 def test_a_floor_that_moves_removes_bids_and_a_lower_one_brings_them_back() -> None:
     """The sweep sees bids under its own floor, so what it has removed comes back when it does not pay."""
     market = a_sweeping_market(2, 4, 6)

@@ -34,7 +34,7 @@ class SlotTerms(msgspec.Struct, frozen=True, kw_only=True):
     approvals: ApprovalRules = ApprovalRules(ApprovalMode.AUTOMATIC)
 
 
-class SlotBid(msgspec.Struct, frozen=True, kw_only=True):
+class SlotBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A creative that a campaign bids with; `category` is the bidder's."""
 
     banner_id: BannerId

@@ -35,7 +35,6 @@ from adloom.market.auctioneer.state import (
     AuctioneerState,
     ConfigureAuctions,
     FloorTick,
-    HeldBids,
     HeldQuote,
     LoadFloors,
     LoadShortlists,
@@ -43,6 +42,7 @@ from adloom.market.auctioneer.state import (
     PagesClassified,
     Round,
     build_slot_terms,
+    hold_bids,
 )
 from adloom.market.messages import BidAnswer, BidRequest, DemandChanged, DemandVersions, Quote, Quoted
 from adloom.market.routing import EVERYWHERE, bidder_address, ranker_address, stripe_of
@@ -225,7 +225,7 @@ def _replace_pages(
 def _take_bids(state: AuctioneerState, answer: BidAnswer) -> AuctioneerState:
     if state.round is None or state.terms is None or answer.number != state.round.number:
         return state
-    held = HeldBids(answer.version, state.terms.version, answer.slots)
+    held = hold_bids(answer, terms_version=state.terms.version, campaigns_max=state.campaigns_max)
     return _changed(
         state,
         bids={**state.bids, answer.category: held},

@@ -5,9 +5,9 @@
 import msgspec
 
 from adloom.auction.floor_sweep import SweepState, TickResult, advance
-from adloom.core.ids import CampaignId, SiteId
+from adloom.core.ids import SiteId
 from adloom.core.money import Micros
-from adloom.market.auctioneer.state import AuctioneerState, FloorTick, HeldBids, SiteTerms
+from adloom.market.auctioneer.state import AuctioneerState, FloorTick, SiteTerms
 from adloom.runtime.actors.actor import Effect, RecordRow
 
 _changed = msgspec.structs.replace
@@ -39,7 +39,7 @@ def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) ->
             floor=terms.find_floor(category), floor_min=terms.floor_min
         )
         impressions, revenue = tick.results.get(category, (0, Micros(0)))
-        result = TickResult(bids=list_bids(held), impressions=impressions, revenue=revenue)
+        result = TickResult(bids=held.prices, impressions=impressions, revenue=revenue)
         floors[category] = advance(_changed(known, floor_min=terms.floor_min), result)
         effects.append(RecordRow(FloorRow(state.site_id, category, tick.number, floors[category])))
     moved = with_floors(terms, floors)
@@ -55,12 +55,3 @@ def take_tick(state: AuctioneerState, tick: FloorTick, effects: list[Effect]) ->
         changed=state.changed | changed,
         due=state.due | due,
     )
-
-
-def list_bids(held: HeldBids) -> tuple[Micros, ...]:
-    """Return the bids of a category by campaign, those under the floor too; only what may be shown counts."""
-    by_campaign: dict[CampaignId, Micros] = {
-        bid.campaign_id: bid.cpm for slot in held.slots for bid in slot.bids
-    }
-    under = max((slot.under_floor for slot in held.slots), key=len, default=())
-    return (*by_campaign.values(), *under)

@@ -55,3 +55,14 @@ def select_fairly(lists: Sequence[Sequence[SlotBid]], *, count_max: int = CAMPAI
         elif bid.banner_id != first.banner_id:
             more.setdefault((bid.banner_id, bid.campaign_id), bid)
     return [*chosen.values(), *islice(more.values(), count_max - len(chosen))]
+
+
+def keep_first(bids: Sequence[SlotBid], count_max: int) -> tuple[SlotBid, ...]:
+    """Keep the bids of the first campaigns, which are all that `select_fairly` can choose of a list in order."""
+    campaigns: set[CampaignId] = set()
+    for place, bid in enumerate(bids):
+        if bid.campaign_id not in campaigns:
+            if len(campaigns) == count_max:
+                return tuple(bids[:place])
+            campaigns.add(bid.campaign_id)
+    return tuple(bids)

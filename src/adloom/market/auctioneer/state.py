@@ -12,7 +12,7 @@ from adloom.budgets.messages import CheckClock
 from adloom.core.ids import SiteId
 from adloom.core.money import Micros
 from adloom.market.approval import ApprovalRules
-from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT
+from adloom.market.auctioneer.select import CAMPAIGNS_A_SLOT, keep_first
 from adloom.market.bids import CategoryBids, SlotTerms
 from adloom.market.messages import BidAnswer, DemandChanged, DemandVersions, Quoted
 from adloom.market.shortlist.model import Shortlist
@@ -128,11 +128,15 @@ AuctioneerMessage: TypeAlias = (
 
 
 class HeldBids(msgspec.Struct, frozen=True):
-    """A category's bids for each group of slots, as of a version of its demand and of the site's terms."""
+    """A category's bids for each group of slots, as of a version of its demand and of the site's terms.
+
+    Only those that a shortlist can have; `prices` are of all campaigns that may be shown, and of some under the floor.
+    """
 
     version: int
     terms_version: int
     slots: tuple[CategoryBids, ...]
+    prices: tuple[Micros, ...]
 
 
 class HeldQuote(msgspec.Struct, frozen=True):
@@ -184,6 +188,22 @@ class AuctioneerState(msgspec.Struct, frozen=True, kw_only=True):
     empty_at: datetime | None = None
     floors: dict[str, SweepState] = {}
     tick: int = 0
+
+
+def hold_bids(answer: BidAnswer, *, terms_version: int, campaigns_max: int) -> HeldBids:
+    """Return what an auctioneer keeps of an answer: most of its memory would be bids that no shortlist has."""
+    slots = tuple(
+        CategoryBids(
+            category=one.category,
+            bids=keep_first(one.bids, campaigns_max),
+            pending=keep_first(one.pending, campaigns_max),
+            spent=keep_first(one.spent, campaigns_max),
+        )
+        for one in answer.slots
+    )
+    by_campaign = {bid.campaign_id: bid.cpm for slot in answer.slots for bid in slot.bids}
+    under = max((slot.under_floor for slot in answer.slots), key=len, default=())
+    return HeldBids(answer.version, terms_version, slots, (*by_campaign.values(), *under))
 
 
 def group_slots(terms: SiteTerms) -> dict[AuctionSlot, int]:

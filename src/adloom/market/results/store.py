@@ -105,10 +105,10 @@ CLEAN: Final = (
 CLEAN_RANKERS: Final = """
     DELETE FROM category_results AS it
      USING (
-        SELECT category, site, row_number() OVER (PARTITION BY category ORDER BY at DESC) AS place FROM category_results
+        SELECT category, site, row_number() OVER (PARTITION BY category ORDER BY at DESC) AS place
+          FROM category_results WHERE site <> '*'
      ) AS ranked
-     WHERE it.category = ranked.category AND it.site = ranked.site AND it.site <> '*'
-       AND (it.at < $1 OR ranked.place > $2)
+     WHERE it.category = ranked.category AND it.site = ranked.site AND (it.at < $1 OR ranked.place > $2)
 """
 
 PlacementCounts = Mapping[PlacementId, Mapping[int, tuple[int, int]]]  # Impressions and clicks by banner.
