@@ -1,4 +1,4 @@
-"""Insight pages in a real browser: why a campaign is not shown, one auction, a report and its CSV."""
+"""Pages in a real browser: why a campaign is not shown, one auction, a report and its CSV, forms that help."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -184,3 +184,31 @@ def test_a_report_is_shown_and_downloaded_as_csv(world: World, visit: Visit, tmp
     lines = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig").splitlines()
     assert lines[0].startswith("campaignId,country,campaignName,impressions,clicks")
     assert lines[1].startswith(f"{world.shown['id']},FR,Spring,4,1,0.25")
+
+
+def test_a_form_suggests_and_refuses_before_it_is_sent(world: World, visit: Visit) -> None:
+    page = visit.page
+    world.console.log_in(page, goal="/console/placements/new")
+    label, slug = page.get_by_label("Label", exact=True), page.get_by_label("Slug", exact=True)
+    label.fill("Home page, top")
+    expect(slug).to_have_value("home-page-top")
+    label.fill("Home page, below")
+    expect(slug).to_have_value("home-page-below")
+    slug.fill("my-own")
+    label.fill("Elsewhere")
+    label.press("Tab")
+    expect(slug).to_have_value("my-own")
+
+    page.get_by_role("button", name="Your account").click()
+    page.get_by_text("Change password").click()
+    dialog = page.get_by_role("dialog")
+    new = dialog.get_by_label("New password", exact=True)
+    again = dialog.get_by_label("New password, again")
+    new.fill("short")
+    expect(dialog.get_by_text("must have at least 10 characters")).to_be_visible()
+    new.fill("a much longer one")
+    expect(dialog.get_by_text("must have at least 10 characters")).to_have_count(0)
+    again.fill("a much longer two")
+    expect(dialog.get_by_text("is not the same as above")).to_be_visible()
+    again.fill("a much longer one")
+    expect(dialog.get_by_text("is not the same as above")).to_have_count(0)

@@ -12,9 +12,9 @@ from adloom.console.pages.first_campaign.steps import (
     CampaignPlan,
     describe_placement,
     describe_slug,
-    make_slug,
     summary,
 )
+from adloom.console.words.slugs import make_slug, suggest_slug
 from adloom.core.actor import Role
 from tests.console.visitor import Visitor
 from tests.support.builders import banner_body
@@ -47,6 +47,22 @@ def a_plan(label: str = "Home, at the top", **campaign: object) -> CampaignPlan:
 )
 def test_a_slug_is_made_from_the_label(label: str, slug: str) -> None:
     assert make_slug(label) == slug
+
+
+@pytest.mark.parametrize(
+    ("label", "current", "suggested", "slug"),
+    [
+        ("Home", "", "", "home"),
+        ("Home page", "home", "home", "home-page"),
+        ("", "home", "home", ""),
+        ("Home page", "my-own", "home", "my-own"),
+        ("Home page", "my-own", "", "my-own"),
+    ],
+)
+def test_a_slug_follows_the_label_until_somebody_types_one(
+    label: str, current: str, suggested: str, slug: str
+) -> None:
+    assert suggest_slug(label, current, suggested) == slug
 
 
 def test_a_word_that_ad_blockers_look_for_is_pointed_out() -> None:

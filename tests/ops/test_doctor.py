@@ -7,12 +7,19 @@ import pytest
 
 from adloom.core.clock import SystemClock
 from adloom.events.log.stream import EventLogSize, Lag
+from adloom.ops.attention.countries import check_countries
 from adloom.ops.checks import database, event_log, machine, processes
 from adloom.ops.checks.finding import Finding, FindingState
 from adloom.ops.doctor import examine, is_well
 from adloom.runtime.installation import DataDirectory, make_secrets
 from adloom.runtime.ports import free_port
+from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.heartbeat import HeartbeatReader, Reading
+from adloom.runtime.valkey import Valkey
 from adloom.serving.health import IndexCheck
+from tests.support.builders import NOON
+from tests.support.control import Client
+from tests.support.heartbeats import publish_heartbeat
 
 PORTS = {"delivery": 8080, "control": 8090}
 
@@ -127,6 +134,7 @@ async def test_external_servers_are_examined_while_the_product_is_stopped(
     assert by_name["Ledger memory"].state is FindingState.OK
     assert by_name["Owners"].detail.startswith("no worker runs event_tables")
     assert by_name["Delivery"].detail == "not running"
+    assert by_name["Countries"].state is FindingState.OK
 
 
 async def test_a_server_that_does_not_answer_is_a_failure_without_its_password(tmp_path: Path) -> None:
@@ -147,3 +155,21 @@ def test_the_migrations_that_a_stopped_installation_lacks_are_named() -> None:
     finding = database.judge_stopped_schema("0001", ["0001", "0002", "0003"])
 
     assert "not applied yet: 0002, 0003" in finding.detail
+
+
+async def test_rules_about_countries_without_a_source_of_countries_are_a_warning(
+    admin: Client, pool: Pool, valkey: Valkey
+) -> None:
+    campaign = await admin.make_campaign(name="For Germany")
+    await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")
+    await admin.make_rule(campaign, ruleType="country", operator="in", value=["DE"])
+
+    found: list[Finding] = []
+    for file in ("", "countries.mmdb"):
+        await publish_heartbeat(valkey, "delivery-1", Reading(index_version=1), geoip_file=file)
+        async with pool.acquire() as connection:
+            found.append(await check_countries(connection, HeartbeatReader(valkey), now=NOON))
+
+    assert [one.state for one in found] == [FindingState.WARN, FindingState.OK]
+    assert "For Germany" in found[0].detail
+    assert "ADLOOM_GEOIP_FILE" in found[0].remedy

@@ -27,6 +27,7 @@ NEVER_OFFERED = {
     "leasedPaisa": 0,
     "projectedPaisa": 0,
     "timezone": "UTC",
+    "isRunning": False,
     "dailySpentAt": None,
     "totalSpentAt": None,
 }
@@ -109,6 +110,7 @@ async def test_a_campaigns_budget_is_the_stored_state_of_its_actor(admin: Client
         "leasedPaisa": 4,
         "remainingTodayPaisa": 85,
         "pace": 0.2,  # Of the 60 that pacing allows by noon.
+        "isRunning": True,
         "projectedPaisa": 24,
         "timezone": "UTC",
         "dailySpentAt": None,

@@ -128,3 +128,18 @@ async def test_a_removed_placement_is_called_by_its_slug(admin: Client, writer: 
     assert [(row["placementId"], row["placementLabel"]) for row in rows] == [
         (placement["id"], placement["slug"])
     ]
+
+
+async def test_the_sheet_of_a_publisher_has_its_revenue(
+    admin: Client, publisher: Client, writer: EventWriter
+) -> None:
+    placement = await publisher.make_placement()
+    await writer.write(seen(await admin.make_banner(), placement))
+
+    sheets = [await sheet(client, groupBy="placement") for client in (admin, publisher)]
+
+    heads = [answer.text.partition("\r\n")[0].split(",") for answer in sheets]
+    assert {"spend", "spendPaisa"} <= set(heads[0])
+    assert {"revenue", "revenuePaisa"} <= set(heads[1])
+    assert [name.replace("revenue", "spend") for name in heads[1]] == heads[0]
+    assert sheets[0].text.partition("\r\n")[2] != ""

@@ -10,6 +10,7 @@ from nicegui import ui
 
 from adloom.console.client import ApiClient
 from adloom.console.components.format import shown_currency
+from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import div, hint, html, set_attributes
 from adloom.console.guide import GUIDE, find_help
@@ -17,6 +18,7 @@ from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
 from adloom.console.theme import asset_address
 from adloom.core.actor import Role
+from adloom.identity.model import PASSWORD_LENGTH_MIN
 
 EVERYBODY: Final = frozenset(Role)
 STAFF: Final = frozenset({Role.ADMIN, Role.VIEWER})
@@ -49,8 +51,11 @@ ENTRIES: Final = (
     NavigationEntry("/console/requests", "Requests", "inbox", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/approvals", "Approvals", "fact_check", PUBLISHER_SIDE, "Catalog"),
     NavigationEntry("/console/sites", "Sites", "language", PUBLISHER_SIDE, "Catalog"),
-    NavigationEntry("/console/advertisers", "Advertisers", "storefront", ADVERTISER_SIDE, "Catalog"),
-    NavigationEntry("/console/publishers", "Publishers", "groups", PUBLISHER_SIDE, "Catalog"),
+    NavigationEntry("/console/advertisers", "Advertisers", "storefront", STAFF, "Catalog"),
+    NavigationEntry("/console/publishers", "Publishers", "groups", STAFF, "Catalog"),
+    # An account sees nobody but itself there.
+    NavigationEntry("/console/advertisers", "My record", "storefront", {Role.ADVERTISER}, "Catalog"),
+    NavigationEntry("/console/publishers", "My record", "groups", {Role.PUBLISHER}, "Catalog"),
     NavigationEntry("/console/first-campaign", "My first campaign", "auto_awesome", ADMINS, "Catalog"),
     NavigationEntry("/console/why", "Why?", "help_outline", EVERYBODY, "Insight"),
     NavigationEntry("/console/auctions", "Auctions", "gavel", ADVERTISER_SIDE, "Insight"),
@@ -58,7 +63,7 @@ ENTRIES: Final = (
     NavigationEntry("/console/reports", "Reports", "bar_chart", EVERYBODY, "Insight"),
     NavigationEntry("/console/reports/ads", "Stats sync", "sync", ADVERTISER_SIDE, "Insight"),
     NavigationEntry("/console/history", "History", "history", STAFF, "Operation"),
-    NavigationEntry("/console/jobs", "Jobs", "work_history", ADVERTISER_SIDE, "Operation"),
+    NavigationEntry("/console/jobs", "Jobs", "work_history", STAFF, "Operation"),
     NavigationEntry("/console/system", "System", "dns", ADMINS, "Operation"),
     NavigationEntry(GUIDE, "Guide", "menu_book", EVERYBODY, "Operation"),
 )
@@ -141,10 +146,15 @@ def _account_menu(email: str, role: Role, api: ApiClient) -> None:
 
 def _change_password(api: ApiClient) -> None:
     async def save(form: Form) -> None:
-        await api.put("/admin/accounts/me/password", form.values())
+        given = form.values()
+        del given["again"]
+        await api.put("/admin/accounts/me/password", given)
         # This ended all sessions, including this one.
         ui.navigate.to(f"{LOG_IN}?changed")
 
     with form_dialog("Change password", "Save", save) as form:
         form.password("currentPassword", "Current password", autocomplete="current-password")
-        form.password("newPassword", "New password", autocomplete="new-password")
+        new = form.password("newPassword", "New password", check=checks.password)
+        new.props["hint"] = f"At least {PASSWORD_LENGTH_MIN} characters."
+        again = form.password("again", "New password, again", check=checks.same_as(lambda: new.value))
+        new.on_value_change(lambda: again.validate() if again.value else None)

@@ -46,7 +46,15 @@ NEXT_WEEKS: Final = "The next four weeks"
 NONE: Final = "–"
 NOTHING_CHANGED: Final = "Nothing has changed."
 NO_ADVERTISERS: Final = "There are no advertisers yet"
+NO_COUNTRIES: Final = (
+    "No reader's country is known here, so nobody would see the campaign, unless requests name the country themselves. "
+    "The operator can set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
+)
 NO_PROCESSES: Final = "No process reports"
+REVENUE: Final = "Revenue"
+THREE_PARTS: Final = (
+    "An ad needs a placement, a banner and a campaign. “My first campaign” asks for them in four steps."
+)
 SHARDS_HINT: Final = (
     "{waiting} messages wait, {fenced} late writes were refused, {moves} shards were taken over"
 )

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from adloom.core.clock import Clock
 from adloom.events.log.spool.drain import locate_spool
+from adloom.ops.attention.countries import check_countries
 from adloom.ops.checks import database, event_log, machine, money, processes, shards, sync
 from adloom.ops.checks.finding import Finding, FindingState, fail, not_running
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
@@ -54,6 +55,7 @@ async def examine(variables: Mapping[str, str], directory: DataDirectory, clock:
         findings.append(event_log.check_spool(folder, has_ledger=has_ledger, now=clock.now()))
         if not isinstance(connection, Finding) and not isinstance(valkey, Finding):
             findings += await event_log.check_projections(find_database_url(variables, directory), valkey)
+            findings.append(await check_countries(connection, HeartbeatReader(valkey), now=clock.now()))
         if not isinstance(valkey, Finding):
             findings.append(await money.check_owner(valkey))
             seen = await HeartbeatReader(valkey).processes(now=clock.now())

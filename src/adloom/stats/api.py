@@ -13,7 +13,7 @@ import msgspec
 from fastapi import Depends, Query, Request, Response
 from pydantic import BeforeValidator, Field
 
-from adloom.core.actor import Actor
+from adloom.core.actor import Actor, Role
 from adloom.core.currency import Currency
 from adloom.core.errors import ValidationFailedError, wrong_field
 from adloom.resource.shapes import TimeZone
@@ -203,7 +203,14 @@ async def banner_statistics(  # noqa: PLR0913, PLR0917 - all that the route depe
         return Response(body, media_type=JSON)
     name = f"adloom-banners-{question.first}-to-{question.last}.csv"
     currency: Currency = request.app.state.currency
-    write = functools.partial(csv_of, question.groupings, rows, names, currency=currency.code)
+    write = functools.partial(
+        csv_of,
+        question.groupings,
+        rows,
+        names,
+        currency=currency.code,
+        is_of_publisher=actor.role is Role.PUBLISHER,
+    )
     return answer_file(await asyncio.to_thread(write), CSV, name)
 
 

@@ -198,24 +198,29 @@ def json_of(
     )
 
 
-def csv_of(
+IN_SHEETS_OF_PUBLISHERS: Final = {"spend": "revenue", "spendPaisa": "revenuePaisa"}
+
+
+def csv_of(  # noqa: PLR0913 - what a sheet is made of
     groupings: Sequence[Grouping],
     rows: Sequence[StatsRow],
     names: Mapping[UUID, str] | None = None,
     *,
     currency: str = "",
     columns: Sequence[str] = (),
+    is_of_publisher: bool = False,
 ) -> bytes:
     """Encode rows as CSV (RFC 4180), without totals; `columns` are the figures that are wanted, if not all.
 
     `spend` has units of the currency, which is in the last column. Names are free text: one that a spreadsheet
-    would take for a formula gets an apostrophe before it.
+    would take for a formula gets an apostrophe before it. What advertisers spend is a publisher's revenue.
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
     keys = NamedKeys(groupings, names or {})
     wanted = columns or (*describe_counts(Counts()), "spend")
-    writer.writerow([*keys.fields, *wanted, "currency"])
+    called = IN_SHEETS_OF_PUBLISHERS if is_of_publisher else {}
+    writer.writerow([*keys.fields, *(called.get(one, one) for one in wanted), "currency"])
     for row in rows:
         spend = None if row.counts.spend is None else _units(row.counts.spend)
         figures = describe_counts(row.counts) | {"spend": spend}

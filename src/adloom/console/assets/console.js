@@ -110,6 +110,17 @@
     picture.src = button.dataset.picture;
     button.replaceWith(picture);
   }, true);
+  // One that cannot be loaded becomes a plain placeholder, not the browser's sign of a broken page.
+  const missing = "data:image/svg+xml," + encodeURIComponent(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 44 30"><path d="M14 9h16v12H14zm2 10 4-5 3 3 3-4 3 6" fill="none" stroke="#8a8a8a"/></svg>',
+  );
+  document.addEventListener("error", (event) => {
+    const picture = event.target;
+    if (!picture.matches?.("img.al-thumb, .al-pictures img") || picture.src.startsWith("data:")) return;
+    picture.title = "The picture cannot be loaded";
+    picture.dataset.missing = picture.src;
+    picture.src = missing;
+  }, true);
   document.addEventListener("focusin", (event) => {
     const { act, value } = event.target.dataset ?? {};
     focused = act ? `[data-act="${act}"][data-value="${CSS.escape(value ?? "")}"]` : null;

@@ -69,6 +69,13 @@ def pace_badge(pace: float | None, *, text: str = "") -> Markup:
     )
 
 
+def show_pace(budget: Json) -> Markup:
+    """Show the pace of a campaign that runs; one that is paused, over or not begun is behind nothing."""
+    if not budget["isRunning"]:
+        return Markup('<span class="quiet">{}</span>').format("does not run now")
+    return pace_badge(budget["pace"])
+
+
 @page(ADDRESS, title="Budgets", roles=ADVERTISER_SIDE)
 async def budgets(visit: PageVisit) -> None:
     await _top(visit, ADDRESS)
@@ -82,7 +89,7 @@ async def budgets(visit: PageVisit) -> None:
             Column("Held", lambda row: fmt.money(row["heldPaisa"]), is_number=True, is_wide_only=True),
             Column("Leased", lambda row: fmt.money(row["leasedPaisa"]), is_number=True, is_wide_only=True),
             Column("Left", lambda row: fmt.money(row["remainingTodayPaisa"]), is_number=True),
-            Column("Pace", lambda row: pace_badge(row["pace"]), is_wide_only=True),
+            Column("Pace", show_pace, is_wide_only=True),
             Column("End of day", lambda row: fmt.money(row["projectedPaisa"]), is_number=True, is_wide_only=True),
             Column("Spent by about", lambda row: _spent_by(row, visit), is_wide_only=True),
         ],
@@ -195,8 +202,7 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
         held.update(fmt.money(budget["heldPaisa"]), note=f"Day {budget['day']}")
         note = ""
         if more:
-            pace = budget["pace"]
-            note = "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
+            note = _describe_pace(budget)
             more[0].update(fmt.money(budget["projectedPaisa"]), note=_of_limit(daily))
             more[1].update(fmt.money(budget["spentTotalPaisa"]), note=_of_limit(budget["totalBudgetPaisa"]))
         remaining.update(_limit(left), kind="bad" if left == 0 else "", note=note)
@@ -207,6 +213,13 @@ async def show_budget(visit: PageVisit, noun: str, item_id: str) -> None:
 
     await show()
     ui.timer(TILES_REFRESH_SECONDS, show)
+
+
+def _describe_pace(budget: Json) -> str:
+    if not budget["isRunning"]:
+        return "does not run now"
+    pace = budget["pace"]
+    return "as fast as it can" if pace is None else f"{fmt.percent(pace, places=0)} of the line"
 
 
 async def _campaigns(api: ApiClient, query: Mapping[str, str]) -> Json:
@@ -287,7 +300,7 @@ async def _show_day(visit: PageVisit, noun: str, item_id: str) -> Callable[[], A
 def _update_tiles(tiles: list[Tile], budget: Json, day: Json) -> None:
     is_campaign = "pace" in budget
     tiles[0].update(fmt.money(budget["spentTodayPaisa"]), note=_of_limit(budget["dailyBudgetPaisa"]))
-    pace = pace_badge(budget["pace"]).striptags() if is_campaign else ""
+    pace = show_pace(budget).striptags() if is_campaign else ""
     tiles[1].update(fmt.money(day["projectedPaisa"]), note=pace)
     tiles[2].update(_limit(budget["remainingTodayPaisa"]))
     if is_campaign:

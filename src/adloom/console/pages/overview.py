@@ -7,12 +7,14 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.drawn import DrawnChart
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
 from adloom.console.page import PageVisit, page, refresh_every
+from adloom.console.pages.campaigns.own_campaigns import show_own_campaigns
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
@@ -62,11 +64,13 @@ async def overview(visit: PageVisit) -> None:
         ui.label("live").classes("al-live")
         choice = ui.toggle(SPANS, value=span).props('no-caps aria-label="How far back"')
     choice.on_value_change(lambda event: ui.navigate.to(f"/console?span={event.value}"))
-    if visit.is_admin:
+    if visit.is_admin or visit.role is Role.PUBLISHER:
         await _invite(visit)
     figures = OverviewFigures(visit, span)
     with div("grid-of four" if visit.role in STAFF else "grid-of tiles"):
         figures.build_tiles()
+    if visit.role is Role.ADVERTISER:
+        await show_own_campaigns(visit)
     with div("grid-of side"):
         main = div("stack")
         with card("What needs attention"):
@@ -89,14 +93,25 @@ async def overview(visit: PageVisit) -> None:
 
 
 async def _invite(visit: PageVisit) -> None:
-    """Show where to start if there is no campaign yet."""
-    found = await visit.api.get("/admin/campaigns", pageSize=1)
-    if found["totalCount"] == 0:
-        with card():
+    """Show where to start if there is no campaign yet; for a publisher, no placement."""
+    is_publisher = visit.role is Role.PUBLISHER
+    found = await visit.api.get("/admin/placements" if is_publisher else "/admin/campaigns", pageSize=1)
+    if found["totalCount"]:
+        return
+    with card():
+        if is_publisher:
+            empty_state(
+                "view_quilt",
+                "You have no placement yet",
+                "A placement is where ads appear on a page. Make one, and put its two lines on the page.",
+                action="New placement",
+                href="/console/placements/new",
+            )
+        else:
             empty_state(
                 "auto_awesome",
                 "Nothing is shown yet",
-                "A placement, a banner and a campaign make an ad. The guide creates all three with you.",
+                strings.THREE_PARTS,
                 action="Create my first campaign",
                 href="/console/first-campaign",
             )

@@ -32,6 +32,7 @@ from adloom.console.pages.comparison import show_comparison
 from adloom.console.pages.consent import show_ads
 from adloom.console.resource_pages import ON_OR_OFF, Reload, ResourcePages, Tab, switch_button
 from adloom.console.shell import PUBLISHER_SIDE
+from adloom.console.words.slugs import suggest_slug
 from adloom.core.actor import Role
 
 ROWS_MAX: Final = 100
@@ -179,7 +180,7 @@ def _row(row: Json) -> Markup:
 async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # noqa: FBT001 - as its type says
     with div("grid-of two"):
         with card("What it is"), div("stack tight"):
-            form.name("label", "Label", hint="For you and for buyers.")
+            label = form.name("label", "Label", hint="For you and for buyers.")
             slug = form.text(
                 "slug",
                 "Slug",
@@ -188,6 +189,8 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
                 check=checks.slug,
             )
             hint().bind_text_from(slug, "value", backward=checks.warn_of_blockers)
+            if is_new:
+                _suggest_slug(label, slug)
             form.choice("layoutType", "Layout", strings.LAYOUTS, is_required=True)
             await _add_owner_fields(visit, form, is_new=is_new)
             form.text(
@@ -208,6 +211,20 @@ async def _add_fields(visit: PageVisit, form: Form, is_new: bool) -> None:  # no
         with card("Less often needed"), div("stack tight"):
             form.integer("sortOrder", "Position in lists")
             form.text("notes", "Notes", is_long=True).props("autogrow")
+
+
+def _suggest_slug(label: ui.input | ui.textarea, slug: ui.input | ui.textarea) -> None:
+    """Follow the label with the slug until somebody types one; pages ask for it, so it does not change later."""
+    suggested = ""
+
+    def follow() -> None:
+        nonlocal suggested
+        found = suggest_slug(label.value or "", slug.value or "", suggested)
+        if found != slug.value:
+            suggested = found
+            slug.set_value(found)
+
+    label.on_value_change(follow)
 
 
 def _add_delivery_fields(form: Form, *, is_new: bool) -> None:

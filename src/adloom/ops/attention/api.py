@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Request
@@ -12,13 +12,13 @@ from adloom.core.actor import Role
 from adloom.events.ctr.store import read_calibrations
 from adloom.events.projections.status import LogStatusReader
 from adloom.ops.attention import store
+from adloom.ops.attention.countries import knows_countries
 from adloom.ops.attention.model import (
     EACH_MAX,
     Attention,
     AttentionKind,
     AttentionLevel,
     describe_findings,
-    has_country_source,
     judge_budgets,
     judge_calibrations,
     judge_caps,
@@ -47,8 +47,6 @@ from adloom.runtime.mail.queue import QUEUE as MAIL_QUEUE
 from adloom.runtime.postgres import Pool
 from adloom.runtime.telemetry.frozen import read_frozen
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader
-
-DELIVERY: Final = "delivery"
 
 
 class AttentionItem(Answer):
@@ -83,7 +81,7 @@ router = APIRouter(
 async def read_attention(request: Request, actor: CurrentActor, pool: Database, now: Now) -> AttentionAnswer:
     """Return what needs attention: accounts see their own, admins and viewers also the installation's."""
     found: list[Attention] = []
-    knows_countries = await _knows_countries(request, now)
+    knows = await knows_countries(HeartbeatReader(request.app.state.valkey), now=now)
     if actor.sees_all:
         found += await _check_installation(request, pool, now)
         found += judge_calibrations((await read_calibrations(pool)).reports)
@@ -94,7 +92,7 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             running = await store.read_running_budgets(connection, scope, now=now)
             found += judge_budgets(running, now=now, currency=request.app.state.currency)
             found += judge_caps(await store.read_capped(connection, scope))
-            if not knows_countries:
+            if not knows:
                 found += list_without_country(await store.read_by_country(connection, scope, now=now))
             found += list_ends(await store.read_ending(connection, scope, now=now))
     if actor.sees_all or actor.role is Role.PUBLISHER:
@@ -108,16 +106,8 @@ async def read_attention(request: Request, actor: CurrentActor, pool: Database, 
             for one in sorted(shown, key=lambda one: list(AttentionLevel).index(one.level))
         ],
         counts={kind: count for kind, count in counts.items() if count},
-        knows_countries=knows_countries,
+        knows_countries=knows,
     )
-
-
-async def _knows_countries(request: Request, now: datetime) -> bool:
-    """Whether a delivery process that runs can tell countries; so it is said while none runs."""
-    reader = HeartbeatReader(request.app.state.valkey)
-    delivering = {one.id for one in await reader.processes(now=now) if one.kind == DELIVERY}
-    settings = [one for name, one in (await reader.settings()).items() if name in delivering]
-    return not settings or has_country_source(settings)
 
 
 async def _count_failed_mail(request: Request) -> int:

@@ -224,7 +224,13 @@ async def read_report_statistics(  # noqa: PLR0913, PLR0917 - all that the route
     )
     result = await run_report(pool, definition, reader, at=now, now=now)
     if wants_csv(query.format, accept):
-        write = functools.partial(write_sheet, definition, result, currency=request.app.state.currency.code)
+        write = functools.partial(
+            write_sheet,
+            definition,
+            result,
+            currency=request.app.state.currency.code,
+            is_of_publisher=actor.role is Role.PUBLISHER,
+        )
         return answer_file(await asyncio.to_thread(write), CSV, name_file(result.days))
     before = None
     if result.days_before is not None and result.totals_before is not None:

@@ -75,7 +75,12 @@ class ReportLetter:
                     name=name_file(self._result.days),
                     media_type="text/csv",
                     data=BYTE_ORDER_MARK
-                    + write_sheet(self._definition, self._result, currency=self._currency.code),
+                    + write_sheet(
+                        self._definition,
+                        self._result,
+                        currency=self._currency.code,
+                        is_of_publisher=self._is_publisher,
+                    ),
                 ),
             ),
             id=mail_id,

@@ -13,6 +13,15 @@ FIELDS: Final = {
 }
 
 
-def write_sheet(definition: ReportDefinition, result: ReportResult, *, currency: str) -> bytes:
+def write_sheet(
+    definition: ReportDefinition, result: ReportResult, *, currency: str, is_of_publisher: bool
+) -> bytes:
     columns = [field for one in definition.columns for field in FIELDS.get(one, (one.value,))]
-    return csv_of(definition.group_by, result.rows, result.names, currency=currency, columns=columns)
+    return csv_of(
+        definition.group_by,
+        result.rows,
+        result.names,
+        currency=currency,
+        columns=columns,
+        is_of_publisher=is_of_publisher,
+    )

@@ -73,6 +73,10 @@ class CampaignBudgetAnswer(Answer):
         float | None,
         Field(description="Spent, by what may be by now; 1 is on the line. Null without one: `Accelerated`."),
     ]
+    is_running: Annotated[
+        bool,
+        Field(description="Active, and between its dates; else nobody expects it to keep its pace."),
+    ]
     projected: Annotated[PaisaShown, Field(alias="projectedPaisa", description=AT_THE_END)]
     timezone: Annotated[str, Field(description="Of its day.")]
     daily_spent_at: Annotated[
@@ -113,7 +117,7 @@ class SpendDay(Answer):
 SHOWN: Final = tuple(
     name
     for name in CampaignBudgetAnswer.model_fields
-    if name not in {"timezone", "daily_spent_at", "total_spent_at"}
+    if name not in {"is_running", "timezone", "daily_spent_at", "total_spent_at"}
 )
 
 
@@ -144,9 +148,11 @@ async def campaign_budget(
         campaign = await campaigns.table.find(connection, scope, campaign_id)
         found = await load_campaign_status(connection, campaign.id, now=now)
         zone = await _find_zone(connection, scope, campaign)
-    ends = find_spent_at(found, now=now, ends_at=campaign.ends_at) if campaign.is_running(now) else NEVER
+    is_running = campaign.is_running(now)
+    ends = find_spent_at(found, now=now, ends_at=campaign.ends_at) if is_running else NEVER
     return CampaignBudgetAnswer(
         **{name: getattr(found, name) for name in SHOWN},
+        is_running=is_running,
         timezone=zone,
         daily_spent_at=ends.daily,
         total_spent_at=ends.total,

@@ -10,6 +10,7 @@ from adloom.catalog.banner import COLOR_PATTERN
 from adloom.catalog.placement import SLUG_PATTERN
 from adloom.core.errors import ValidationFailedError
 from adloom.core.public_paths import find_blocked_word
+from adloom.identity.model import PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN
 from adloom.schedule.recurrence_rule import parse_recurrence
 from adloom.targeting.values import normalize_domain
 
@@ -44,6 +45,16 @@ def warn_of_blockers(slug: str | None) -> str:
 def slug(value: str) -> str | None:
     is_slug = re.fullmatch(SLUG_PATTERN, value) is not None
     return _require(is_slug, "must be small letters and digits, in words joined by single hyphens: home-hero")
+
+
+def password(value: str) -> str | None:
+    is_long_enough = PASSWORD_LENGTH_MIN <= len(value) <= PASSWORD_LENGTH_MAX
+    return _require(is_long_enough, f"must have at least {PASSWORD_LENGTH_MIN} characters")
+
+
+def same_as(other: Callable[[], str | None]) -> Check:
+    """Check that a field repeats another one, which is read when it is checked."""
+    return lambda value: _require(value == other(), "is not the same as above")
 
 
 def colour(value: str) -> str | None:

@@ -81,12 +81,18 @@ class Form:
         return field
 
     def password(
-        self, name: str, label: str, *, autocomplete: str = "new-password", is_required: bool = True
+        self,
+        name: str,
+        label: str,
+        *,
+        autocomplete: str = "new-password",
+        is_required: bool = True,
+        check: checks.Check | None = None,
     ) -> ui.input:
         """Add a field for a password; an empty one is sent as null."""
         field = ui.input(label, password=True, password_toggle_button=True)
         set_attributes(field, autocomplete=autocomplete)
-        self._add(name, field, is_required=is_required)
+        self._add(name, field, is_required=is_required, check=check)
         self._encoders[name] = lambda value: value or None
         return field
 

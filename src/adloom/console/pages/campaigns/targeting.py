@@ -29,11 +29,6 @@ CHOICES: Final[Mapping[str, Mapping[Any, str]]] = {
     "day_of_week": DAYS,
 }
 RULES_MAX: Final = 100
-NO_COUNTRIES: Final = (
-    "No reader's country is known here, so nobody would see the campaign, unless requests name the country themselves. "
-    "The operator can set ADLOOM_GEOIP_FILE, or ADLOOM_TRUSTED_PROXIES to a proxy that sends the country."
-)
-
 Save = Callable[[Json | None, Json], Awaitable[None]]
 
 
@@ -88,7 +83,7 @@ class RuleDialog:
         operators = OPERATORS[RuleType(self._kind)]
         with self._parts:
             if self._kind == "country" and not self._knows_countries:
-                notice(NO_COUNTRIES, kind="warn")
+                notice(strings.NO_COUNTRIES, kind="warn")
             if len(operators) > 1:
                 ui.toggle(
                     {one.value: OPERATOR_LABELS[one] for one in operators},

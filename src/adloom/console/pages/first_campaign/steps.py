@@ -1,7 +1,6 @@
 """The guide's choices, its steps (where, what, how, go), and the requests that carry them out."""
 
 import re
-import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -17,11 +16,11 @@ from adloom.console.components.forms.form import Form
 from adloom.console.components.forms.upload import PICTURES, PICTURES_NOTE, add_upload
 from adloom.console.components.layout import card, div, hint, html, notice, set_attributes
 from adloom.console.page import PageVisit
+from adloom.console.words.slugs import SLUG_LENGTH_MAX, make_slug
 
 STEPS: Final = tuple(strings.FIRST_CAMPAIGN_PARTS)
 # Heavier than other banners, so that the new ad is shown.
 WEIGHT: Final = 1_000
-SLUG_LENGTH_MAX: Final = 60
 SLUGS_TRIED_MAX: Final = 100  # Beyond this the API says that the slug is in use.
 SAMPLE: Final = "sample"
 EXISTING: Final = "existing"
@@ -93,12 +92,6 @@ def describe_placement(label: str, layout: str) -> Json:
 
 def describe_slug(slug: str) -> str:
     return f"Your page will ask for it as {slug}. {checks.warn_of_blockers(slug)}".strip()
-
-
-def make_slug(label: str) -> str:
-    """Make a slug of a label; a label without Latin letters or digits becomes `place`."""
-    plain = unicodedata.normalize("NFKD", label).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain)[:SLUG_LENGTH_MAX].strip("-") or "place"
 
 
 # Forward by 1, back by -1.
@@ -260,7 +253,7 @@ def _picture(banner: Json, image: ui.input | ui.textarea) -> None:
     label = f"Use this picture: {banner['title']}"
     button = set_attributes(ui.element("button"), type="button", aria_label=label)
     with button.on("click", lambda: image.set_value(address)):
-        ui.element("img").props["src"] = address
+        set_attributes(ui.element("img"), src=address, alt="")
 
 
 async def _images(api: ApiClient) -> list[Json]:

@@ -20,6 +20,7 @@ from adloom.console.components.layout import (
     empty_state,
     heading,
     html,
+    link_button,
     meter,
     notice,
     view_links,
@@ -90,6 +91,8 @@ async def ads(visit: PageVisit) -> None:
         note="What ad accounts elsewhere have cost and brought, day by day.",
         crumbs=_crumbs(asked),
     ):
+        if is_own:  # Those of the house are in the menu.
+            link_button("Jobs", "/console/jobs?queue=stats-sync", look="flat")
         if is_own or seller:
             ui.button("Download CSV", icon="download", on_click=lambda: _download(visit, asked)).props(
                 "outline"

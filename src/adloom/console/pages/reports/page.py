@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Final
 
+import msgspec
 from markupsafe import Markup
 from nicegui import ui
 
@@ -67,10 +68,11 @@ async def reports(visit: PageVisit) -> None:
         if saved is None
         else open_saved(saved, now=visit.now, zone=zone)
     )
+    question = msgspec.structs.replace(question, is_of_publisher=visit.role is Role.PUBLISHER)
     today = visit.now.astimezone(find_zone(question.zone)).date()
     with heading(
         saved["name"] if saved else "Reports",
-        note=f"Impressions, clicks and spend, by whatever you want to know. Days and hours are those of {question.zone}.",
+        note=f"Impressions, clicks and {question.label('spend').lower()}, by whatever you want to know. Days and hours are those of {question.zone}.",
     ):
         add_buttons(visit, question, saved)
         ui.button(
@@ -127,8 +129,8 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         day_field("from", "From", question.first, lambda day: ask(**{"from": day}))
         day_field("to", "To", question.last, lambda day: ask(to=day))
         metrics = {
-            one: text
-            for one, text in strings.METRICS.items()
+            one: question.label(one)
+            for one in strings.METRICS
             if (one != "spendPaisa" or question.has_spend)
             and (one not in OF_ADVERTISERS or visit.role is not Role.PUBLISHER)
         }
@@ -196,7 +198,7 @@ def _totals(totals: Json, question: ReportFilters, earlier: Json | None) -> None
             Tile(strings.METRICS[name]).update(fmt.count(totals[name]), note=note)
         Tile(strings.METRICS["ctr"]).update(fmt.percent(totals["ctr"]), note="; ".join(compare("ctr")))
         note = "; ".join(compare("spendPaisa")) if question.has_spend else "Not known by country or device"
-        Tile(strings.METRICS["spendPaisa"]).update(fmt.money(totals["spendPaisa"]), note=note)
+        Tile(question.label("spendPaisa")).update(fmt.money(totals["spendPaisa"]), note=note)
         if totals["conversions"]:
             worth = fmt.count(totals["conversionValue"])
             Tile(strings.METRICS["conversions"]).update(
@@ -251,7 +253,7 @@ async def _table(visit: PageVisit, question: ReportFilters, rows: Sequence[Json]
         "ctr": Column(COLUMNS["ctr"], lambda row: fmt.percent(row["ctr"]), sort="ctr", is_number=True),
     }  # fmt: skip
     if question.has_spend:
-        figures["spend"] = Column(COLUMNS["spend"], lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
+        figures["spend"] = Column(question.label("spend"), lambda row: fmt.money(row["spendPaisa"]), sort="spendPaisa", is_number=True)  # fmt: skip
         figures["overBudgetClicks"] = Column(COLUMNS["overBudgetClicks"], lambda row: fmt.count(row["overBudgetClicks"]), is_number=True, is_wide_only=True)  # fmt: skip
     if visit.role is not Role.PUBLISHER:
         figures |= {

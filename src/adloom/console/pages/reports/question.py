@@ -86,6 +86,13 @@ class ReportFilters(msgspec.Struct, frozen=True, kw_only=True):
     filters: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     is_compared: bool = False  # With the period before.
     zone: str = UTC
+    is_of_publisher: bool = False  # What advertisers spend is its revenue.
+
+    def label(self, metric: str) -> str:
+        """Return what a metric of statistics, or a column of the table, is called."""
+        if self.is_of_publisher and metric in SPEND:
+            return strings.REVENUE
+        return strings.METRICS.get(metric) or COLUMNS[metric]
 
     @property
     def query(self) -> dict[str, str]:
@@ -273,7 +280,7 @@ def report_chart(
         [label(axis, key) for key in keys],
         series,
         classes="tall",
-        description=f"{strings.METRICS[question.metric]} by {', '.join(question.by)}",
+        description=f"{question.label(question.metric)} by {', '.join(question.by)}",
     )
 
 
@@ -331,7 +338,7 @@ def _series(
         is_line = time is not None and len(keys) > 1
         kind = "line" if is_line else "bar"
         return [
-            Series(name=strings.METRICS[metric], values=values(rows), unit=unit, kind=kind, has_area=is_line)
+            Series(name=question.label(metric), values=values(rows), unit=unit, kind=kind, has_area=is_line)
         ]
     shown = _greatest(rows, FIELDS[part], metric, PARTS_MAX)
     found = [

@@ -14,6 +14,7 @@ from adloom.console.components.layout import hint, notice, view_links
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.page import PageVisit
 from adloom.console.pages.reports.question import ADDRESS, COLUMNS, FIELDS, PERIODS, ReportFilters
+from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
 SAVED: Final = "/admin/saved-reports"
@@ -90,7 +91,7 @@ def _save(visit: PageVisit, question: ReportFilters) -> None:
         "Save this report", "Save", save, {"period": period, "columns": question.columns}
     ) as form:
         form.name("name", "Name").props("autofocus")
-        _add_fields(form)
+        _add_fields(visit, form)
 
 
 def _edit(visit: PageVisit, report: Json) -> None:
@@ -100,11 +101,11 @@ def _edit(visit: PageVisit, report: Json) -> None:
     with form_dialog(f"Edit “{report['name']}”", "Save", save, report) as form:
         form.name("name", "Name")
         form.choices("groupBy", "By", {one: one.capitalize() for one in FIELDS})
-        _add_fields(form)
+        _add_fields(visit, form)
         form.flag("isCompared", "Compare with the period before")
 
 
-def _add_fields(form: Form) -> None:
+def _add_fields(visit: PageVisit, form: Form) -> None:
     form.choice(
         "period",
         "Period",
@@ -112,7 +113,8 @@ def _add_fields(form: Form) -> None:
         is_required=True,
         hint="Counted from the day on which the report is opened or sent.",
     )
-    form.choices("columns", "Columns", COLUMNS, hint="Empty: all of them.")
+    own = {"spend": strings.REVENUE} if visit.role is Role.PUBLISHER else {}
+    form.choices("columns", "Columns", {**COLUMNS, **own}, hint="Empty: all of them.")
 
 
 def _schedule(visit: PageVisit, report: Json) -> None:

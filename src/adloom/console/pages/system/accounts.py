@@ -9,6 +9,7 @@ from nicegui import ui
 from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components.format import full_moment
+from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form, form_dialog
 from adloom.console.components.layout import badge, div
 from adloom.console.components.messages import confirm, notify_success
@@ -88,7 +89,9 @@ class AccountsTab:
             form.text("email", "E-mail address", is_required=True)
             await add_role_fields(form, self._visit.api)
             form.time_zone("timeZone", is_required=False)
-            form.password("password", "Password", is_required=False).props["hint"] = NO_PASSWORD_HINT
+            form.password("password", "Password", is_required=False, check=checks.password).props["hint"] = (
+                NO_PASSWORD_HINT
+            )
 
     async def _edit(self, person_id: str) -> None:
         person = self._people[person_id]
@@ -185,7 +188,7 @@ class AccountsTab:
             await self._say(f"The password is set; {email} is logged out everywhere.")
 
         with form_dialog(f"A new password for {email}", "Set password", save) as form:
-            form.password("password", "Password").props["hint"] = PASSWORD_HINT
+            form.password("password", "Password", check=checks.password).props["hint"] = PASSWORD_HINT
 
 
 async def show_accounts(visit: PageVisit) -> None:

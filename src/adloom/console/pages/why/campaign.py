@@ -78,12 +78,21 @@ async def show_campaign(visit: PageVisit) -> None:
     kind: NoticeKind = "bad" if "stops" in states else "good" if found["impressions"] else "warn"
     title = "How does “{name}” deliver?" if kind == "good" else "Why does “{name}” not deliver?"
     notice(name_fields(found["verdict"]), kind=kind, title=title.format(name=found["name"]))
+    rules = await visit.api.get_items("/admin/targeting-rules", campaignId=campaign_id, pageSize=LISTED_MAX)
+    if any(rule["ruleType"] == "country" and rule["operator"] == "in" and rule["isActive"] for rule in rules):
+        await warn_of_unknown_countries(visit)
     _figures(found)
     with card("Step by step", note=f"Since {fmt.full_moment(found['since'])}", classes="flush"):
         _checks(found)
     if found["auctions"]["held"]:
         _auctions(found["auctions"])
     await _placements(visit.api, campaign_id)
+
+
+async def warn_of_unknown_countries(visit: PageVisit) -> None:
+    """Say so if rules about countries keep everybody away, because nothing tells a reader's country."""
+    if not (await visit.api.get("/admin/attention"))["knowsCountries"]:
+        notice(strings.NO_COUNTRIES, kind="warn")
 
 
 async def _chooser(api: ApiClient, campaign_id: str) -> None:

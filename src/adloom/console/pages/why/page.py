@@ -25,7 +25,7 @@ from adloom.console.components.layout import (
 )
 from adloom.console.components.messages import notify_success
 from adloom.console.page import PageVisit, page
-from adloom.console.pages.why.campaign import show_campaign
+from adloom.console.pages.why.campaign import show_campaign, warn_of_unknown_countries
 from adloom.console.pages.why.candidates import candidate_table, funnel_steps, show_recorded
 from adloom.console.pages.why.slot import show_slot
 from adloom.console.words.device_words import DEVICE_NAMES, name_device
@@ -55,6 +55,7 @@ AUCTION_OF_PUBLISHER: Final = (
     "Who bids, and how much, is known to the advertisers and the house only. "
     "Reports have what the placement brings you."
 )
+BY_COUNTRY: Final = "targeting:country"
 # Their names in an auction request.
 IN_AUCTIONS: Final = {"loggedIn": "loginState", "referrer": "referrerDomain"}
 
@@ -178,6 +179,8 @@ async def _answer(
             _say_who_wins(won, answer)
         else:
             _say_who_is_shown(won)
+        if BY_COUNTRY in answer["removed"] and not visit.query.get("country"):
+            await warn_of_unknown_countries(visit)
         title = strings.AUCTION_FUNNEL if is_auction else "From all candidates to what is shown"
         with card(title):
             # In a large market not all candidates are sent, but all are counted.
