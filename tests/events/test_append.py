@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import pytest
 
 from adloom.core.errors import UnavailableError
+from adloom.events.auction_log.side_stream import SIDE_STREAM, AuctionSideStream, pack_pair
 from adloom.events.log.append import EventAppender
 from adloom.events.log.event import BEGINNING
 from adloom.events.log.stream import STREAM, ValkeyEventLog
 from adloom.runtime.http.fast.fast_routes import FastAnswer
 from adloom.runtime.ports import free_port
-from adloom.runtime.valkey import Valkey, open_valkey
+from adloom.runtime.valkey import DedicatedConnection, Valkey, open_valkey
 
 
 class HeldStore:
@@ -243,6 +245,19 @@ async def test_a_valkey_that_was_restarted_is_used_again(valkey: Valkey) -> None
         await appender.append(b"b", None)
 
     assert await valkey.xlen(STREAM) == 2
+
+
+async def test_a_connection_of_its_own_outlives_a_restart(valkey: Valkey) -> None:
+    async with aclosing(DedicatedConnection(valkey)) as line:
+        log, auctions = ValkeyEventLog(valkey, line), AuctionSideStream(valkey, line)
+        for _ in range(2):
+            await valkey.script_flush()
+            await valkey.client_kill_filter(_type="normal")
+            await log.append([b"a", b"b"])
+            await auctions.append([pack_pair(b"c", b"an auction")])
+
+    assert await valkey.xlen(STREAM) == 6
+    assert await valkey.xlen(SIDE_STREAM) == 2
 
 
 async def test_an_append_without_valkey_raises_unavailable() -> None:

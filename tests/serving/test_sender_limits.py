@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
-from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
+from adloom.core.ids import BannerId, CampaignId, PlacementId
 from adloom.core.money import Micros
 from adloom.events.ingest.ivt.detector import TrafficDetector
 from adloom.events.ingest.ivt.flags import Networks
-from adloom.events.ingest.token import OfferToken
+from adloom.events.ingest.token import OfferTerms, OfferToken
 from adloom.events.log.event import ChargedBy
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastResult, FastRoute
 from adloom.serving.index.rows import OfferPrice
@@ -83,18 +83,21 @@ def test_offers_beyond_the_bound_of_an_address_are_free_until_the_holds_are_over
     assert charges(1) == [True]
 
 
-def an_offer(number: int, **fields: Any) -> OfferToken:
-    token = OfferToken(
-        request_id=RequestId(UUID(int=number)),
-        slot=0,
+def an_offer(number: int, *, charge: int = 1, **fields: Any) -> OfferToken:
+    terms = OfferTerms(
         banner_id=BannerId(UUID(int=1)),
         placement_id=PlacementId(UUID(int=2)),
         campaign_id=CampaignId(UUID(int=3)),
+        charge=Micros(charge),
+    )
+    token = OfferToken(
+        request=UUID(int=number).bytes,
+        slot=0,
+        terms=terms,
         issued_at=NOON,
         second=int(NOON.timestamp()),
         is_expired=False,
         lease=9,
-        charge=Micros(1),
     )
     return msgspec.structs.replace(token, **fields)
 
@@ -113,7 +116,7 @@ def test_offers_that_are_seen_are_no_longer_out() -> None:
 
 @pytest.mark.parametrize(
     "reported",
-    [an_offer(1), an_offer(2, lease=0, charge=Micros(0)), an_offer(3, is_expired=True)],
+    [an_offer(1), an_offer(2, lease=0, charge=0), an_offer(3, is_expired=True)],
     ids=["repeated", "free", "expired"],
 )
 def test_a_token_that_is_repeated_free_or_expired_makes_room_for_no_other_offer(reported: OfferToken) -> None:

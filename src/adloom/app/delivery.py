@@ -141,9 +141,13 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
         open_pool(settings.services.database_url, size_max=POOL_SIZE_MAX) as pool,
         open_valkey(settings.services.redis_url) as valkey,
         aclosing(DedicatedConnection(valkey)) as line,
+        aclosing(DedicatedConnection(valkey)) as line_of_events,
+        aclosing(DedicatedConnection(valkey)) as line_of_auctions,
         open_spool(settings, ValkeyEventLog(valkey)) as spool,
-        EventAppender(ValkeyEventLog(valkey), spool) as appender,
-        AuctionAppender(beside := AuctionSideStream(valkey), appender.enqueue_all, spool) as recording,
+        EventAppender(ValkeyEventLog(valkey, line_of_events), spool) as appender,
+        AuctionAppender(
+            beside := AuctionSideStream(valkey, line_of_auctions), appender.enqueue_all, spool
+        ) as recording,
         _run_beside(sites := SiteLoaders(pool, valkey)),
         _run_beside(_make_leases(settings, valkey, states := _make_states(settings, sites), clock)) as leases,
         _run_beside(ModelLoader(valkey, clock)) as models,

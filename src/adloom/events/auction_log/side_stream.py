@@ -7,13 +7,16 @@ recorded, only what was served goes into the log.
 """
 
 import struct
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from hashlib import sha1
+from typing import Any, Final, TypeAlias, cast
+
+from redis.exceptions import NoScriptError
 
 from adloom.events.log.append import EventAppender, EventLog, EventSpool
 from adloom.events.log.event import Auctioned, Served, UnreadableEntryError, decode_event, parse_entry_id
 from adloom.events.log.stream import FIELD, STREAM
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
 
 SIDE_STREAM: Final = f"{STREAM}:auctions"
 # A minute of one delivery process at its limit: a worker may be away that long.
@@ -41,6 +44,9 @@ while place <= #pairs_of_them do
 end
 return kept
 """
+_KEEP_NAME: Final = sha1(
+    KEEP_SCRIPT.encode(), usedforsecurity=False
+).hexdigest()  # As the server computes it.
 
 _length: Final = struct.Struct(">I")
 _Rows: TypeAlias = list[tuple[bytes, dict[bytes, bytes]]]
@@ -56,24 +62,37 @@ def unpack_entry(pair: bytes) -> bytes:
 
 
 class AuctionSideStream:
-    """Appends auctions with their entries, and reads them for the projection."""
+    """Appends auctions with their entries, over a connection for that if there is one; the projection reads them."""
 
-    def __init__(self, valkey: Valkey, *, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        valkey: Valkey,
+        line: DedicatedConnection | None = None,
+        *,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+    ) -> None:
         self._valkey = valkey
+        self._call: Callable[..., Awaitable[Any]] = (line or valkey).execute_command
         self._waiting_bytes_max = waiting_bytes_max
-        self._keep = valkey.register_script(KEEP_SCRIPT)
         # Plain counters, read by the metrics.
         self.kept = 0
         self.left_out = 0
 
     async def append(self, entries: Sequence[bytes]) -> None:
         """Append pairs, in order; if there is no room, only the log's entry of each."""
-        arguments = [b"".join(entries), self._waiting_bytes_max, MEMORY_PERCENT_MAX]
+        pairs = b"".join(entries)
         with unavailable_when_away():
             # What is appended twice is recorded once; the log has it twice, which is rare.
-            kept = int(await retry_if_disconnected(lambda: self._keep([STREAM, SIDE_STREAM], arguments)))
+            kept = int(await retry_if_disconnected(lambda: self._keep(pairs)))
         self.kept += kept
         self.left_out += len(entries) - kept
+
+    async def _keep(self, pairs: bytes) -> int:
+        arguments = (2, STREAM, SIDE_STREAM, pairs, self._waiting_bytes_max, MEMORY_PERCENT_MAX)
+        try:
+            return await self._call("EVALSHA", _KEEP_NAME, *arguments)
+        except NoScriptError:  # The server was restarted and does not know the script.
+            return await self._call("EVAL", KEEP_SCRIPT, *arguments)
 
     async def read(self, ids: Collection[str], *, after: str, last: str) -> AsyncGenerator[list[Auctioned]]:
         """Read the auctions of entries between two of the log, page by page; some may have none."""

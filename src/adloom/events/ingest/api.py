@@ -24,6 +24,7 @@ from adloom.events.ingest.accept import (
     build_click_report,
     build_event,
     build_impression_report,
+    encode_offered,
     require_token,
     validate_report,
     verify_token,
@@ -176,15 +177,9 @@ class EventRoutes:
         return self.accept_report(_clicks.decode(request.body), request)
 
     def accept_report(self, report: Report, request: FastRequest) -> DeferredAnswer:
-        entry = self._accept(
-            report,
-            request,
-            self._index(),
-            self._identify_sender(request),
-            self._read_request_info(request),
-            self._now(),
-        )
-        return self._append_for(entry, ACCEPTED)
+        sender = request.sender or self._identify_sender(request)
+        info, now = self._read_request_info(request), self._now()
+        return self._append_for(self._accept(report, request, self._index(), sender, info, now), ACCEPTED)
 
     def batch(self, request: FastRequest) -> FastAnswer | asyncio.Future[FastAnswer]:
         """Store many reports at once; the answer names those that were rejected."""
@@ -286,7 +281,7 @@ class EventRoutes:
         flags = self._flag_event(sender, now)
         if not flags.marks:
             flags = self._flag_report(request, sender, offer, report.page_url, is_click, now, is_immediate)
-        return encode_bounded(build_event(report, offer, info, flags, now=now))
+        return encode_offered(report, offer, info, flags, now)
 
     def _append_batch(self, batch: ReportBatch) -> asyncio.Future[FastAnswer]:
         """Append the accepted events, all or none; the future has the answer when they are durable."""

@@ -10,12 +10,12 @@ from adloom.events.log.event import Click, Event, Impression, Mark, encode_event
 
 ADDRESS_BYTES_MAX: Final = 2_048
 # An address of so many characters fits, whatever they are.
-_SURELY_SHORT: Final = ADDRESS_BYTES_MAX // 4
+SURELY_SHORT: Final = ADDRESS_BYTES_MAX // 4
 
 
 def shorten_address(address: str) -> str:
     """Return an address that fits: without its query and fragment if it is too long, else cut off."""
-    if len(address) <= _SURELY_SHORT or len(address.encode(errors="replace")) <= ADDRESS_BYTES_MAX:
+    if len(address) <= SURELY_SHORT or len(address.encode(errors="replace")) <= ADDRESS_BYTES_MAX:
         return address
     path = address.partition("?")[0].partition("#")[0].encode(errors="replace")
     return path[:ADDRESS_BYTES_MAX].decode(errors="ignore")
@@ -35,11 +35,11 @@ def encode_bounded(event: Event) -> bytes:
                 event = replace(event, destination_url=None, **nothing)
         return encode_event(event)
     page = event.page_url
-    if page is not None and len(page) > _SURELY_SHORT:
+    if page is not None and len(page) > SURELY_SHORT:
         event = replace(event, page_url=shorten_address(page))
     if isinstance(event, Impression):
-        if event.referrer_url is not None and len(event.referrer_url) > _SURELY_SHORT:
+        if event.referrer_url is not None and len(event.referrer_url) > SURELY_SHORT:
             event = replace(event, referrer_url=shorten_address(event.referrer_url))
-    elif event.destination_url is not None and len(event.destination_url) > _SURELY_SHORT:
+    elif event.destination_url is not None and len(event.destination_url) > SURELY_SHORT:
         event = replace(event, destination_url=shorten_address(event.destination_url))
     return encode_event(event)

@@ -18,7 +18,8 @@ Older tokens are accepted as long as their offers may last: version 3 has whole 
 clear, version 1 has neither lease nor charge (87 bytes, 116 characters).
 
 Signing is on the path of every offer. So the 56 bytes of a candidate's charge and ids are packed once, when it is
-first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied.
+first chosen (`pack_terms`), their encrypted form is kept, and the keyed hash is started once and copied. What encrypted
+terms say is kept too: reading them is on the path of every event.
 """
 
 # pure
@@ -30,7 +31,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -39,6 +40,8 @@ from adloom.core.errors import ForbiddenError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
+from adloom.events.log.offer_entry import NO_ENTRY_PART, EntryPart, encode_terms
+from adloom.taxonomy.topics import find_topic
 
 FIRST_TICK: Final = 128  # Version 4, at the beginning of a second.
 TICK_BITS: Final = 13  # Of microseconds that a token leaves out.
@@ -65,9 +68,9 @@ _TICK_SECONDS: Final = (1 << TICK_BITS) / 10**6
 _FIELDS_1: Final = struct.Struct(">BBI16sB48s")
 _FREE: Final = bytes(_CHARGE.size)
 _VOID: Final = _CHARGE.pack(_IS_VOID)
-# MessagePack of four ids. Its decoder makes them in a sixth of the time that `UUID` takes.
-_IDS: Final = b"\x94\xc4\x10%b\xc4\x10%b\xc4\x10%b\xc4\x10%b"
-_ids: Final = msgspec.msgpack.Decoder(tuple[RequestId, BannerId, PlacementId, CampaignId]).decode
+# MessagePack of an id. Its decoder makes them in a sixth of the time that `UUID` takes.
+_ID: Final = b"\xc4\x10%b"
+_read_request_id: Final = msgspec.msgpack.Decoder(RequestId).decode
 # By the length of the token: the versions that have it, and the length of what is signed.
 _BODY_BYTES: Final = {
     TOKEN_CHARACTERS: (frozenset((2, 3, *range(FIRST_TICK, FIRST_TICK + TICKS))), _FIELDS.size),
@@ -77,7 +80,8 @@ _ROUNDS: Final = 4
 _HALF_BYTES: Final = _CHARGE.size // 2
 # Terms whose encrypted form is kept, each way: about 4 MB. Beyond, all are forgotten and made again (5 µs each).
 TERMS_KEPT_MAX: Final = 16_384
-_pack = _FIELDS.pack
+_pack, _unpack = _FIELDS.pack, _FIELDS.unpack
+_to_datetime = datetime.fromtimestamp
 _to_base64 = binascii.b2a_base64
 _from_base64 = binascii.a2b_base64
 _to_number = int.from_bytes
@@ -87,23 +91,64 @@ _TO_URL: Final = bytes.maketrans(b"+/", b"-_")
 # `+` and `/` become characters that base64 does not have, else a token would have a second spelling.
 _FROM_URL: Final = bytes.maketrans(b"-_+/", b"+/!!")
 
+T = TypeVar("T")
 
-class OfferToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says that we signed, expired or not."""
 
-    request_id: RequestId
-    slot: int
+class OfferTerms(msgspec.Struct, frozen=True, gc=False):
+    """What all tokens of a candidate at one price say."""
+
     banner_id: BannerId
     placement_id: PlacementId
     campaign_id: CampaignId
-    issued_at: datetime
-    second: int  # Of `issued_at`, since the epoch.
-    is_expired: bool
-    lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
     charge: Micros = Micros(0)
     charged_by: ChargedBy = ChargedBy.IMPRESSION
     is_void: bool = False  # Made for a doubtful sender: nothing of it counts.
     topic: int = 0  # The number of the topic that a contextual slot was sold under.
+    entry: EntryPart = NO_ENTRY_PART  # What they add to the log's entries of their events.
+
+
+class OfferToken(msgspec.Struct, frozen=True, gc=False):
+    """What a token says that we signed, expired or not."""
+
+    request: bytes  # Its id.
+    slot: int
+    terms: OfferTerms
+    issued_at: datetime
+    second: int  # Of `issued_at`, since the epoch.
+    is_expired: bool
+    lease: int = 0  # That the offer was taken from; 0 where its campaign needs none.
+
+    @property
+    def request_id(self) -> RequestId:
+        return _read_request_id(_ID % self.request)
+
+    @property
+    def banner_id(self) -> BannerId:
+        return self.terms.banner_id
+
+    @property
+    def placement_id(self) -> PlacementId:
+        return self.terms.placement_id
+
+    @property
+    def campaign_id(self) -> CampaignId:
+        return self.terms.campaign_id
+
+    @property
+    def charge(self) -> Micros:
+        return self.terms.charge
+
+    @property
+    def charged_by(self) -> ChargedBy:
+        return self.terms.charged_by
+
+    @property
+    def is_void(self) -> bool:
+        return self.terms.is_void
+
+    @property
+    def topic(self) -> int:
+        return self.terms.topic
 
 
 class TrackingTokenInvalidError(ForbiddenError):
@@ -143,7 +188,7 @@ def void_charge(terms: bytes) -> bytes:
 
 
 class TermsCipher:
-    """Encrypts the charge of terms, and remembers what it did: offers of one candidate have the same terms."""
+    """Encrypts the charge of terms, and remembers that: offers of one candidate have the same terms."""
 
     def __init__(self, secret: str) -> None:
         key = blake2b(secret.encode(), digest_size=_KEY_BYTES, person=b"adloom-offer-pri").digest()
@@ -153,17 +198,13 @@ class TermsCipher:
         ]
         self._encrypted: dict[bytes, bytes] = {}
         self.find_encrypted = self._encrypted.get
-        self._decrypted: dict[bytes, bytes] = {}
 
     def encrypt(self, terms: bytes) -> bytes:
         known = self.find_encrypted(terms)
         return known or _keep(self._encrypted, terms, _permute(self._starts, terms))
 
     def decrypt(self, encrypted: bytes) -> bytes:
-        known = self._decrypted.get(encrypted)
-        if known is None:
-            known = _keep(self._decrypted, encrypted, _permute(self._starts[::-1], encrypted))
-        return known
+        return _permute(self._starts[::-1], encrypted)
 
 
 def _permute(rounds: Sequence[blake2b], terms: bytes) -> bytes:
@@ -178,7 +219,7 @@ def _permute(rounds: Sequence[blake2b], terms: bytes) -> bytes:
     return right + left + ids
 
 
-def _keep(kept: dict[bytes, bytes], key: bytes, value: bytes) -> bytes:
+def _keep(kept: dict[bytes, T], key: bytes, value: T) -> T:
     if len(kept) >= TERMS_KEPT_MAX:
         kept.clear()
     kept[key] = value
@@ -199,7 +240,8 @@ class TokenSigner:
         cipher = TermsCipher(secret)
         self._encrypt = cipher.encrypt
         self._find_encrypted = cipher.find_encrypted
-        self.decrypt = cipher.decrypt
+        self._decrypt = cipher.decrypt
+        self._read: dict[bytes, OfferTerms] = {}  # By what tokens have of them.
 
     def sign(  # noqa: PLR0913, PLR0917 - all that a token says; on the path of every offer, where names would cost
         self, terms: bytes, request_id: bytes, issued_at: int, slot: int, lease: int = 0, micros: int = 0
@@ -230,6 +272,11 @@ class TokenSigner:
         mac = self._start.copy()
         mac.update(body)
         return compare_digest(mac.digest(), tag)
+
+    def read_terms(self, encrypted: bytes) -> OfferTerms:
+        return self._read.get(encrypted) or _keep(
+            self._read, encrypted, _parse_terms(self._decrypt(encrypted))
+        )
 
 
 class TokenKeys:
@@ -262,7 +309,7 @@ class TokenKeys:
             return TokenRejection.UNKNOWN_KEY
         for signer in signers:
             if signer.has_signed(body, tag):
-                return _parse(body, signer, now=now, lifetime=self._lifetime)
+                return _parse(body, signer, now, self._lifetime)
         return TokenRejection.FORGED
 
     def open_user(self, sealed: bytes, request_id: bytes) -> UUID | None:
@@ -277,30 +324,38 @@ class TokenKeys:
         return UUID(int=int.from_bytes(mask) ^ int.from_bytes(raw[2:]))
 
 
-def _parse(body: bytes, signer: TokenSigner, *, now: datetime, lifetime: timedelta) -> OfferToken:
+def _parse(body: bytes, signer: TokenSigner, now: datetime, lifetime: timedelta) -> OfferToken:
     version = body[0]
     if version == 1:
-        _, _, seconds, request, slot, ids = _FIELDS_1.unpack(body)
-        lease, terms = 0, _FREE + ids
+        _, _, second, request, slot, ids = _FIELDS_1.unpack(body)
+        lease, terms = 0, _parse_terms(_FREE + ids)
     else:
-        _, _, seconds, request, slot, lease, terms = _FIELDS.unpack(body)
-        terms = terms if version == _CLEAR_VERSION else signer.decrypt(terms)
-    charge, banner, placement, campaign = _TERMS.unpack(terms)
-    request_id, banner_id, placement_id, campaign_id = _ids(_IDS % (request, banner, placement, campaign))
+        _, _, second, request, slot, lease, packed = _unpack(body)
+        terms = _parse_terms(packed) if version == _CLEAR_VERSION else signer.read_terms(packed)
     fraction = (version - FIRST_TICK) * _TICK_SECONDS if version > FIRST_TICK else 0
-    issued_at = datetime.fromtimestamp(seconds + fraction, UTC)
-    return OfferToken(
-        request_id=request_id,
-        slot=slot,
-        banner_id=banner_id,
-        placement_id=placement_id,
-        campaign_id=campaign_id,
-        issued_at=issued_at,
-        second=seconds,
-        is_expired=now - issued_at > lifetime,
-        lease=lease,
+    issued_at = _to_datetime(second + fraction, UTC)
+    return OfferToken(request, slot, terms, issued_at, second, now - issued_at > lifetime, lease)
+
+
+def _parse_terms(packed: bytes) -> OfferTerms:
+    charge, banner, placement, campaign = _TERMS.unpack(packed)
+    terms = OfferTerms(
+        banner_id=BannerId(UUID(bytes=banner)),
+        placement_id=PlacementId(UUID(bytes=placement)),
+        campaign_id=CampaignId(UUID(bytes=campaign)),
         charge=Micros(charge & ~_FLAGS),
         charged_by=_CLICK if charge & _BY_CLICK else _IMPRESSION,
         is_void=bool(charge & _IS_VOID),
         topic=charge >> _TOPIC_SHIFT & _TOPICS_MAX,
+    )
+    return msgspec.structs.replace(
+        terms,
+        entry=encode_terms(
+            terms.banner_id,
+            terms.placement_id,
+            terms.campaign_id,
+            terms.charge,
+            terms.charged_by,
+            find_topic(terms.topic) if terms.topic else None,
+        ),
     )

@@ -145,9 +145,10 @@ class EventAppender:
     def append_for(self, entry: bytes, answer: FastAnswer) -> DeferredAnswer:
         """Append an event as `append` does, for a request that has its answer then: cheaper than a future."""
         self._admit(1, len(entry))
+        if not self._pending:  # Else it was told before.
+            self._arrived.set()
         deferred = DeferredAnswer()
         self._pending.append((entry, deferred, answer))
-        self._arrived.set()
         return deferred
 
     def append_all(self, entries: Sequence[bytes], result: T) -> asyncio.Future[T]:
@@ -217,7 +218,7 @@ class EventAppender:
     async def _append_batch(self) -> None:
         take = self._pending.popleft
         batch = [take() for _ in range(min(len(self._pending), self._batch_max))]
-        self._pending_bytes -= sum([len(entry) for entry, _, _ in batch])
+        self._pending_bytes -= sum([len(each[0]) for each in batch])
         self.batches += 1
         try:
             await self._store_batch(batch)
@@ -229,7 +230,10 @@ class EventAppender:
         else:
             for _, waiting, result in batch:
                 if isinstance(waiting, DeferredAnswer):
-                    _settle(waiting.resolve, result)
+                    try:  # As `_settle` does.
+                        waiting.resolve(result)
+                    except Exception:
+                        log.exception("answer_not_taken")
                 elif waiting is not None and result is not _MORE and not waiting.done():
                     waiting.set_result(result)
 
@@ -261,7 +265,7 @@ class EventAppender:
         until = min(asyncio.get_running_loop().time() + self._append_seconds_max, self._ledger_until)
         try:
             async with asyncio.timeout_at(until) as self._in_flight:
-                await self._store.append([entry for entry, _, _ in batch])
+                await self._store.append([each[0] for each in batch])
         finally:
             self._in_flight = None
         self.appended += len(batch)

@@ -43,7 +43,7 @@ CONTEXT_VALUE_MAX: Final = 200
 PAGE_URL_MAX: Final = 2_048  # A normalised address.
 
 # Millions of entries are kept in memory, so their field names are short.
-_SHORT_NAMES: Final = {
+SHORT_NAMES: Final = {
     "correlation_id": "id",
     "banner_id": "b",
     "placement_id": "p",
@@ -127,7 +127,7 @@ class ChargedBy(StrEnum):
     CLICK = "click"
 
 
-class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=_SHORT_NAMES, tag_field="k"):
+class LogStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES, tag_field="k"):
     """What all events have in common: how they are encoded."""
 
 

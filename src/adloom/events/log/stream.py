@@ -1,7 +1,8 @@
 """The event log in Valkey: one stream, one entry an event, read by cursor."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha1
 from typing import Any, Final, TypeAlias, cast
 
 import msgspec
@@ -10,7 +11,7 @@ from redis.exceptions import NoScriptError
 from adloom.core.errors import UnavailableError
 from adloom.events.log.event import LogEntry
 from adloom.runtime.failover.sentinel import count_replicas
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
+from adloom.runtime.valkey import DedicatedConnection, Valkey, retry_if_disconnected, unavailable_when_away
 
 STREAM: Final = "adloom:ledger"
 DEAD_STREAM: Final = "adloom:ledger:dead"
@@ -34,6 +35,9 @@ while place <= #entries do
 end
 return count
 """
+_APPEND_NAME: Final = sha1(
+    APPEND_SCRIPT.encode(), usedforsecurity=False
+).hexdigest()  # As the server computes it.
 
 # Of Valkey's `maxmemory`. The rest is for leases, jobs and projections: without them nothing would be read, and
 # so nothing could be trimmed. Asking the server takes it some microseconds, so that is done once in so many bytes.
@@ -114,11 +118,11 @@ class MemoryUse(msgspec.Struct, frozen=True):
 
 
 class ValkeyEventLog:
-    """Appends to the stream, reads it and trims it."""
+    """Appends to the stream, reads it and trims it; whoever appends all the time gives it a connection for that."""
 
-    def __init__(self, valkey: Valkey) -> None:
+    def __init__(self, valkey: Valkey, line: DedicatedConnection | None = None) -> None:
         self._valkey = valkey
-        self._append_sha: str | None = None
+        self._call: Callable[..., Awaitable[Any]] = (line or valkey).execute_command
         self._replicas = count_replicas(valkey)
         self._lacks_replicas = False
         self._unchecked_bytes = MEMORY_CHECKED_BYTES
@@ -140,23 +144,18 @@ class ValkeyEventLog:
         percent_max = MEMORY_PERCENT_MAX if self._unchecked_bytes >= MEMORY_CHECKED_BYTES else 0
         if percent_max:
             self._unchecked_bytes = 0
-        if self._append_sha is None:
-            self._append_sha = str(await self._valkey.script_load(APPEND_SCRIPT))
         try:
             if self._replicas:
-                return await self._append_and_wait(self._append_sha, packed, percent_max)
-            return await self._valkey.evalsha(self._append_sha, 1, STREAM, packed, percent_max)
+                return await self._append_and_wait(packed, percent_max)
+            return await self._call("EVALSHA", _APPEND_NAME, 1, STREAM, packed, percent_max)
         except NoScriptError:
             # The server was restarted and does not know the script.
-            self._append_sha = None
-            count = await self._valkey.eval(APPEND_SCRIPT, 1, STREAM, packed, percent_max)
             if self._replicas:
-                raise UnavailableError(
-                    "It is not known whether replicas of Valkey have the events."
-                ) from None
-            return count
+                await self._valkey.script_load(APPEND_SCRIPT)
+                return await self._append_and_wait(packed, percent_max)
+            return await self._call("EVAL", APPEND_SCRIPT, 1, STREAM, packed, percent_max)
 
-    async def _append_and_wait(self, sha: str, packed: bytes, percent_max: int) -> int:
+    async def _append_and_wait(self, packed: bytes, percent_max: int) -> int:
         """Append, and wait until replicas have it too: both on one connection, which is what the server counts.
 
         While there are too few replicas nothing is appended: it would be there once more with every try.
@@ -165,7 +164,7 @@ class ValkeyEventLog:
             raise UnavailableError("Valkey has too few replicas.")
         async with self._valkey.pipeline(transaction=False) as at_once:
             pipe = cast("Any", at_once)
-            pipe.evalsha(sha, 1, STREAM, packed, percent_max)
+            pipe.evalsha(_APPEND_NAME, 1, STREAM, packed, percent_max)
             pipe.wait(self._replicas, REPLICA_MILLIS_MAX)
             count, replicas = await pipe.execute()
         self._lacks_replicas = replicas < self._replicas

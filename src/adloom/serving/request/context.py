@@ -31,6 +31,7 @@ CACHED_BYTES_MAX: Final = 1_024  # Of what is remembered of a request's headers.
 LANGUAGE_BYTES_MAX: Final = 64  # The first one counts.
 ORIGIN_BYTES_MAX: Final = 300  # A host name has at most 253.
 
+_COUNTRIES: Final = frozenset((b"x-country-code", b"cf-ipcountry"))
 ZONES_MAX: Final = 1_024  # More than exist; at the bound the cache is cleared.
 MINUTE: Final = timedelta(minutes=1)
 
@@ -103,11 +104,18 @@ class ContextParser:
 
     def read_request_info(self, request: FastRequest) -> RequestInfo:
         """Return what is known of an event's visitor; an event has no other parameters."""
+        head = request.head
+        if head is not None and head.info is not None:
+            return head.info
         if request.first_values is None:
             request.first_values = index_headers(request.headers)
         values = request.first_values
         agent = values.get(b"user-agent", b"")[:AGENT_CHARACTERS_MAX]
-        return RequestInfo(self._device_of(agent), self._country(request, values))
+        info = RequestInfo(self._device_of(agent), self._country(request, values))
+        # Countries depend on the peer too.
+        if head is not None and self._countries is None and _COUNTRIES.isdisjoint(values):
+            head.info = info
+        return info
 
     def move_to_zone(self, context: Context, zone: ZoneInfo, now: datetime) -> Context:
         """Return the same context for a placement in another time zone."""

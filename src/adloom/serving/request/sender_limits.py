@@ -27,7 +27,7 @@ class SenderCheck:
         self._identify = identify_sender
         self._find_requests = MinuteCounts(requests_per_minute_max).find
         self._holds = OpenHolds(holds_max, hold_seconds=hold_seconds)
-        self._seen: OrderedDict[tuple[int, int], None] = OrderedDict()  # The last offers that were seen.
+        self._seen: OrderedDict[tuple[bytes, int], None] = OrderedDict()  # The last offers that were seen.
         # Plain counters, read by the metrics: answers whose offers were free, by why.
         self.free = {"doubtful_sender": 0, "address_flood": 0, "open_holds": 0}
 
@@ -57,9 +57,9 @@ class SenderCheck:
 
     def note_seen(self, sender: Sender, offer: OfferToken, now: datetime) -> None:
         """Count an offer whose token was reported as no longer out: once, and only if it held something."""
-        if sender.rate_key is None or offer.is_expired or not (offer.charge or offer.lease):
+        if sender.rate_key is None or offer.is_expired or not (offer.terms.charge or offer.lease):
             return
-        key = offer.request_id.int, offer.slot
+        key = offer.request, offer.slot
         if key not in self._seen:
             self._seen[key] = None
             if len(self._seen) > SEEN_MAX:

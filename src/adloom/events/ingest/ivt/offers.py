@@ -75,9 +75,10 @@ class OfferCheck:
         now: datetime,
         is_immediate: bool,  # noqa: FBT001 - likewise
     ) -> Mark | None:
-        if offer.is_void:
+        terms = offer.terms
+        if terms.is_void:
             return Mark.DOUBTFUL_OFFER
-        site = self._find_site(offer.placement_id)
+        site = self._find_site(terms.placement_id)
         if site is not None:
             values = request.first_values
             if values is None:
@@ -90,7 +91,7 @@ class OfferCheck:
         # An offer from the future was made by a process whose clock is ahead.
         if NO_TIME <= now - offer.issued_at < least and not is_immediate:
             return Mark.TOO_SOON
-        campaign = offer.campaign_id.int
+        campaign = terms.campaign_id.int
         is_flood = self._is_beyond(address, campaign, now)
         if is_click:
             is_flood |= self._is_beyond_clicks(address, campaign, now)

@@ -95,11 +95,12 @@ class DeferredAnswer:
     def __init__(self) -> None:
         self._answer: FastAnswer | None = None
         self._error: AdloomError | None = None
-        self._calls: list[Callable[[DeferredAnswer, FastAnswer], object]] = []
+        self._calls: tuple[Callable[[DeferredAnswer, FastAnswer], object], ...] = ()
 
     def resolve(self, answer: FastAnswer) -> None:
         self._answer = answer
-        for call in self._calls:
+        calls, self._calls = self._calls, ()  # Else it would hold the connection, and that it.
+        for call in calls:
             call(self, answer)
 
     def fail(self, error: AdloomError) -> None:
@@ -108,8 +109,9 @@ class DeferredAnswer:
         self.resolve(problem_answer(error))
 
     def add_callback(self, call: "Callable[[DeferredAnswer, FastAnswer], object]") -> None:
-        self._calls.append(call)
-        if self._answer is not None:
+        if self._answer is None:
+            self._calls += (call,)
+        else:
             call(self, self._answer)
 
     def __await__(self) -> Generator[Any, None, FastAnswer]:

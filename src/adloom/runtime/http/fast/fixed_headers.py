@@ -28,7 +28,11 @@ class FixedHeaders:
         return self
 
     def encode(
-        self, answer: FastAnswer, connection: bytes, source: Headers, *, has_body: bool = True
+        self,
+        answer: FastAnswer,
+        connection: bytes,
+        source: Headers,
+        has_body: bool = True,  # noqa: FBT001, FBT002 - on the path of every answer, where names would cost
     ) -> bytes:
         """Encode an answer with these headers; `connection` is its connection header line."""
         if source is not self._source:

@@ -44,8 +44,9 @@ class Head(msgspec.Struct, gc=False):
     first_values: dict[bytes, bytes]
     connection: bytes
     body_bytes: int = 0
-    # What the application worked out from them; both may be replaced at any time.
+    # What the application worked out from them; all may be replaced at any time.
     context: Any = None
+    info: Any = None
     has_marks: bool = True  # Whether they may say that the sender is no ordinary browser.
 
 

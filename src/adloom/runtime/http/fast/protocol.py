@@ -221,7 +221,7 @@ class FastProtocol(HttpToolsProtocol):
             self._handle_result(outcome, request, connection)
         elif self._is_draining or connection is CLOSES or request.method == b"HEAD":
             self._write(outcome, request, connection)
-        else:  # As `_send` does.
+        else:  # As `_write` does.
             state = self.server_state
             state.total_requests += 1
             self.transport.write(self.fixed_headers.encode(outcome, connection, state.default_headers))
@@ -266,14 +266,15 @@ class FastProtocol(HttpToolsProtocol):
             return  # The client has gone, or has been told that it took too long.
         _, request, connection = self._pending
         self._pending = None
-        if not self.transport.is_closing():
-            self._write(answer, request, connection)
-            if self._waiting or self._held or self._is_draining or self._owes_continue:
-                self._advance()
-            elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
-                self._is_blocked = False
-                self._parser.phase_since = self._time()
-                self.transport.resume_reading()
+        if self.transport.is_closing():
+            return
+        self._write(answer, request, connection)
+        if self._waiting or self._held or self._is_draining or self._owes_continue:
+            self._advance()
+        elif not self.flow.write_paused:  # As `_advance` does, where the client waits for nothing else.
+            self._is_blocked = False
+            self._parser.phase_since = self._time()
+            self.transport.resume_reading()
 
     def _run_app(self, request: FastRequest, connection: bytes) -> None:
         """Let the ASGI app answer; it gets the whole body."""
@@ -328,23 +329,21 @@ class FastProtocol(HttpToolsProtocol):
     def _write(self, answer: FastAnswer, request: FastRequest, connection: bytes) -> None:
         if self._is_draining and not self._waiting:
             connection = CLOSES
-        self._send(answer, connection, has_body=request.method != b"HEAD")
+        state, has_body = self.server_state, request.method != b"HEAD"
+        state.total_requests += 1
+        self.transport.write(self.fixed_headers.encode(answer, connection, state.default_headers, has_body))
         if connection is CLOSES:
             self._parser.is_finished = True
             self.transport.close()
 
     def _write_last(self, answer: FastAnswer) -> None:
         """Write a rejection and read on until the client ends: closing on unread bytes would discard the answer."""
-        self._send(answer, CLOSES, has_body=True)
+        self.server_state.total_requests += 1
+        self.transport.write(self.fixed_headers.encode(answer, CLOSES, self.server_state.default_headers))
         if self._is_draining or not self.transport.can_write_eof():
             self.transport.close()
         else:
             self.transport.write_eof()
-
-    def _send(self, answer: FastAnswer, connection: bytes, *, has_body: bool) -> None:
-        self.server_state.total_requests += 1
-        headers = self.server_state.default_headers
-        self.transport.write(self.fixed_headers.encode(answer, connection, headers, has_body=has_body))
 
     # Time.
 

@@ -1,0 +1,88 @@
+"""Encodes the log's entries of events of offers; what all offers of a candidate share is encoded once.
+
+An entry says the same as that of `encode_event`: its fields may stand in another order.
+"""
+
+# pure
+
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from adloom.core.ids import BannerId, CampaignId, PlacementId
+from adloom.core.money import Micros
+from adloom.events.log.event import SHORT_NAMES, ChargedBy
+
+_SMALL_MAP: Final = 0x80  # MessagePack: a map of up to 15 fields has its size in its first byte.
+_SMALL_MAP_MAX: Final = 15
+_LARGER_MAP: Final = b"\xde\x00"
+_HEADS: Final = tuple(
+    bytes((_SMALL_MAP + fields,)) if fields <= _SMALL_MAP_MAX else _LARGER_MAP + bytes((fields,))
+    for fields in range(32)
+)
+_encode: Final = msgspec.msgpack.Encoder(uuid_format="bytes").encode
+
+
+class EntryPart(NamedTuple):
+    """Some fields of an entry, and how many they are."""
+
+    fields: int
+    encoded: bytes
+
+
+NO_ENTRY_PART: Final = EntryPart(0, b"")
+
+
+class _Terms(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES):
+    banner_id: BannerId
+    placement_id: PlacementId
+    campaign_id: CampaignId
+    charge: Micros = Micros(0)
+    charged_by: ChargedBy = ChargedBy.IMPRESSION
+    category: str | None = None
+
+
+class _Report(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES, gc=False, tag_field="k"):
+    correlation_id: str
+    occurred_at: datetime
+    received_at: datetime
+    request_id: bytes
+    slot: int
+    offered_at: int = 0
+    lease: int = 0
+    session_id: str | None = None
+    user_id: UUID | None = None
+    device_type: str | None = None
+    country_code: str | None = None
+    page_url: str | None = None
+
+
+class ReportedImpression(_Report, frozen=True, tag="impression.v1"):
+    """What an impression of an offer has beside its terms."""
+
+    referrer_url: str | None = None
+
+
+class ReportedClick(_Report, frozen=True, tag="click.v1"):
+    """What a click on an offer has beside its terms."""
+
+    destination_url: str | None = None
+
+
+def encode_terms(  # noqa: PLR0913, PLR0917 - all that the offers of a candidate share
+    banner_id: BannerId,
+    placement_id: PlacementId,
+    campaign_id: CampaignId,
+    charge: Micros,
+    charged_by: ChargedBy,
+    category: str | None,
+) -> EntryPart:
+    encoded = _encode(_Terms(banner_id, placement_id, campaign_id, charge, charged_by, category))
+    return EntryPart(encoded[0] - _SMALL_MAP, encoded[1:])
+
+
+def encode_entry(report: ReportedImpression | ReportedClick, terms: EntryPart) -> bytes:
+    encoded = _encode(report)
+    return b"".join((_HEADS[encoded[0] - _SMALL_MAP + terms.fields], encoded[1:], terms.encoded))
