@@ -162,3 +162,11 @@ def test_a_unit_is_what_systemd_understands_and_may_do_little(unit: Path, tmp_pa
     # A container without systemd cannot be asked about anything but the files.
     assert [line for line in verified.stderr.splitlines() if unit.name in line] == []
     assert exposed.returncode == 0, exposed.stdout[-500:]
+
+
+def test_browsers_stay_with_the_control_that_made_their_page() -> None:
+    (service,) = [
+        one for one in resources() if one["kind"] == "Service" and one["metadata"]["name"] == "control"
+    ]
+
+    assert service["spec"]["sessionAffinity"] == "ClientIP"
