@@ -59,6 +59,24 @@ class LeaseMachine(RuleBasedStateMachine):
         ):
             self.lease = self.lease.charged_at(second, Micros(amount))
 
+    @rule(data=st.data())
+    def several_are_confirmed_at_once(self, data: st.DataObject) -> None:
+        seconds = st.sampled_from(sorted(self.lease.held) or [self.now]) | st.integers(
+            self.now - 30, self.now + 30
+        )
+        sums = data.draw(st.dictionaries(seconds, st.integers(1, 20), max_size=4))
+        if any(self.lease.has_expired(one, released_until=self.released_until) for one in sums):
+            return
+        expected: Lease | None = self.lease
+        for second, amount in sums.items():
+            is_covered = expected is not None and expected.covers(second, Micros(amount))
+            expected = expected.charged_at(second, Micros(amount)) if expected and is_covered else None
+
+        charged = self.lease.charged_in(sums)
+
+        assert charged == expected
+        self.lease = charged or self.lease
+
     @rule()
     def holds_expire(self) -> None:
         self.released_until = max(self.released_until, self.now - 10)

@@ -32,6 +32,7 @@ from adloom.forecast.traffic import Arrival
 from adloom.forecast.visitors import SeenCounts
 from adloom.runtime.actors.actor import Address
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.fast.known_heads import Head
 from adloom.serving.auction.auctioneer import Auctioneer, AuctionRequest
 from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.request import NO_USER_TEXT, ServeQuery, VisitorInfo, share_visitor
@@ -122,7 +123,7 @@ class SimulatedDelivery:
             if market.pages
             else None
         )
-        self._http = FastRequest(b"POST", b"/")
+        self._http = FastRequest(b"POST", b"/", head=Head([], {}, b""))
         self._asked = [_prepare_cell(cell, index, market.rivals, self._slots) for cell in market.cells]
         self._contexts: dict[int, Context] = {}  # By cell, in this hour.
         self._hour = 0

@@ -48,6 +48,7 @@ DAY_SECONDS: Final = 86_400
 DAYS_A_WEEK: Final = 7
 OTHER_SLOT: Final = 0.618  # How far apart the chances of a request's slots are.
 CONFIRMS_MAX: Final = 500
+REQUEST_ID: Final = RequestId(UUID(int=1))  # Of all offers, which their slots tell apart.
 _CLICK: Final = ChargedBy.CLICK
 
 
@@ -89,7 +90,8 @@ class MarketRun:
         self._addresses = {one.key: _find_address(one) for one in market.campaigns}
         self._confirms: dict[int, list[Confirm]] = {}
         self._counted: dict[int, list[tuple[int, int, str]]] = {}
-        self._entries = self._offers = 0
+        self._entries = self._offers = self._requests = self._filled = 0
+        self._seen_share = market.response.seen
         self._banner_ids: dict[bytes, BannerId] = {}
         self._delivery = SimulatedDelivery(market, index, chances.pace)
         self._strategies = SimulatedStrategies(self._count_events, weights)
@@ -115,6 +117,7 @@ class MarketRun:
                     self._turn(next_turn)
                     next_turn += self._turn_seconds
                 self._ask(arrival, hour)
+            self.tally.requests, self.tally.filled = self._requests, self._filled
             yield hour + 1
         self._set_clock(self._first_second + self._hours * HOUR_SECONDS)
         self._send_confirms()
@@ -128,12 +131,14 @@ class MarketRun:
         if self._delivery.is_urgent:
             self._report()
         offers = self._delivery.serve(arrival, self._now)
-        self.tally.requests += 1
-        self.tally.filled += bool(offers)
-        response = self._market.response
+        self._requests += 1
+        if not offers:
+            return
+        self._filled += 1
+        seen_share = self._seen_share
         for slot, offer in enumerate(offers):
             # Slots of one request differ, and need no further chances.
-            if (arrival.see + OTHER_SLOT * slot) % 1.0 < response.seen:
+            if (arrival.see + OTHER_SLOT * slot) % 1.0 < seen_share:
                 self._see(offer, arrival.second, hour, (arrival.click + OTHER_SLOT * slot) % 1.0)
 
     def _see(self, offer: SimulatedOffer, second: int, hour: int, chance: float) -> None:
@@ -172,8 +177,8 @@ class MarketRun:
         if banner_id is None:
             banner_id = self._banner_ids[candidate.pair] = BannerId(UUID(bytes=candidate.pair[:16]))
         confirm = Confirm(
-            request_id=RequestId(UUID(int=self._offers)),
-            slot=0,
+            request_id=REQUEST_ID,
+            slot=self._offers,
             kind=kind,
             lease=offer.lease & ~COUNTED_LEASE,
             second=second,

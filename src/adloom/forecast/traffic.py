@@ -47,7 +47,7 @@ class WeeklyTraffic:
             [
                 Arrival(
                     first + int(draw() * HOUR_SECONDS),
-                    min(last, bisect_right(sums, draw() * total)),
+                    bisect_right(sums, draw() * total, 0, last),
                     draw(),
                     draw(),
                     draw(),

@@ -201,16 +201,21 @@ def _drop_buffered(state: CampaignState, confirms: Sequence[Confirm]) -> Sequenc
 
 def _charge_leases(state: CampaignState, confirms: Sequence[Confirm]) -> Mapping[int, Lease] | None:
     """Charge each lease the sum of each second; None if one does not cover it."""
-    sums: dict[tuple[int, int], int] = {}
+    by_lease: dict[int, dict[int, int]] = {}
     for confirm in confirms:
-        key = confirm.lease, confirm.second
-        sums[key] = sums.get(key, 0) + confirm.amount
+        sums = by_lease.setdefault(confirm.lease, {})
+        sums[confirm.second] = sums.get(confirm.second, 0) + confirm.amount
     leases: dict[int, Lease] = {}
-    for (number, second), amount in sums.items():
-        lease = leases.get(number) or state.leases.get(number)
-        if lease is None or not _is_covered(state, lease, second, Micros(amount)):
+    for number, sums in by_lease.items():
+        lease = state.leases.get(number)
+        if lease is None or lease.is_by_click:
             return None
-        leases[number] = lease.charged_at(second, Micros(amount))
+        if any(lease.has_expired(second, released_until=state.released_until) for second in sums):
+            return None
+        charged = lease.charged_in(sums)
+        if charged is None:
+            return None
+        leases[number] = charged
     return leases
 
 

@@ -16,6 +16,7 @@ how much is offered and guarantee no charge: a click is charged where it fits wh
 
 # pure
 
+from collections.abc import Mapping
 from datetime import date
 
 import msgspec
@@ -122,19 +123,38 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         return _changed(self, granted=Micros(self.given + left), active_second=active)
 
     def charged_at(self, second: int, amount: Micros) -> "Lease":
-        assert self.covers(second, amount), "only what was granted is charged"
-        held = dict(self.held)
-        taken = min(amount, max(0, held.get(second, 0)))
-        if taken:
-            _add(held, second, -taken)
-        ahead = self.ahead
-        if taken < amount and self.closed_second is None:
-            _add(held, second, taken - amount)
-            ahead = Micros(ahead + amount - taken)
-        elif taken < amount:
-            assert self.closed_second is not None
-            _add(held, self.closed_second, taken - amount)
-        return _changed(self, held=held, ahead=ahead, charged=Micros(self.charged + amount))
+        charged = self.charged_in({second: amount})
+        assert charged is not None, "only what was granted is charged"
+        return charged
+
+    def charged_in(self, sums: Mapping[int, int]) -> "Lease | None":
+        """Charge what the offers of some seconds cost, one second after the other; None if one is not covered."""
+        held, ahead, total = dict(self.held), self.ahead, 0
+        unassigned, closed = self.unassigned, self.closed_second
+        for second, amount in sums.items():
+            here = held.get(second, 0)
+            if amount <= here:
+                if amount < here:
+                    held[second] = here - amount
+                else:
+                    del held[second]
+            else:
+                # As in `covers`: more than is held for its second comes out of what is granted and not given.
+                taken = max(0, here)
+                missing = amount - taken
+                if taken:
+                    del held[second]
+                if closed is None:
+                    if missing > unassigned - ahead:
+                        return None
+                    _add(held, second, -missing)
+                    ahead = Micros(ahead + missing)
+                else:
+                    if missing > (held.get(closed, 0) if second != closed else 0):
+                        return None
+                    _add(held, closed, -missing)
+            total += amount
+        return _changed(self, held=held, ahead=ahead, charged=Micros(self.charged + total))
 
     def clicked_at(self, second: int, amount: Micros) -> "Lease":
         """Let a click take what is held for the offers of its second, as far as it costs that much."""

@@ -15,6 +15,7 @@ from adloom.market.results.window import NO_RESULTS, ResultRow, ResultWindows, S
 from adloom.pages.follow.page_table import PageEntry
 from adloom.pages.model import PageCategory
 from adloom.runtime.http.fast.fast_routes import FastRequest
+from adloom.runtime.http.fast.known_heads import Head
 from adloom.serving.contextual.fill import FilledSlot, SlotFiller
 from adloom.serving.contextual.prepare import PreparedSlots
 from adloom.serving.contextual.visit import ParseContext, SlotVisit
@@ -71,7 +72,7 @@ class SimulatedSlots:
             chance=chance,
             read_results=lambda site_id: self._results.get(site_id, NO_RESULTS),
         )
-        self._http = FastRequest(b"GET", b"/")
+        self._http = FastRequest(b"GET", b"/", head=Head([], {}, b""))
         self._entries = {
             one.url: PageEntry(
                 one.url,
