@@ -180,19 +180,40 @@ def test_a_campaign_is_created_seen_clicked_and_paused(
 def test_a_change_is_tried_before_it_costs_money(console: Visit, product: Product, admin: Admin) -> None:
     page = console.page
     campaigns = admin.get("/admin/campaigns", status="active", pageSize=50)["items"]
-    with_bid = next(one for one in campaigns if one["bidAmount"])
-    page.goto(f"{product.control_url}/console/campaigns/{with_bid['id']}?tab=what-if")
-
+    tried = next(one for one in campaigns if one["bidAmount"] and one["bidType"] == "cpm")
+    rules = admin.get("/admin/targeting-rules", campaignId=tried["id"])["items"]
+    page.goto(f"{product.control_url}/console/campaigns/{tried['id']}?tab=what-if")
     page.get_by_role("button", name="Simulate").click()
     expect(page.get_by_text("Change something first.")).to_be_visible()
-    page.get_by_label("Bid", exact=True).fill(str(2 * with_bid["bidAmount"]))
+
+    # Every field by itself, then one answer for all of them.
+    bid, daily = page.get_by_label("Bid", exact=True), page.get_by_label("Daily budget", exact=True)
+    # The slider's own part takes the keys.
+    page.get_by_role("slider", name="Bid, change in per cent").locator("[tabindex]").first.press("ArrowRight")
+    expect(bid).to_have_value(re.compile(rf"^{round(1.05 * tried['bidAmount'], 4):g}0*$"))
+    daily.fill("12.5")
+    page.get_by_label("Total budget", exact=True).fill("9000")
+    page.get_by_label("Pacing", exact=True).click()
+    page.get_by_role("option").last.click()
+    page.get_by_label("Starts", exact=True).fill("2020-01-01T00:00")
+    page.get_by_label("Ends", exact=True).fill("2099-01-01T00:00")
+    choose(page, "Pages about", "Sports")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("What is it about?").click()
+    page.get_by_role("option", name="Language").click()
+    choose(page, "Languages", "Maltese")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("readers of Maltese").first).to_be_visible()
     page.get_by_role("button", name="Simulate").click()
 
     # A sample that has just started has little traffic, and says so.
-    expect(page.get_by_text(re.compile("With this change|Not enough traffic yet"))).to_be_visible(
-        timeout=SIMULATED_MILLIS_MAX
-    )
-    assert admin.get(f"/admin/campaigns/{with_bid['id']}")["bidAmount"] == with_bid["bidAmount"]
+    said = page.get_by_text(re.compile("With this change|Not enough traffic yet|is not shown at all"))
+    expect(said).to_be_visible(timeout=SIMULATED_MILLIS_MAX)
+    expect(said).to_contain_text("pages that fit its categories")
+    assert admin.get(f"/admin/campaigns/{tried['id']}") == tried
+    assert admin.get("/admin/targeting-rules", campaignId=tried["id"])["items"] == rules
     assert console.errors == []
 
 
