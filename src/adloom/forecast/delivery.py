@@ -70,10 +70,6 @@ class SimulatedOffer(NamedTuple):
     filled: FilledSlot | None = None  # Of a contextual slot.
     signals: Signals | None = None  # Of an auction that the click model learns from.
 
-    @property
-    def is_learned_from(self) -> bool:
-        return self.filled is not None or self.signals is not None
-
 
 class _Asked(msgspec.Struct, frozen=True, gc=False):
     """What all requests of a cell share."""

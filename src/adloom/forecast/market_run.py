@@ -85,6 +85,7 @@ class MarketRun:
             market.scale,
             {one.key: CampaignHours.of_hours(hours) for one in market.campaigns},
         )
+        self._campaigns = self.tally.campaigns
         self._rates: dict[tuple[int, int], tuple[float, float]] = {}
         self._by_id = {one.id.int: self.tally.campaigns[one.key] for one in market.campaigns}
         self._addresses = {one.key: _find_address(one) for one in market.campaigns}
@@ -126,8 +127,9 @@ class MarketRun:
     # ------------------------------------------------------------ requests
 
     def _ask(self, arrival: Arrival, hour: int) -> None:
-        if arrival.second != self._second:
-            self._set_clock(arrival.second)
+        second, _, see, click, _, _ = arrival
+        if second != self._second:
+            self._set_clock(second)
         if self._delivery.is_urgent:
             self._report()
         offers = self._delivery.serve(arrival, self._now)
@@ -138,30 +140,30 @@ class MarketRun:
         seen_share = self._seen_share
         for slot, offer in enumerate(offers):
             # Slots of one request differ, and need no further chances.
-            if (arrival.see + OTHER_SLOT * slot) % 1.0 < seen_share:
-                self._see(offer, arrival.second, hour, (arrival.click + OTHER_SLOT * slot) % 1.0)
+            if (see + OTHER_SLOT * slot) % 1.0 < seen_share:
+                self._see(offer, second, hour, (click + OTHER_SLOT * slot) % 1.0)
 
     def _see(self, offer: SimulatedOffer, second: int, hour: int, chance: float) -> None:
-        candidate = offer.candidate
+        candidate, placement, lease, cost, filled, signals = offer
         key = candidate.campaign_key
-        counts = self.tally.campaigns[key]
+        counts = self._campaigns[key]
         counts.impressions[hour] += 1
-        if offer.lease & COUNTED_LEASE:
+        if lease & COUNTED_LEASE:
             self._entries += 1
-            seen = offer.lease & ~COUNTED_LEASE, second, f"{self._entries}-0"
+            seen = lease & ~COUNTED_LEASE, second, f"{self._entries}-0"
             self._counted.setdefault(key, []).append(seen)
-        rates = self._rates.get((candidate.banner_key, offer.placement.key))
+        rates = self._rates.get((candidate.banner_key, placement.key))
         if rates is None:
-            rates = self._find_rates(candidate, offer.placement.key)
-            self._rates[candidate.banner_key, offer.placement.key] = rates
+            rates = self._find_rates(candidate, placement.key)
+            self._rates[candidate.banner_key, placement.key] = rates
         is_clicked = chance < rates[0]
         if is_clicked:
             counts.clicks[hour] += 1
             counts.conversions[hour] += chance < rates[1]
-        if offer.is_learned_from:
+        if filled is not None or signals is not None:
             self._delivery.learn(offer, second, is_clicked=is_clicked)
         is_per_click = candidate.price.charged_by is _CLICK
-        if offer.cost and (is_clicked or not is_per_click):
+        if cost and (is_clicked or not is_per_click):
             self._confirm(offer, second, ChargeKind.CLICK if is_per_click else ChargeKind.IMPRESSION)
 
     def _find_rates(self, candidate: Candidate, placement_key: int) -> tuple[float, float]:
