@@ -74,12 +74,29 @@ def test_a_link_from_the_console_shows_a_paused_banner_on_the_page_and_nothing_c
     for path in ("i", "c"):
         assert httpx.get(f"{product.delivery_url}/{path}/{token}").status_code == 403
 
+    for path, body in (("/elsewhere", place("preview-other", SPACE)), ("/without", "<p>No ads</p>")):
+        site.page(path, body, head=tag(product))
+        said = open_with(chromium, f"{site.url}{path}?adloom-preview={token}")
+        assert said == ["Adloom: preview: preview-live: not on this page"]
+
     with a_visit(chromium) as visit:
         lines.clear()
         visit.page.on("console", lambda message: lines.append(message.text))
         visit.page.goto(f"{address}?adloom-preview={token[:-2]}AA&adloom-debug")
         expect(visit.page.locator("[data-adloom]").first.locator(".label")).to_have_text("Ad")
         assert re.match("Adloom: preview: This preview link was not signed by this installation", lines[-1])
+
+
+def open_with(chromium: Browser, address: str) -> list[str]:
+    """Return what the browser's console says of a preview, also after a change of the page."""
+    lines: list[str] = []
+    with a_visit(chromium) as visit:
+        visit.page.on("console", lambda message: lines.append(message.text))
+        with visit.page.expect_console_message(lambda message: "preview" in message.text):
+            visit.page.goto(address)
+        visit.page.evaluate("document.body.append(document.createElement('p'))")
+        visit.page.wait_for_timeout(100)
+    return lines
 
 
 def make_link(chromium: Browser, product: Product, console_page: str, address: str) -> str:

@@ -4,6 +4,7 @@ from adloom.console.palette import Hit, find_pages, find_things
 from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from tests.console.visitor import Visitor
+from tests.stats.saved_report.people import a_person, logged_in
 from tests.support.builders import Json
 from tests.support.control import Client, ControlPlane
 
@@ -45,6 +46,23 @@ async def test_things_are_found_by_name_as_far_as_somebody_may_see_them(console:
     assert f"/console/campaigns/{campaign['id']}" in {one.path for one in to_admin}
     assert [one.path for one in to_advertiser] == [f"/console/campaigns/{own['id']}"]
     assert one_letter == []
+
+
+async def test_saved_reports_are_found_by_their_owner(console: ControlPlane) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        owner, stranger = await a_person(admin, "viewer"), await a_person(admin, "admin")
+    async with logged_in(console, owner) as bob, logged_in(console, stranger) as eve:
+        report = await bob.made(
+            "/admin/saved-reports", {"name": "Harvest of last month", "period": "last_month"}
+        )
+
+        found = await find_things(Api(bob), Role.VIEWER, "harvest")  # pyright: ignore[reportArgumentType]
+        nothing = await find_things(Api(eve), Role.ADMIN, "harvest")  # pyright: ignore[reportArgumentType]
+
+    assert [(one.label, one.path) for one in found] == [
+        ("Harvest of last month", f"/console/reports?report={report['id']}")
+    ]
+    assert nothing == []
 
 
 async def test_every_page_has_the_palette(ann: Visitor) -> None:

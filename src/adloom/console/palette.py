@@ -25,6 +25,9 @@ NOUNS: Final[Mapping[str, tuple[str, frozenset[Role]]]] = {
 }
 
 
+SAVED_REPORTS: Final = "/admin/saved-reports"
+
+
 class Hit(msgspec.Struct, frozen=True):
     """Something to go to."""
 
@@ -42,21 +45,30 @@ def find_pages(pages: Sequence[Hit], text: str) -> list[Hit]:
 
 
 async def find_things(api: ApiClient, role: Role, text: str) -> list[Hit]:
-    """Return the things of the catalog whose name has a text."""
+    """Return the things of the catalog, and the own saved reports, whose name has a text."""
     if len(text.strip()) < LETTERS_MIN:
         return []
 
-    async def ask(noun: str, field: str) -> list[Hit]:
+    async def search(path: str) -> list[Json]:
         try:
-            items: list[Json] = await api.get_items(
-                f"/admin/{noun}", search=text.strip(), pageSize=THINGS_MAX
-            )
+            return await api.get_items(path, search=text.strip(), pageSize=THINGS_MAX)
         except ProblemError:
             return []
+
+    async def ask(noun: str, field: str) -> list[Hit]:
         kind = noun.removesuffix("s")
-        return [Hit(one[field], kind, f"/console/{noun}/{one['id']}", "arrow_forward") for one in items]
+        found = await search(f"/admin/{noun}")
+        return [Hit(one[field], kind, f"/console/{noun}/{one['id']}", "arrow_forward") for one in found]
+
+    async def ask_reports() -> list[Hit]:
+        found = await search(SAVED_REPORTS)
+        return [
+            Hit(one["name"], "saved report", f"/console/reports?report={one['id']}", "bar_chart")
+            for one in found
+        ]
 
     asked = [ask(noun, field) for noun, (field, roles) in NOUNS.items() if role in roles]
+    asked.append(ask_reports())
     return [hit for hits in await fetch_all(asked) for hit in hits]
 
 

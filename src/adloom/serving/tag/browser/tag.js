@@ -39,7 +39,7 @@ function scan() {
   });
   const fresh = [...document.querySelectorAll("[data-adloom]")].map(found).filter(Boolean);
   reserve(fresh);
-  if (fresh[0]) want(fresh);
+  if (fresh[0] || !previewing) want(fresh); // A preview may name a slot that the page lacks.
 }
 
 function clear(slot) {
@@ -77,9 +77,11 @@ async function ask() {
 async function askPreview() {
   const [, token] = /[?&]adloom-preview=([^&]*)/.exec(location.search) || [];
   if (!token || options.preview === "off") return {};
-  const { slots: shown, message } = await read("v1/preview", { token });
-  say({ slug: "preview" }, message || `${Object.keys(shown)}: nothing of it counts`);
-  return shown || {};
+  const { slots: shown = {}, message } = await read("v1/preview", { token });
+  let text = "not on this page";
+  slots.forEach((slot) => shown[slot.slug] && (text = "nothing of it counts"));
+  say({ slug: "preview" }, message || `${Object.keys(shown)}: ${text}`);
+  return shown;
 }
 
 async function read(path, body) {
