@@ -37,7 +37,7 @@ P99: Final = 0.99
 
 def main(
     *,
-    rounds: Annotated[int, typer.Option(min=1, max=10_000, help="Pages and pauses that are measured.")] = 50,
+    rounds: Annotated[int, typer.Option(min=1, max=10_000, help="Pages and pauses that are measured.")] = 100,
 ) -> None:
     """Measure how soon a classified page has its ad, and a paused campaign is gone from all processes."""
     show(lambda say: measure_freshness(rounds, say), width=110)

@@ -7,7 +7,7 @@ from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 from tests.support.control import ControlPlane, admin, control
-from tests.support.pages import a_candidate, insert_approval, write_shortlist
+from tests.support.pages import a_candidate, insert_approval, insert_creative, write_shortlist
 
 __all__ = ["admin", "control"]
 
@@ -27,7 +27,7 @@ async def site(control: ControlPlane, pool: Pool) -> Json:
     listed = [a_candidate(banner["id"], campaign["id"], is_pending=True)]
     for path in ("a", "b"):
         await write_shortlist(pool, site["id"], f"magazine.test/{path}", {slot["slug"]: listed}, at=NOON)
-    return {**site, "publisherId": publisher_id, "bannerId": banner["id"]}
+    return {**site, "publisherId": publisher_id, "bannerId": banner["id"], "campaignId": campaign["id"]}
 
 
 async def test_a_banner_is_listed_with_what_it_takes_to_show_it(control: ControlPlane, site: Json) -> None:
@@ -58,6 +58,49 @@ async def test_sites_are_listed_with_what_waits_there(control: ControlPlane, sit
         left = (await admin.get("/admin/approvals", params={"sort": "name"})).json()["items"]
 
     assert [one["pending"] for one in left] == [0, 0]
+
+
+async def test_a_banner_waits_only_while_it_could_be_shown(
+    control: ControlPlane, site: Json, pool: Pool
+) -> None:
+    async with control.acting_as(Role.ADMIN) as admin:
+        campaign, banner = f"/admin/campaigns/{site['campaignId']}", f"/admin/banners/{site['bannerId']}"
+        path = f"/admin/sites/{site['id']}"
+
+        async def is_waiting() -> bool:
+            listed = (await admin.get(f"{path}/approvals", params={"state": "pending"})).json()["items"]
+            (counts,) = (await admin.get("/admin/approvals")).json()["items"]
+            assert counts["pending"] == len(listed)
+            return [one["bannerId"] for one in listed] == [site["bannerId"]]
+
+        async def change(address: str, **body: object) -> None:
+            answer = await admin.patch(address, json=body)
+            assert answer.status_code == 200, answer.text
+
+        await change(banner, ctaUrl="https://www.eu.tea.example.com:8443/assam")
+        await change(campaign, adProductCategory="1004")
+        assert await is_waiting()
+        for address, before, after in (
+            (path, {"adProductBlocklist": ["1002"]}, {"adProductBlocklist": ["1500"]}),
+            (path, {"blockedDomains": ["tea.example.com"]}, {"blockedDomains": ["ea.example.com"]}),
+            (banner, {"isActive": False}, {"isActive": True}),
+            (f"{campaign}/pause", {}, None),
+        ):
+            await change(address, **before)
+            assert not await is_waiting(), before
+            if after is not None:
+                await change(address, **after)
+                assert await is_waiting(), after
+
+        other = await admin.make_campaign(name="Winter")
+        await insert_creative(pool, site["bannerId"], other["id"])
+        assert not await is_waiting(), "it does not run either"
+        await pool.execute("UPDATE campaigns SET status = 'active' WHERE name = 'Winter'")
+        assert await is_waiting()
+        assert (await admin.delete(campaign)).status_code == 204
+        assert await is_waiting()
+        (row,) = (await admin.get(f"{path}/approvals")).json()["items"]
+        assert row["campaignName"] == "Winter"
 
 
 async def test_a_decision_is_in_the_history_of_its_site(control: ControlPlane, site: Json) -> None:

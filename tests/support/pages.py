@@ -41,6 +41,12 @@ INSERT_APPROVAL = """
     SELECT site.id, banner.id, campaign.id, $4, $5 FROM sites AS site, banners AS banner, campaigns AS campaign
      WHERE site.public_id = $1 AND banner.public_id = $2 AND campaign.public_id = $3
 """
+INSERT_CREATIVE = """
+    INSERT INTO creatives (campaign_id, banner_id, created_at)
+    SELECT campaign.id, banner.id, now() FROM banners AS banner, campaigns AS campaign
+     WHERE banner.public_id = $1 AND campaign.public_id = $2
+    ON CONFLICT DO NOTHING
+"""
 WRITE_SHORTLIST = """
     INSERT INTO shortlists (site_id, url, version, slots, updated_at, expires_at)
     SELECT site.id, $2, $3, $4, $5, $6 FROM sites AS site WHERE site.public_id = $1
@@ -51,8 +57,14 @@ WRITE_SHORTLIST = """
 async def insert_approval(  # noqa: PLR0913 - a row
     pool: Pool, site_id: str, banner_id: str, campaign_id: str, *, at: datetime, state: str = "pending"
 ) -> None:
-    """Let a banner be a candidate on a site, as the market writes it."""
+    """Let a banner of a campaign that runs be a candidate on a site, as the market writes it."""
     await pool.execute(INSERT_APPROVAL, site_id, banner_id, campaign_id, state, at)
+    await insert_creative(pool, banner_id, campaign_id)
+    await pool.execute("UPDATE campaigns SET status = 'active' WHERE public_id = $1", campaign_id)
+
+
+async def insert_creative(pool: Pool, banner_id: str, campaign_id: str) -> None:
+    await pool.execute(INSERT_CREATIVE, banner_id, campaign_id)
 
 
 async def write_shortlist(

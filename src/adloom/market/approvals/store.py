@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain
+from adloom.taxonomy.iab import products
 
 NOUN: Final = "approval"
 OWNED_NOUNS[Role.PUBLISHER].append(NOUN)
@@ -43,6 +45,34 @@ MOVES: Final[Mapping[ApprovalDecision, tuple[frozenset[ApprovalState], ApprovalS
     ApprovalDecision.UNFLAG: (frozenset({_FLAGGED}), _PENDING),
 }
 
+# The campaign that a banner came with or, once that is deleted, another one that shows it.
+CAMPAIGN: Final = """
+    JOIN LATERAL (
+        SELECT own.* FROM campaigns AS own
+         WHERE own.deleted_at IS NULL AND (own.id = it.campaign_id OR EXISTS (
+               SELECT FROM creatives AS creative
+                WHERE creative.campaign_id = own.id AND creative.banner_id = it.banner_id))
+         ORDER BY own.id = it.campaign_id DESC, own.status IN ('active', 'scheduled') DESC, own.id LIMIT 1
+    ) AS campaign ON true
+"""
+# Nobody waits in vain: a campaign that runs must show the banner, and the site block neither its product nor where it
+# leads. `{nodes}` are products, each beside itself or one above it in `{blocked}`.
+WANTED: Final = """
+    (it.state <> 'pending' OR (
+        banner.is_active
+        AND EXISTS (
+            SELECT FROM creatives AS creative JOIN campaigns AS own ON own.id = creative.campaign_id
+             WHERE creative.banner_id = it.banner_id AND own.deleted_at IS NULL
+               AND own.status IN ('active', 'scheduled')
+               AND (cardinality(site.ad_product_blocklist) = 0 OR own.ad_product_category IS NULL OR NOT EXISTS (
+                    SELECT FROM unnest({nodes}::text[], {blocked}::text[]) AS below (node, blocked)
+                     WHERE below.node = own.ad_product_category AND below.blocked = ANY (site.ad_product_blocklist))))
+        AND NOT EXISTS (
+            SELECT FROM unnest(site.blocked_domains) AS blocked (domain),
+                   substring(lower(banner.cta_url) FROM '^[^:/?#]+://(?:[^/?#]*@)?(?:www\\.)?([^/?#:]+)') AS host
+             WHERE right('.' || rtrim(host, '.'), length(domain) + 1) = '.' || domain)))
+"""
+
 SOURCE: Final = RowSource(
     columns=f"""
         banner.public_id AS banner_id, campaign.public_id AS campaign_id, campaign.name AS campaign_name,
@@ -50,11 +80,11 @@ SOURCE: Final = RowSource(
         banner.width, banner.height,
         campaign.ad_product_category, it.state, it.reason, it.first_seen_at, it.decided_at, it.decided_by
     """,
-    tables="""
+    tables=f"""
         site_approvals AS it
         JOIN sites AS site ON site.id = it.site_id
         JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
-        JOIN campaigns AS campaign ON campaign.id = it.campaign_id AND campaign.deleted_at IS NULL
+        {CAMPAIGN}
         LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
     """,
     tiebreak="it.banner_id",
@@ -72,26 +102,18 @@ PLACES: Final = """
        AND (candidate ->> 'banner_id')::uuid = ANY ($2::uuid[])
      GROUP BY 1
 """
-SITES: Final = RowSource(
-    columns="it.site_id, it.name, it.domain, it.pending, it.approved, it.rejected, it.flagged",
-    tables="""
-        (SELECT site.public_id AS site_id, site.name, site.domain, owner.public_id AS publisher_id,
-                count(*) FILTER (WHERE live.state = 'pending') AS pending,
-                count(*) FILTER (WHERE live.state = 'approved') AS approved,
-                count(*) FILTER (WHERE live.state = 'rejected') AS rejected,
-                count(*) FILTER (WHERE live.state = 'flagged') AS flagged
-           FROM sites AS site
-           LEFT JOIN publishers AS owner ON owner.id = site.publisher_id
-           LEFT JOIN (
-                SELECT approval.site_id, approval.state FROM site_approvals AS approval
-                  JOIN banners AS banner ON banner.id = approval.banner_id AND banner.deleted_at IS NULL
-                  JOIN campaigns AS campaign
-                    ON campaign.id = approval.campaign_id AND campaign.deleted_at IS NULL
-           ) AS live ON live.site_id = site.id
-          GROUP BY site.id, owner.public_id) AS it
-    """,
-    tiebreak="it.site_id",
-)
+SITES_COLUMNS: Final = "it.site_id, it.name, it.domain, it.pending, it.approved, it.rejected, it.flagged"
+SITES_TABLES: Final = """
+    (SELECT owned.public_id AS site_id, owned.name, owned.domain, owner.public_id AS publisher_id,
+            count(*) FILTER (WHERE live.state = 'pending') AS pending,
+            count(*) FILTER (WHERE live.state = 'approved') AS approved,
+            count(*) FILTER (WHERE live.state = 'rejected') AS rejected,
+            count(*) FILTER (WHERE live.state = 'flagged') AS flagged
+       FROM sites AS owned
+       LEFT JOIN publishers AS owner ON owner.id = owned.publisher_id
+       LEFT JOIN (SELECT it.site_id, it.state FROM {tables} WHERE {wanted}) AS live ON live.site_id = owned.id
+      GROUP BY owned.id, owner.public_id) AS it
+"""
 LOCK: Final = """
     SELECT it.site_id, it.banner_id, banner.public_id, it.state FROM site_approvals AS it
       JOIN sites AS site ON site.id = it.site_id
@@ -155,6 +177,7 @@ async def list_approvals(
     filters = Filters()
     filters.add("site.public_id = {}", site_id)
     filters.add_given("it.state = {}", state)
+    filters.add(_say_wanted(filters))
     listed = await fetch_structs(connection, SOURCE, filters, request, Approval)
     rows = await connection.fetch(PLACES, site_id, [one.banner_id for one in listed.items], now)
     names = ("pages", "slots", "layout_type")
@@ -170,9 +193,27 @@ async def list_sites(
 ) -> Listed[SiteDecisions]:
     """List sites with the numbers of their decisions; of one publisher, or all."""
     filters = Filters()
+    source = RowSource(
+        columns=SITES_COLUMNS,
+        tables=SITES_TABLES.format(tables=SOURCE.tables, wanted=_say_wanted(filters)),
+        tiebreak="it.site_id",
+    )
     filters.add_given("it.site_id = {}", site_id)
     filters.add_given("it.publisher_id = {}", publisher_id)
-    return await fetch_structs(connection, SITES, filters, request, SiteDecisions)
+    return await fetch_structs(connection, source, filters, request, SiteDecisions)
+
+
+def _say_wanted(filters: Filters) -> str:
+    """Return the condition that a banner waits only if it could be shown."""
+    nodes, blocked = _list_products()
+    return WANTED.format(nodes=filters.bind(nodes), blocked=filters.bind(blocked))
+
+
+@cache
+def _list_products() -> tuple[list[str], list[str]]:
+    """Return products, each beside itself and all above it."""
+    pairs = [(one.id, above) for one in products() for above in (one.id, *products().ancestors(one.id))]
+    return [node for node, _ in pairs], [above for _, above in pairs]
 
 
 async def decide(
