@@ -36,7 +36,7 @@ simulate *arguments:
 chaos *arguments:
     ADLOOM_CHAOS_SEEDS=20 uv run pytest -n 1 -rP tests/chaos tests/chaos/budgets/test_budgets_under_attack.py {{arguments}}
 
-# Kill and freeze workers that share the actors, as real processes; arguments are numbers of drills
+# Kill and freeze workers that share the actors, as real processes; arguments are numbers of drills, or `short`
 drills *arguments:
     uv run python -m bench.drills {{arguments}}
 

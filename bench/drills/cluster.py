@@ -90,7 +90,9 @@ class Cluster:
         nats_url: str,
         start_worker: Callable[[str, float], Awaitable[Process]],
         standby: Standby | None = None,
+        patience: float = 1.0,
     ) -> None:
+        self.patience = patience  # On a busy machine, so many times as long is soon enough.
         self.pool = pool
         self.valkey = valkey
         self.sender = sender
@@ -123,7 +125,7 @@ class Cluster:
         """Wait until so many workers have all shards between them, and about the same number; return the seconds."""
         loop = asyncio.get_running_loop()
         began_at = loop.time()
-        async with asyncio.timeout(OWN_SECONDS_MAX):
+        async with asyncio.timeout(OWN_SECONDS_MAX * self.patience):
             while True:
                 held = [len(one.held) for one in (await self.read_shards()).values()]
                 if sum(held) == SHARDS and sum(1 for one in held if one) == workers:
@@ -133,7 +135,7 @@ class Cluster:
 
 @contextlib.asynccontextmanager
 async def run_cluster(
-    *, workers: int = WORKERS, campaigns: int = 300, has_standby: bool = False
+    *, workers: int = WORKERS, campaigns: int = 300, has_standby: bool = False, patience: float = 1.0
 ) -> AsyncGenerator[Cluster]:
     """Run servers and workers, with a campaign on every shard; all of it is removed at the end."""
     async with contextlib.AsyncExitStack() as stack:
@@ -170,6 +172,7 @@ async def run_cluster(
             nats_url=nats.url,
             start_worker=_make_starter(stack, folder, environment),
             standby=standby,
+            patience=patience,
         )
         await _insert_campaigns(cluster, campaigns)
         await connection.open(asyncio.Event())

@@ -57,8 +57,9 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
 class Load:
     """Charges campaigns until it is told to stop; what is not known to be kept is sent again, as the worker does."""
 
-    def __init__(self, cluster: Cluster, *, seed: int = 1) -> None:
+    def __init__(self, cluster: Cluster, *, seed: int = 1, pause_seconds: float = PAUSE_SECONDS) -> None:
         self._cluster = cluster
+        self._pause_seconds = pause_seconds
         self._chance = seeded(seed, "drill")
         self._sent: Counter[str] = Counter()
         self._sent_micros: Counter[str] = Counter()
@@ -70,7 +71,7 @@ class Load:
             batch = [self._make(self._chance.choice(self._cluster.campaigns)) for _ in range(MESSAGES)]
             while batch:
                 batch = await self._send(batch)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self._pause_seconds)
 
     def stop(self) -> None:
         self._stop.set()
@@ -174,11 +175,12 @@ def make_confirms(count: int) -> tuple[Confirm, ...]:
 async def ask_every_shard(cluster: Cluster) -> list[float]:
     """Ask a campaign of every shard at once; return the seconds that each took."""
     one_of: dict[int, Address] = {shard_of(address): address for address in cluster.campaigns}
+    seconds_max = ANSWER_SECONDS_MAX * cluster.patience
 
     async def ask(address: Address) -> float:
         began_at = time.perf_counter()
         try:
-            await cluster.sender.ask(address, AskBudget(), seconds_max=ANSWER_SECONDS_MAX)
+            await cluster.sender.ask(address, AskBudget(), seconds_max=seconds_max)
         except (TimeoutError, UnavailableError):
             return float("inf")
         return time.perf_counter() - began_at

@@ -1,0 +1,74 @@
+"""Runs drills under load: each on a cluster of its own, or several on one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from bench.drills.cluster import Cluster, run_cluster
+from bench.drills.disorder import disorder_messages, set_clock_wrong
+from bench.drills.failures import (
+    CALM_SECONDS,
+    add_worker,
+    delete_stream,
+    freeze_worker,
+    kill_nats,
+    kill_worker,
+    promote_standby,
+    restart_postgres,
+    restart_workers,
+)
+from bench.drills.load import Books, Load
+from bench.drills.rates import measure_rates
+from bench.drills.result import Figures
+
+Drill = Callable[[Cluster], Awaitable[Figures]]
+
+DRILLS: Final[dict[str, Drill]] = {
+    "1": kill_worker,
+    "2": freeze_worker,
+    "4": add_worker,
+    "5": restart_workers,
+    "6": kill_nats,
+    "7": delete_stream,
+    "8": disorder_messages,
+    "9": restart_postgres,
+    "11": set_clock_wrong,
+    "14": measure_rates,
+    "postgres": promote_standby,
+}
+UNLOADED: Final = frozenset({"14"})  # It brings its own load.
+WITH_STANDBY: Final = frozenset({"postgres"})
+# Each takes a few seconds, and none needs more than two workers.
+SHORT: Final = ("1", "7", "6", "9")
+SHORT_WORKERS: Final = 2
+SHORT_CAMPAIGNS: Final = 120
+SHORT_PAUSE_SECONDS: Final = 0.3
+
+
+async def run_drill(name: str) -> tuple[Figures, Books]:
+    """Run one drill on a cluster of its own, under load, and check the books at its end."""
+    async with run_cluster(has_standby=name in WITH_STANDBY) as cluster:
+        if name in UNLOADED:
+            return await DRILLS[name](cluster), await Load(cluster).check()
+        figures, books = await _run_under(Load(cluster), cluster, [name])
+        return figures[name], books
+
+
+async def run_short_drills(*, patience: float = 1.0) -> tuple[dict[str, Figures], Books]:
+    """Run the short drills one after another on one small cluster, with bounds that are `patience` times as wide."""
+    async with run_cluster(workers=SHORT_WORKERS, campaigns=SHORT_CAMPAIGNS, patience=patience) as cluster:
+        return await _run_under(Load(cluster, pause_seconds=SHORT_PAUSE_SECONDS), cluster, SHORT)
+
+
+async def _run_under(load: Load, cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Figures], Books]:
+    charging = asyncio.get_running_loop().create_task(load.run())
+    await asyncio.sleep(CALM_SECONDS)
+    figures: dict[str, Figures] = {}
+    for name in names:
+        before = load.failures
+        found = await DRILLS[name](cluster)
+        await asyncio.sleep(CALM_SECONDS)
+        figures[name] = {**found, "sent again": load.failures - before}
+    load.stop()
+    await charging
+    return figures, await load.check()
