@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, cast
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from adloom.app.control import openapi_document
+from adloom.core.actor import Role
 from adloom.core.errors import ValidationFailedError
 from adloom.resource.etag import IF_MATCH_PATTERN, parse_if_match
 from adloom.runtime.http.api.shapes import Body
@@ -232,3 +234,42 @@ def test_generators_have_nothing_to_object_to(program: str, tmp_path: Path) -> N
         pytest.skip(f"{program} is not installed: `just clients` brings it and runs it.")
 
     assert run_program(program, tmp_path) == ""
+
+
+def takes_a_seller(operation: Json) -> bool:
+    return "sellerId" in {one["name"] for one in operation.get("parameters", ())}
+
+
+async def test_the_seller_is_named_as_it_is_described(control: ControlPlane, admin: Client) -> None:
+    described = {name: one for name, one in operations().items() if " /api/ads-manager/" in name}
+    own, another = [(await admin.make_advertiser(name=name))["id"] for name in ("Meadow", "Forest")]
+    days = {"dateFrom": "2026-11-01", "dateTo": "2026-11-02"}
+    paths = [name.split()[1] for name in described if name.startswith("GET") and "{" not in name]
+    asked = {path: days if "/reports/" in path else {} for path in paths}
+
+    async with control.acting_as(Role.ADVERTISER, UUID(own)) as advertiser:
+        found = {
+            path: [
+                (await admin.get(path, params=query)).status_code,
+                (await admin.get(path, params={**query, "sellerId": own})).status_code,
+                (await advertiser.get(path, params=query)).status_code,
+                (await advertiser.get(path, params={**query, "sellerId": another})).status_code,
+            ]
+            for path, query in asked.items()
+        }
+        refused = await admin.post("/api/ads-manager/accounts", json={"name": "Meta"})
+        made = await admin.post("/api/ads-manager/accounts", json={"name": "Meta", "sellerId": own})
+        stolen = await advertiser.post(
+            "/api/ads-manager/accounts", json={"name": "Theirs", "sellerId": another}
+        )
+
+    assert [name for name, one in described.items() if not takes_a_seller(one)] == []
+    assert {path: codes for path, codes in found.items() if codes != [400, 200, 200, 404]} == {}
+    assert len(found) > 8
+    assert error_fields(problem(refused, 400, "VALIDATION_FAILED")) == {"sellerId"}
+    assert made.status_code == 201
+    problem(stolen, 404, "SELLER_NOT_FOUND")
+    bodies = [name for name, one in schemas().items() if "sellerId" in one.get("properties", {})]
+    for name in bodies:
+        field = schemas()[name]["properties"]["sellerId"]
+        assert name.endswith("Answer") or "required of an admin" in field["description"], name
