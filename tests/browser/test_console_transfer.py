@@ -2,6 +2,7 @@
 
 import csv
 import io
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ def test_a_catalog_is_downloaded_and_what_a_file_would_change_is_shown_before_it
 
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
-    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
+    data = Path(download.value.path()).read_bytes()
+    assert data.startswith(BOM_UTF8), "spreadsheets know the characters by it"
+    text = data.decode("utf-8-sig")
     [placement] = [one for one in csv.DictReader(io.StringIO(text)) if one["slug"] == "moved-here"]
     assert (placement["kind"], placement["label"], placement["maxBanners"]) == (
         "placement",

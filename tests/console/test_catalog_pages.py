@@ -18,7 +18,7 @@ PARTS = {
     "placements": ("overview", "ads", "settings", "history"),
     "sites": ("overview", "pages", "crawls", "placements", "settings", "history"),
     "advertisers": ("campaigns", "settings", "history"),
-    "publishers": ("placements", "sites", "settings", "history"),
+    "publishers": ("placements", "sites", "statement", "settings", "history"),
 }
 FAILED = "This could not be loaded"
 
@@ -216,3 +216,19 @@ async def test_a_slug_that_ad_blockers_look_for_is_pointed_out(console: ControlP
     pages = [await ann.get(f"/console/placements/{one['id']}?tab=settings") for one in (blocked, neutral)]
 
     assert ["Ad blockers look for" in page.text for page in pages] == [True, False]
+
+
+async def test_a_placement_says_whether_its_tag_keeps_the_space_free(
+    ann: Visitor, console: ControlPlane
+) -> None:
+    async with console.acting_as(Role.ADMIN) as admin:
+        bare = await admin.make_placement(layoutType="full_static")
+        sized = await admin.make_placement(layoutType="full_static", recommendedAspectRatio="4:1")
+        popup = await admin.make_placement(layoutType="popup")
+
+    shown = [
+        "keeps no space free" in (await ann.get(f"/console/placements/{one['id']}")).text
+        for one in (bare, sized, popup)
+    ]
+
+    assert shown == [True, False, False]

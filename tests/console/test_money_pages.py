@@ -165,10 +165,12 @@ async def test_a_report_groups_by_the_dimensions_of_its_address(
     )
 
     by_thing = await ann.get("/console/reports?from=2026-11-15&to=2026-11-15&by=campaign,banner,placement")
+    by_delivery = await ann.get("/console/reports?from=2026-11-15&to=2026-11-15&by=delivery,device")
     by_country = await ann.get("/console/reports?from=2026-11-15&to=2026-11-15&by=hour,country&metric=clicks")
 
     for name in ("Spring", "Tulips", "Front page", "50.00%"):
         assert name in by_thing.text
+    assert re.findall(r'"category","data":(\[[^]]*])', by_delivery.text) == ['["Direct"]']
     assert "11-15 12:00" in by_country.text
     assert "Germany" in by_country.text
     assert "Not known by country or device" in by_country.text

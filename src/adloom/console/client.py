@@ -80,10 +80,6 @@ class ApiClient:
     async def post(self, path: str, body: object = None, **query: object) -> Json:
         return await self._request_json("POST", path, query=query, body=body)
 
-    async def download(self, path: str, **query: object) -> bytes:
-        """Read the bytes of a file."""
-        return (await self._request("GET", path, query=query)).content
-
     async def upload(self, path: str, data: bytes, *, content_type: str = BYTES, **query: object) -> Json:
         """Send the bytes of a file."""
         answer = await self._request("POST", path, query=query, body=data, content_type=content_type)

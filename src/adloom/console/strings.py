@@ -11,7 +11,6 @@ COULD_NOT_LOAD: Final = "This could not be loaded"
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 DELIVERIES: Final = {"direct": "Direct", "auction": "Auction", "contextual": "Context"}
 DEVICES: Final = {"mobile": "phones", "tablet": "tablets", "desktop": "computers"}
-DOWNLOADED: Final = "The sheet is downloaded."
 FLOOR_CPM: Final = "Lowest price of a thousand impressions"
 LAYOUTS: Final = {
     "full_slider": "Slider across the page",

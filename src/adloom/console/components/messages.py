@@ -1,4 +1,4 @@
-"""Short messages that disappear, with an undo where there is one, and questions before an action."""
+"""What a page says and asks: downloads, short messages that disappear, with an undo where there is one, and questions before an action."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -10,6 +10,8 @@ from nicegui import ui
 
 from adloom.console.client import ProblemError
 
+# Spreadsheets read a file without it in the characters of their own country.
+BYTE_ORDER_MARK: Final = "\ufeff"
 ERROR_MILLISECONDS: Final = 8_000
 UNDO_MILLISECONDS: Final = 10_000
 
@@ -28,6 +30,12 @@ def notify_error(message: str) -> None:
         timeout=ERROR_MILLISECONDS,
         close_button=True,
     )
+
+
+def download_sheet(text: str, name: str) -> None:
+    """Let the browser save CSV, so that spreadsheets read its characters, and say so."""
+    ui.download.content(f"{BYTE_ORDER_MARK}{text}", name, "text/csv")
+    notify_success("The sheet is downloaded.")
 
 
 def notify_undoable(message: str, on_undo: Callable[[], Awaitable[None]]) -> None:

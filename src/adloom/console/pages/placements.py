@@ -5,6 +5,7 @@ from typing import Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.catalog.tag_html import OVER_THE_PAGE
 from adloom.console import strings
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.banner_preview import BannerPreview, layout_picture
@@ -49,6 +50,10 @@ DELIVERY_NOTES: Final = {
     "auction": "Campaigns bid for each request.",
     "contextual": "What fits the page.",
 }
+NO_SPACE: Final = (
+    "It keeps no space free yet: the page moves when the ad comes. "
+    "Fill in width and height, or the aspect ratio, in the settings, and copy the lines again."
+)
 RATIO_LENGTH_MAX: Final = 20
 PAGE_LENGTH_MAX: Final = 100
 TYPE_LENGTH_MAX: Final = 50
@@ -74,6 +79,8 @@ async def _show_tag(visit: PageVisit, placement: Json) -> None:
     with card("Put it on a page"):
         hint("Put the script into the page once, and the second line where the placement should be.")
         snippet(tag["html"])
+        if "style=" not in tag["html"] and placement["layoutType"] not in OVER_THE_PAGE:
+            hint(NO_SPACE)
         with ui.expansion("For pages without scripts").classes("full"):
             snippet(tag["frameHtml"])
             ui.link("Try it", tag["pageUrl"], new_tab=True)

@@ -10,7 +10,7 @@ from adloom.console import strings
 from adloom.console.client import Json
 from adloom.console.components import format as fmt
 from adloom.console.components.layout import Tile, div, empty_state, notice
-from adloom.console.components.messages import notify_success
+from adloom.console.components.messages import download_sheet
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit
 from adloom.console.pages.reports.question import paginate
@@ -31,7 +31,7 @@ def list_months(today: date) -> list[str]:
 
 async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
     """Show a month of a publisher."""
-    months = list_months(visit.today)
+    months = list_months(visit.now.date())  # They are made of days of UTC.
     asked = visit.query.get("month", "")
     month = asked if asked in months else months[0]
     address = f"/admin/publishers/{publisher['id']}/statement"
@@ -39,8 +39,7 @@ async def show_statement(visit: PageVisit, publisher: Json, _: Reload) -> None:
 
     async def download() -> None:
         text = await visit.api.get_text(address, month=month, format="csv")
-        ui.download.content(text, f"adloom-statement-{month}.csv", "text/csv")
-        notify_success(strings.DOWNLOADED)
+        download_sheet(text, f"adloom-statement-{month}.csv")
 
     with div("al-bar"):
         labels = {one: f"{date.fromisoformat(f'{one}-01'):%B %Y}" for one in months}

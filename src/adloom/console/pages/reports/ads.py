@@ -25,7 +25,7 @@ from adloom.console.components.layout import (
     notice,
     view_links,
 )
-from adloom.console.components.messages import notify_error, notify_success, open_dialog
+from adloom.console.components.messages import download_sheet, notify_error, notify_success, open_dialog
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import paginate, parse_query, period_field
@@ -219,7 +219,8 @@ def _chart(rows: Sequence[Json], asked: AdsQuery) -> None:
         Chart(
             [_label(row) for row in top],
             [
-                Series(name="Spend", values=[_paisa(row[field]) for row in top], kind="bar", unit="money"),
+                # Not as money: it is in the currency of the ad account, not in that of the installation.
+                Series(name="Spend", values=[row[field] for row in top], kind="bar"),
                 Series(name="ROAS", values=[row["roas"] for row in top], kind="bar", axis=1),
             ],
             description=SPEND_AND_ROAS,
@@ -267,16 +268,11 @@ def _columns(asked: AdsQuery) -> list[Column]:
 
 async def _download(visit: PageVisit, asked: AdsQuery) -> None:
     text = await visit.api.get_text(f"{REPORTS}/{asked.level}", **asked.query(format="csv"))
-    ui.download.content(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv", "text/csv")
-    notify_success(strings.DOWNLOADED)
+    download_sheet(text, f"adloom-{asked.level}-{asked.first}-to-{asked.last}.csv")
 
 
 def _money(amount: float | None) -> str:
     return strings.NONE if amount is None else f"{amount:,.2f}"
-
-
-def _paisa(amount: float | None) -> float | None:
-    return None if amount is None else amount * 100
 
 
 def ask_sync(visit: PageVisit, asked: Json) -> None:

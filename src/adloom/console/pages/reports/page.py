@@ -14,7 +14,7 @@ from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import day_field, picker
 from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
-from adloom.console.components.messages import notify_success
+from adloom.console.components.messages import download_sheet
 from adloom.console.components.table import Column, DataTable
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.reports.question import (
@@ -45,6 +45,7 @@ NAMED: Final = {
     "publisher": "publisherName",
     "site": "siteName",
 }
+WORDS: Final = {"country": strings.COUNTRIES, "device": DEVICE_NAMES, "delivery": strings.DELIVERIES}
 WITHOUT: Final = {
     "campaign": "no campaign",
     "advertiser": "the house",
@@ -55,8 +56,6 @@ WITHOUT: Final = {
 # Publishers are not told what advertisers sell.
 OF_ADVERTISERS: Final = ("conversions", "conversionValue")
 STATISTICS: Final = "/admin/stats/banners"
-# Spreadsheets read a file without it in the characters of their own country.
-BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 @page(ADDRESS, title="Reports")
@@ -107,8 +106,7 @@ async def _download(api: ApiClient, question: ReportFilters, saved: Json | None)
     else:
         text = await api.get_text(f"{SAVED}/{saved['id']}/statistics", format="csv")
     name = f"adloom-{'-'.join(question.by)}-{question.first}-to-{question.last}.csv"
-    ui.download.content(f"{BYTE_ORDER_MARK}{text}", name, "text/csv")
-    notify_success(strings.DOWNLOADED)
+    download_sheet(text, name)
 
 
 async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> None:
@@ -225,8 +223,8 @@ class _Names:
                 return f"week of {text}"
             case "month":
                 return text[:7]
-            case "country" | "device":
-                return (strings.COUNTRIES if dimension == "country" else DEVICE_NAMES).get(text, text)
+            case "country" | "device" | "delivery":
+                return WORDS[dimension].get(text, text)
             case _:
                 return self._known.get(text, short_id(text)) if dimension in NAMED else text
 

@@ -10,7 +10,7 @@ from nicegui import events, ui
 
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.layout import add_tiles, card, div, hint, html, notice, set_attributes
-from adloom.console.components.messages import notify_error, notify_success
+from adloom.console.components.messages import download_sheet, notify_error, notify_success
 from adloom.console.components.table import Column, plain_table
 from adloom.console.history import format_value
 from adloom.console.page import PageVisit
@@ -70,10 +70,14 @@ async def show_transfer(visit: PageVisit) -> None:
 
 
 async def _download(visit: PageVisit, name: str) -> None:
-    data = await visit.api.download("/admin/export", format=name)
-    # Spreadsheets read a file without the mark in the characters of their own country.
-    mark = b"\xef\xbb\xbf" if name == "csv" else b""
-    ui.download.content(mark + data, f"adloom-catalog-{visit.today}.{name}", FORMATS[name])
+    text, file = (
+        await visit.api.get_text("/admin/export", format=name),
+        f"adloom-catalog-{visit.today}.{name}",
+    )
+    if name == "csv":
+        download_sheet(text, file)
+        return
+    ui.download.content(text, file, JSON)
     notify_success("The catalog is downloaded.")
 
 
