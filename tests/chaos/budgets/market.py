@@ -24,6 +24,9 @@ CPM = 500
 PRICE_PAISA = 50
 PRICE_MICROS = 500_000
 LOOK_SECONDS = 0.1
+READ_SECONDS = (
+    0.02  # Between two requests of a reader, so that the processes have the machine for themselves.
+)
 TENNIS = "539"
 
 ENTRIES = "SELECT kind, request_id, slot, amount_micros FROM money_entries WHERE campaign_id = $1 ORDER BY id"
@@ -133,7 +136,10 @@ class Market:
         ends_at = time.monotonic() + seconds
         while len(offers) < count:
             assert time.monotonic() < ends_at, f"{len(offers)} of {count} offers within {seconds} s"
-            offers += await self.asked(slugs)
+            found = await self.asked(slugs)
+            offers += found
+            if not found:
+                await asyncio.sleep(LOOK_SECONDS)
         return offers
 
     def seen(self, offers: Sequence[Offer], *, times: int = 1) -> None:
@@ -174,11 +180,15 @@ class Market:
             await connection.close()
         return None if row is None else make_campaign_kind().decode(row["state"], format_number=row["format"])
 
-    async def leased(self, campaign: str, *, seconds: float) -> None:
-        """Wait until somebody has a lease."""
+    async def leased(self, *campaigns: str, seconds: float) -> None:
+        """Wait until somebody has a lease of one of the campaigns."""
+
+        async def states() -> list[CampaignState | None]:
+            return [await self.state(campaign) for campaign in campaigns]
+
         await awaited(
-            lambda: self.state(campaign),
-            lambda state: state is not None and state.leased > 0,
+            states,
+            lambda found: any(state is not None and state.leased > 0 for state in found),
             seconds=seconds,
         )
 
@@ -200,13 +210,14 @@ async def awaited(
 async def served(
     market: Market, slug: str, *, until: Callable[[], bool], readers: int = 4
 ) -> list[tuple[float, Offer]]:
-    """Have readers ask without a pause until told, and tell when which offer was made."""
+    """Have readers ask again and again until told, and tell when which offer was made."""
     offers: list[tuple[float, Offer]] = []
 
     async def read() -> None:
         while not until():
             asked_at = time.monotonic()
             offers.extend((asked_at, offer) for offer in await market.asked([slug]))
+            await asyncio.sleep(READ_SECONDS)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(readers):

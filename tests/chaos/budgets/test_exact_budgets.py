@@ -44,6 +44,7 @@ async def test_an_advertisers_budget_over_ten_campaigns_buys_as_many(market: Mar
 async def test_a_contextual_budget_of_one_at_a_thousand_buys_exactly_one_impression(market: Market) -> None:
     path, campaign = market.a_page("contextual-one", budgetDailyPaisa=2 * PRICE_PAISA)
     readers, offers = [path] * READERS, list[Offer]()
+    await market.leased(campaign, seconds=OFFERED_SECONDS_MAX)
     ends_at = time.monotonic() + OFFERED_SECONDS_MAX
     while not offers:
         assert time.monotonic() < ends_at
@@ -62,6 +63,7 @@ async def test_a_contextual_budget_of_one_at_a_thousand_buys_exactly_one_impress
 async def exactly(times: int, market: Market, slugs: list[str], campaigns: list[str]) -> None:
     """Check that so many offers are made and charged, before and after they are seen."""
     readers = slugs * (READERS // len(slugs))
+    await market.leased(*campaigns, seconds=OFFERED_SECONDS_MAX)
     offers = await market.offered(readers, count=times, seconds=OFFERED_SECONDS_MAX)
     offers += await market.asked(readers)
     assert len(offers) == times
