@@ -51,6 +51,7 @@ async def test_a_campaign_shows_its_multipliers_reasons_and_shadow(
     for text in (
         "Fleet bids 50% of the bid",
         "What other strategies would have bid",
+        "on the tab What if",
         "The target is below the market.",
         "Spend along the day",
     ):

@@ -83,6 +83,8 @@ async def test_a_campaign_has_fields_and_sliders_to_try(console: ControlPlane, a
         "Nothing is changed",
         "Simulate",
         "Daily budget, change in per cent",
+        "Bids are",
+        "What a conversion should cost",
         "Pages about",
         "Germany",
     ):

@@ -116,6 +116,7 @@ def _show_shadows(found: Json) -> None:
     ]
     with card("What other strategies would have bid", note="They change nothing", classes="flush"):
         html(plain_table(SHADOW_COLUMNS, rows))
+    hint("What one of them would bring: try it as “Bids are” on the tab What if.")
 
 
 def _show_decisions(history: Sequence[Json], zone: tzinfo) -> None:
