@@ -1,10 +1,10 @@
-"""Shows what a command is doing: a spinner on a terminal, one line a step elsewhere."""
+"""Shows what a command is doing: a spinner on a terminal, one line a step or a second elsewhere."""
 
 import contextlib
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +12,7 @@ from rich.text import Text
 # As wide as the longest title.
 TITLE_WIDTH = 26
 LABEL_WIDTH = 10
+LINE_SECONDS = 1.0
 
 
 class StepProgress:
@@ -48,6 +49,31 @@ class StepProgress:
             print(line, flush=True)  # noqa: T201 - without any colour or folding
         except BrokenPipeError:
             self._console.on_broken_pipe()
+
+
+class SecondLines:
+    """Says how far a long command is where there is no terminal: a line a second, on the side of errors."""
+
+    def __init__(
+        self,
+        write: Callable[[str], object] | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._write = write or _write_error
+        self._now = now
+        self._said_at = now()
+
+    def say(self, line: str) -> None:
+        """Say a line, unless one was said within the last second."""
+        now = self._now()
+        if now - self._said_at >= LINE_SECONDS:
+            self._said_at = now
+            self._write(line)
+
+
+def _write_error(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - of a command
 
 
 class _LastingConsole(Console):

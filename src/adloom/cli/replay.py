@@ -21,6 +21,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from adloom.app.progress import SecondLines
 from adloom.budgets.charges.projection import CHARGES
 from adloom.core.clock import SystemClock
 from adloom.core.errors import UnavailableError
@@ -72,20 +73,26 @@ class ReplayError(Exception):
 
 
 class ReplayProgress(RebuildProgress):
-    """Shows how far a replay is: a bar on a terminal, one line a step elsewhere."""
+    """Shows how far a replay is: a bar on a terminal; elsewhere one line a step, and one a second."""
 
-    def __init__(self, console: Console, bar: Progress) -> None:
+    def __init__(self, console: Console, bar: Progress, lines: SecondLines) -> None:
         self._console = console
         self._bar = bar
         self._task = bar.add_task("", total=None)
+        self._lines = lines
+        self._step, self._done, self._of = "", 0, ""
 
     def begin(self, step: str, total: int | None = None) -> None:
         if not self._console.is_terminal:
             self._console.print(step, highlight=False)
         self._bar.reset(self._task, total=total, description=step)
+        self._step, self._done, self._of = step, 0, "" if total is None else f" of {total:,}"
 
     def advance(self, count: int) -> None:
         self._bar.advance(self._task, count)
+        self._done += count
+        if not self._console.is_terminal:
+            self._lines.say(f"{self._step}: {self._done:,}{self._of}")
 
 
 class ReplayContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +168,7 @@ def _show_progress(console: Console) -> Generator[ReplayProgress]:
         disable=not console.is_terminal,
     )
     with bar:
-        yield ReplayProgress(console, bar)
+        yield ReplayProgress(console, bar, SecondLines())
 
 
 def parse_start(text: str) -> str:

@@ -22,8 +22,8 @@ from adloom.cli.learn.recorded_days import (
     Archive,
     build_archive,
     draw_days,
-    progress_bar,
     score_fleet,
+    show_training,
     write_result,
 )
 from adloom.cli.options import LearnCommandError
@@ -56,13 +56,12 @@ def refine_from_ledger(asked: str, database_url: str, *, seed: int, steps: int, 
     archive = build_archive(f"own auctions, {days} days until {end.date()}", tables)
     shipped = decode_fleet(read_shipped("fleet") or b"")
     curve: list[float] = []
-    with progress_bar(console) as bar:
-        task = bar.add_task("refine", total=steps, score="")
+    with show_training(console, "refine", steps) as show:
 
         def on_step(step: TrainingStep, net: FleetNet) -> None:
             del net
             curve.append(step.share)
-            bar.update(task, advance=1, score=f"{step.share:.3f}")
+            show(f"{step.share:.3f}")
 
         plan = TrainingPlan(steps=steps, seed=seed, rate=RATE)
         refined = train_fleet(archive.train, plan, begin=shipped, on_step=on_step)

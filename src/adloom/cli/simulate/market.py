@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from adloom.app.progress import SecondLines
 from adloom.budgets.bids.nets import find_fleet_weights
 from adloom.cli.options import database_url
 from adloom.cli.simulate.table import build_table
@@ -28,7 +29,6 @@ from adloom.forecast.seeded_runs import simulate_runs
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import DatabaseError, describe_database
 
-LINE_SECONDS = 1.0
 POOL_SIZE_MAX = 2
 WIDTH = 160  # Where there is no terminal: rows must not be folded.
 
@@ -106,13 +106,11 @@ def show_progress(console: Console, hours: int) -> Generator[Callable[[], None]]
             task = progress.add_task("", total=hours)
             yield lambda: progress.advance(task)
         return
-    done, said_at = 0, monotonic()
+    done, lines = 0, SecondLines()
 
     def on_hour() -> None:
-        nonlocal done, said_at
+        nonlocal done
         done += 1
-        if monotonic() - said_at >= LINE_SECONDS:
-            said_at = monotonic()
-            typer.echo(f"{done:,} of {hours:,} hours are simulated.", err=True)
+        lines.say(f"{done:,} of {hours:,} hours are simulated.")
 
     yield on_hour
