@@ -17,6 +17,7 @@ from adloom.serving.index.rendered_banner import unpack_ids
 
 RENDERED_MAX: Final = 4_096
 
+_NO_USER: Final = NO_USER.bytes
 _MICROS_A_STEP: Final = 100
 _STEPS_A_UNIT: Final = 10_000
 
@@ -88,9 +89,7 @@ class AdEncoder:
         Only we can read who it is.
         """
         request_id = auction_id.bytes
-        token = self._sign(
-            terms, request_id=request_id, issued_at=second, slot=0, lease=lease, micros=now.microsecond
-        )
+        token = self._sign(terms, request_id, second, 0, lease, now.microsecond)
         return b"".join(
             (
                 rendered.ad,
@@ -101,7 +100,7 @@ class AdEncoder:
                 token,
                 self._impression,
                 token,
-                b"" if user == NO_USER.bytes else b"?u=" + self._seal_user(request_id, user),
+                b"" if user == _NO_USER else b"?u=" + self._seal_user(request_id, user),
                 self._click,
                 token,
                 b'"}',
