@@ -16,9 +16,11 @@ CONNECT_SECONDS_MAX = 5.0
 ACQUIRE_SECONDS_MAX = 5.0  # For a connection that others use: beyond, it is an outage like any other.
 COMMAND_SECONDS_MAX = 30.0
 IDLE_IN_TRANSACTION_SECONDS_MAX = 20  # Less than a command waits for a lock: the waiting ones go on.
-# As the driver has them itself, in a function that knows only its own class.
+# As the driver has it itself, in a function that knows only its own class.
 QUERIES_PER_CONNECTION_MAX = 50_000
-IDLE_SECONDS_MAX = 300.0
+# The one that was returned last is taken first, so what many needed at once, as at a start, is closed soon. Each has
+# 10 MB in the server; to open one takes some milliseconds.
+IDLE_SECONDS_MAX = 20.0
 
 # Text, because the driver's classes are generic in its stubs only.
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
