@@ -53,7 +53,7 @@ HEADER: Final = """
 
 async def show_transfer(visit: PageVisit) -> None:
     """Show both: what can be taken out, and what can be brought in."""
-    with card("Export", note="All that is not deleted"):
+    with card("Export", note="All that is not deleted"), div("stack tight"):
         ui.label(
             "One document of the whole catalog: to keep, to edit in a spreadsheet, or for another installation. Pictures and statistics are not in it."
         )
@@ -62,7 +62,7 @@ async def show_transfer(visit: PageVisit) -> None:
                 ui.button(label, icon="download", on_click=functools.partial(_download, visit, name)).props(
                     "outline"
                 )
-    with card("Import", note="Nothing is deleted by it"):
+    with card("Import", note="Nothing is deleted by it"), div("stack tight"):
         ui.label(
             "Choose a file: first you see what it would change. It is imported as a whole, or not at all."
         )
