@@ -139,25 +139,40 @@ async def test_a_large_market_is_counted_in_full_although_only_1000_candidates_a
 
 
 async def test_the_throttle_of_pacing_and_the_multiplier_of_bids_are_in_an_explanation(
-    admin: Client, pool: Pool
+    admin: Client, control: ControlPlane, pool: Pool
 ) -> None:
-    site = await admin.make_site(approvalMode="automatic")
-    await admin.make_placement(siteId=site["id"], delivery="contextual", slug="story")
+    """The throttle is of campaigns that one may know: an advertiser's own, and none for a publisher."""
+    publisher, payer = await admin.make_publisher(), await admin.make_advertiser()
+    site = await admin.make_site(approvalMode="automatic", publisherId=publisher["id"])
+    await admin.make_placement(
+        siteId=site["id"], publisherId=publisher["id"], delivery="contextual", slug="story"
+    )
     url = f"https://{site['domain']}/a"
     page = {"url": url, "categories": [{"id": "483", "confidence": 1}]}
     assert (await admin.post(f"/admin/sites/{site['id']}/pages", json=page)).status_code == 200
-    campaign = await admin.make_campaign(budgetDailyPaisa=10_000, bidAmount=5, categories=["483"])
-    banner = await admin.make_banner()
+    campaign = await admin.make_campaign(
+        advertiserId=payer["id"], budgetDailyPaisa=10_000, bidAmount=5, categories=["483"]
+    )
+    banner = await admin.make_banner(advertiserId=payer["id"])
     await admin.made(f"/admin/campaigns/{campaign['id']}/creatives", {"bannerId": banner["id"]})
     assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/activate")).status_code == 200
     state = a_busy_state(charged=1, held=0, leased=5, daily_budget=Micros(100_000_000))
     bids = BidStanding(day=state.day, multiplier=0.5)
     await keep(pool, campaign, msgspec.structs.replace(state, pace=PaceState(throttle=0.4), bids=bids))
 
-    answer = await admin.post("/v1/explain", json={"slot": "story", "url": url})
+    body = {"slot": "story", "url": url}
+    answer = await admin.post("/v1/explain", json=body)
+    told = list[float | None]()
+    for role, account in (
+        (Role.ADVERTISER, UUID(payer["id"])),
+        (Role.ADVERTISER, None),
+        (Role.PUBLISHER, UUID(publisher["id"])),
+    ):
+        async with control.acting_as(role, account) as client:
+            told.append((await client.post("/v1/explain", json=body)).json()["throttle"])
 
     assert answer.status_code == 200, answer.text
     explained = answer.json()
-    assert explained["throttle"] == 0.4
+    assert (explained["throttle"], told) == (0.4, [0.4, 0.0, None])
     [candidate] = explained["candidates"]
     assert (candidate["outcome"], candidate["maxCpm"]) == ("won", 2.5)

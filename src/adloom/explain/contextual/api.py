@@ -86,9 +86,12 @@ class SlotExplanation(Answer):
 
     page: ExplainedPage
     throttle: Annotated[
-        float,
+        float | None,
         Field(
-            description="The share that pacing holds back now, of the campaigns that nothing else keeps from the slot."
+            description=(
+                "The share that pacing holds back now, of the campaigns that nothing else keeps from the slot: for an "
+                "advertiser of its own, for a publisher null."
+            )
         ),
     ]
     candidates: Sequence[ExplainedCreative]
@@ -110,8 +113,8 @@ async def explain_contextual_slot(
 ) -> SlotExplanation:
     """Say of every creative that wants a slot of a page why it is shown there or not.
 
-    An advertiser sees its own creatives. A publisher sees its own slots, without bids, scores and prices. The winner
-    is drawn anew with every question, as it is with every visitor.
+    An advertiser sees its own creatives. A publisher sees its own slots, without bids, scores, prices and pace. The
+    winner is drawn anew with every question, as it is with every visitor.
     """
     url = parse_page_url(body.url)
     settings: AuctionSettings = request.app.state.auctions
@@ -146,7 +149,6 @@ async def explain_contextual_slot(
         method=ChoiceMethod(settings.creative_choice),
     )
     verdicts = explain_slot(asked, facts.campaigns, fast_chance())
-    throttle = find_throttle(verdicts, facts.throttles)
     if actor.role is Role.ADVERTISER:
         own = {
             row.assignment.campaign_id
@@ -155,6 +157,8 @@ async def explain_contextual_slot(
             if row.assignment.advertiser_id == actor.account_id
         }
         verdicts = [one for one in verdicts if one.campaign_id in own]
+    # With few campaigns their share is the pace of one, which is its advertiser's business.
+    throttle = None if actor.role is Role.PUBLISHER else find_throttle(verdicts, facts.throttles)
     if actor.role is Role.PUBLISHER:
         verdicts = [_hide_figures(one) for one in verdicts]
     async with pool.acquire() as connection:
@@ -166,7 +170,7 @@ def _show(
     url: str,
     facts: SlotFacts,
     verdicts: Sequence[CreativeVerdict],
-    throttle: float,
+    throttle: float | None,
     names: Mapping[UUID, str],
 ) -> SlotExplanation:
     won = next((one for one in verdicts if one.outcome is CandidateOutcome.WON), None)
