@@ -107,6 +107,23 @@ async def test_the_day_of_an_advertiser_is_the_sum_of_its_running_campaigns(
     assert (day["dailyBudgetPaisa"], day["points"][-1]["linePaisa"]) == (3_000, 2_400)
 
 
+async def test_an_advertiser_without_a_running_campaign_is_projected_to_spend_no_more(
+    admin: Client, pool: Pool
+) -> None:
+    advertiser = await admin.make_advertiser()
+    campaign = await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=2_400)
+    await keep(pool, campaign, a_busy_state(charged=12, held=0, leased=0))
+    path = f"/admin/advertisers/{advertiser['id']}/spend/day"
+
+    projected = list[tuple[int, int]]()
+    for move in ("activate", "pause"):
+        assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/{move}")).status_code == 200
+        day = await _day(admin, path)
+        projected.append((day["spentPaisa"], day["projectedPaisa"]))
+
+    assert projected == [(12, 24), (12, 12)], "at noon"
+
+
 async def test_an_advertiser_sees_only_its_own_days(admin: Client, control: ControlPlane) -> None:
     advertiser = await admin.make_advertiser()
     own = await admin.make_campaign(advertiserId=advertiser["id"])

@@ -226,7 +226,9 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
             "timezone": advertiser.timezone,
             "daily_budget": found.daily_budget,
             "spent": found.spent,
-            "projected": project_spend(found.spent, day, now=now, left=left),
+            "projected": project_spend(
+                found.spent, day, now=now, left=left if plan.is_running else Micros(0)
+            ),
             "points": curve(day, by_hour, plan, spent=found.spent, now=now),
         }
     )

@@ -18,7 +18,8 @@ BY_HOUR: Final = """
 """
 # Active campaigns only: a paused budget is not planned.
 PLANS: Final = """
-    SELECT coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy = 'Smooth'), 0)::bigint AS smooth,
+    SELECT count(*) > 0 AS is_running,
+           coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy = 'Smooth'), 0)::bigint AS smooth,
            coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy <> 'Smooth'), 0)::bigint AS accelerated
       FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
      WHERE owner.public_id = $1 AND it.deleted_at IS NULL AND it.status = 'active'
@@ -45,5 +46,8 @@ async def plan_of_advertiser(
     row = await connection.fetchrow(PLANS, advertiser_id, now)
     assert row is not None
     return Plan(
-        smooth=micros_from_paisa(row["smooth"]), accelerated=micros_from_paisa(row["accelerated"]), most=most
+        smooth=micros_from_paisa(row["smooth"]),
+        accelerated=micros_from_paisa(row["accelerated"]),
+        most=most,
+        is_running=row["is_running"],
     )
