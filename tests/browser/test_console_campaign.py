@@ -292,6 +292,15 @@ def test_campaigns_are_chosen_and_paused_together_and_one_is_copied(
     page.get_by_role("button", name="Close").click()
     expect(page.locator("tr .al-badge", has_text="Paused")).to_have_count(2)
 
+    # Before they are resumed, those that have nothing to show are named; the draft is not resumed at all.
+    page.get_by_label("Choose all on this page").check()
+    page.get_by_role("button", name="Resume", exact=True).click()
+    warning = dialog.locator(".al-notice")
+    expect(warning).to_contain_text("have no banner yet, so there is nothing to show.")
+    expect(warning).to_contain_text("“Together one”")
+    expect(warning).not_to_contain_text("Together draft")
+    dialog.get_by_role("button", name="Cancel").click()
+
     page.get_by_role("link", name="Together one").click()
     page.get_by_role("button", name="More").click()
     page.get_by_text("Duplicate", exact=True).click()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from adloom.console.words.campaign_words import (
+    describe_empty,
     describe_missing,
     describe_moment,
     describe_spent,
@@ -100,3 +101,16 @@ def test_what_a_campaign_lacks_is_said(banners: list[str | None], creatives: int
 
     assert found.startswith(f"It has {words}" if words else "")
     assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([], ""),
+        (["A"], "“A” has no banner yet, so there is nothing to show."),
+        (["A", "B"], "“A”, “B” have no banner yet, so there is nothing to show."),
+        (list("ABCDEFG"), "“A”, “B”, “C”, “D”, “E” and 2 more have no banner yet, so there is nothing to show."),
+    ],
+)  # fmt: skip
+def test_those_of_several_campaigns_that_have_nothing_to_show_are_named(names: list[str], words: str) -> None:
+    assert describe_empty(names) == words

@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from adloom.schedule.schedule import find_zone
 
 # Further away a day says more than a number of days.
 COUNTED_DAYS_MAX: Final = 14
+NAMED_MAX: Final = 5
 Kind = Literal["", "good", "info", "warn", "bad"]
 STATUSES: Final[Mapping[str, tuple[str, Kind]]] = {
     "draft": ("Draft", ""),
@@ -62,6 +63,16 @@ def describe_missing(assignments: Iterable[Thing], *, creatives: int) -> str:
     if rows:
         return "It has a placement, but no banner on it, so there is nothing to show."
     return "It has no placement and no banner yet, so there is nothing to show."
+
+
+def describe_empty(names: Sequence[str]) -> str:
+    """Say which of several campaigns have nothing to show; empty if there are none."""
+    if not names:
+        return ""
+    listed = ", ".join(f"“{name}”" for name in names[:NAMED_MAX])
+    more = f" and {len(names) - NAMED_MAX:,} more" if len(names) > NAMED_MAX else ""
+    verb = "has" if len(names) == 1 else "have"
+    return f"{listed}{more} {verb} no banner yet, so there is nothing to show."
 
 
 def describe_moment(at: datetime, zone: str, now: datetime) -> str:

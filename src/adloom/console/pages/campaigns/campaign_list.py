@@ -6,18 +6,20 @@ from typing import Any, Final
 from markupsafe import Markup
 from nicegui import ui
 
+from adloom.catalog.campaign.model import CampaignStatus
 from adloom.console import strings
-from adloom.console.client import Json, fetch_names
+from adloom.console.client import Json, fetch_all, fetch_names
 from adloom.console.components.format import count, moment, money, percent
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import html, meter
+from adloom.console.components.layout import html, meter, notice
 from adloom.console.components.messages import confirm, notify_success, open_dialog
 from adloom.console.components.status import campaign_badge, format_bid, format_dates
 from adloom.console.components.table import Column
 from adloom.console.page import PageVisit
 from adloom.console.pages.budgets import pace_badge
+from adloom.console.pages.campaigns.moves import find_missing
 from adloom.console.resource_pages import Reload
-from adloom.console.words.campaign_words import describe_spent
+from adloom.console.words.campaign_words import describe_empty, describe_spent
 from adloom.console.words.field_labels import name_fields
 
 BULK: Final = "/admin/campaigns/bulk"
@@ -124,12 +126,28 @@ def add_bulk_buttons(visit: PageVisit, rows: Sequence[Json], done: Reload) -> No
     ui.button("Change dates", on_click=lambda: _ask_dates(visit, rows, done)).props("outline")
 
 
-def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: Reload) -> None:
+async def _ask_move(visit: PageVisit, rows: Sequence[Json], action: str, done: Reload) -> None:
+    """Ask before a move of all; before they are resumed, say which of them have nothing to show."""
+    empty = await _find_empty(visit, rows) if action == "resume" else ""
+
     async def go() -> None:
         await _change(visit, rows, {"action": action}, done)
 
     title = f"{action.capitalize()} {_number(rows)}?"
-    confirm(title, CONSEQUENCES[action], action=action.capitalize(), on_confirm=go)
+    confirm(
+        title,
+        CONSEQUENCES[action],
+        action=action.capitalize(),
+        on_confirm=go,
+        before=(lambda: notice(empty, kind="warn")) if empty else None,
+    )
+
+
+async def _find_empty(visit: PageVisit, rows: Sequence[Json]) -> str:
+    """Name the campaigns that would be resumed and have nothing to show."""
+    paused = [row for row in rows if row["status"] == CampaignStatus.PAUSED]
+    missing = await fetch_all([find_missing(visit.api, row) for row in paused])
+    return describe_empty([row["name"] for row, found in zip(paused, missing, strict=True) if found])
 
 
 def _ask_bid(visit: PageVisit, rows: Sequence[Json], done: Reload) -> None:

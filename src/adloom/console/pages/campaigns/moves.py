@@ -118,7 +118,7 @@ def ask_copy(api: ApiClient, campaign: Json) -> None:
 
 async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) -> None:
     """Ask before a move; before one that lets ads be shown, say what is missing for it."""
-    missing = await _find_missing(api, campaign) if move in RUNNING else ""
+    missing = await find_missing(api, campaign) if move in RUNNING else ""
     if move == "schedule" and not campaign["startsAt"]:
         _ask_start(api, campaign, reload, missing)
         return
@@ -137,7 +137,8 @@ async def ask_move(api: ApiClient, campaign: Json, move: str, reload: Reload) ->
     )
 
 
-async def _find_missing(api: ApiClient, campaign: Json) -> str:
+async def find_missing(api: ApiClient, campaign: Json) -> str:
+    """Say what a campaign lacks before anything of it can be shown; empty if it lacks nothing."""
     assigned = await api.get_items("/admin/assignments", campaignId=campaign["id"], pageSize=ASSIGNMENTS_MAX)
     creatives = await api.get(f"/admin/campaigns/{campaign['id']}/creatives", pageSize=1)
     return describe_missing(assigned, creatives=creatives["totalCount"])
