@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adloom.core.clock import ManualClock
+from adloom.core.errors import UnavailableError
 from adloom.core.ids import BannerId, RequestId, SiteId
 from adloom.core.money import Micros
 from adloom.events.followers.counted_store import CountedStore
@@ -227,12 +229,22 @@ class RankerHost:
 
     def __init__(self, pool: Pool, clock: ManualClock) -> None:
         self.pool, self.clock = pool, clock
+        self.is_full = False
         self.told: list[tuple[Address, msgspec.Struct]] = []
         self.states: dict[Address, Any] = {}
 
     def tell(self, address: Address, message: msgspec.Struct) -> bool:
-        self.told.append((address, message))
-        return True
+        if not self.is_full:
+            self.told.append((address, message))
+        return not self.is_full
+
+    async def wake_again(self) -> None:
+        """Let rankers be forgotten, as idle ones are, and then asked for a quote."""
+        addresses = list(self.states)
+        self.states.clear()
+        for address in addresses:
+            self.tell(address, ranker.CheckClock())
+        await self.run(is_flushed=False)
 
     async def run(self, *, is_flushed: bool) -> None:
         for address, message in self.told:
@@ -259,6 +271,35 @@ class RankerHost:
             await MarketWriter().write(connection, recorded)
 
 
+async def add_impressions(pool: Pool, seen: int) -> None:
+    await pool.execute(
+        """INSERT INTO contextual_results (site_id, banner_id, category, minute, impressions, clicks, revenue_micros)
+           SELECT id, 1, '483', $1, $2, 0, 0 FROM sites""",
+        NOW,
+        seen,
+    )
+
+
+async def test_a_ranker_that_wakes_between_two_looks_counts_nothing_twice(
+    site_pool: Pool, valkey: Valkey
+) -> None:
+    clock = ManualClock(NOW)
+    host: Any = RankerHost(site_pool, clock)
+    follower = ResultsFollower(site_pool, valkey, host, clock)
+    await add_impressions(site_pool, 1)
+    await follower.look()
+    await host.run(is_flushed=True)
+    await add_impressions(site_pool, 10)
+    await host.wake_again()
+    await add_impressions(site_pool, 100)
+
+    await follower.look()
+    await host.run(is_flushed=True)
+
+    stored = await site_pool.fetch("SELECT round(impressions::numeric, 1) FROM category_results")
+    assert [float(row[0]) for row in stored] == [111, 111]
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_rankers_know_every_result_once_whatever_is_killed(
     site_pool: Pool, valkey: Valkey, seed: int
@@ -266,20 +307,18 @@ async def test_rankers_know_every_result_once_whatever_is_killed(
     chance, clock = Random(seed), ManualClock(NOW)  # noqa: S311 - no secret is made of it
     host: Any = RankerHost(site_pool, clock)
     follower = ResultsFollower(site_pool, valkey, host, clock)
-    site_key = await site_pool.fetchval("SELECT id FROM sites")
     total = 0
     for _ in range(12):
         seen = chance.randrange(1, 50)
-        await site_pool.execute(
-            """INSERT INTO contextual_results (site_id, banner_id, category, minute, impressions, clicks, revenue_micros)
-               VALUES ($1, 1, '483', $2, $3, 0, 0)""",
-            site_key,
-            NOW,
-            seen,
-        )
+        await add_impressions(site_pool, seen)
         total += seen
+        if chance.random() < 0.3:
+            await host.wake_again()
         if chance.random() < 0.7:
-            await follower.look()
+            host.is_full = chance.random() < 0.3
+            with suppress(UnavailableError):
+                await follower.look()
+            host.is_full = False
             await host.run(is_flushed=chance.random() < 0.5)
         if chance.random() < 0.4:  # Killed: states and messages are lost, another worker goes on.
             host = RankerHost(site_pool, clock)

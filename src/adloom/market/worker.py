@@ -14,7 +14,7 @@ from adloom.market.follower import MarketFollower
 from adloom.market.kinds import make_kinds
 from adloom.market.results.follower import ResultsFollower
 from adloom.market.results.placement_results import PlacementResultsFollower
-from adloom.market.shared.follower import SharedMarketFollower
+from adloom.market.shared.follower import SharedMarketFollower, SharedResultsFollower
 from adloom.market.shared.tables import REFRESH_SECONDS, MarketRefresh, SharedMarketTables
 from adloom.market.shortlist.notice import name_channel
 from adloom.market.store import MarketTables, MarketWriter
@@ -120,7 +120,7 @@ def share_market(  # noqa: PLR0913 - what it stands between
         alarms_at_once=ALARMS_AT_ONCE,
     )
     follower = SharedMarketFollower(pool, valkey, sender)
-    results = ResultsFollower(pool, valkey, sender, clock)
+    results = SharedResultsFollower(pool, valkey, sender, clock)
     on_placements = PlacementResultsFollower(pool, valkey, clock)
     leader = _lead(valkey, worker, [follower.run, results.run, on_placements.run])
     return SharedMarketActors(family=family, follower=follower, results=results, leader=leader)

@@ -13,11 +13,13 @@ from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.money import Micros
 from adloom.market.auctioneer.state import FloorTick
+from adloom.market.messages import RecordResults
 from adloom.market.results import store
 from adloom.market.results.publish import publish_results
 from adloom.market.results.window import ResultRow, ResultWindows, build_results, sum_for_rankers
 from adloom.market.routing import auctioneer_address, ranker_address
 from adloom.market.weights import FORGOTTEN_AFTER, SITES_MAX
+from adloom.runtime.actors.actor import Address
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import LookLoop
 from adloom.runtime.postgres import Pool, unavailable_when_away
@@ -44,6 +46,7 @@ class ResultsFollower:
 
     def _begin(self) -> None:
         self._through: int | None = None  # The last row that was read.
+        self._untold: list[tuple[Address, RecordResults]] = []  # To rankers that had no room.
         self._windows = ResultWindows()
         self._publish_all_at = self._clean_at = datetime.min.replace(tzinfo=UTC)
         self._ticked = 0
@@ -62,6 +65,7 @@ class ResultsFollower:
         if self._through is None:
             await self._catch_up(now)
         else:
+            self._tell_rankers([])
             while rows := await store.read_rows(self._pool, after=self._through):
                 self._tell_rankers(rows)
                 self._windows.add(rows)
@@ -75,14 +79,24 @@ class ResultsFollower:
     async def _catch_up(self, now: datetime) -> None:
         newest = await store.read_newest(self._pool)
         for category, site in await store.find_behind(self._pool):
-            self._host.tell(ranker_address(category, site), CheckClock())
+            if not self._wake(ranker_address(category, site)):
+                raise UnavailableError("There is no room for what was counted.")
         self._windows.add(await store.read_window(self._pool, until=newest, now=now))
         self._through = newest
 
+    def _wake(self, address: Address) -> bool:
+        """Have a ranker read its rows; it died with the follower before this one."""
+        return self._host.tell(address, CheckClock())
+
     def _tell_rankers(self, rows: list[ResultRow]) -> None:
-        """Tell each ranker its sum; one with a full mailbox reads the rows when it wakes the next time."""
-        for address, message in sum_for_rankers(rows):
-            self._host.tell(address, message)
+        """Tell each ranker its sums; one without room is told at the next look, in order."""
+        untold: list[tuple[Address, RecordResults]] = []
+        late: set[Address] = set()
+        for address, message in (*self._untold, *sum_for_rankers(rows)):
+            if address in late or not self._host.tell(address, message):
+                late.add(address)
+                untold.append((address, message))
+        self._untold = untold
 
     async def _publish(self, now: datetime) -> None:
         if now >= self._publish_all_at:

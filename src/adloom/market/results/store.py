@@ -55,7 +55,7 @@ TAKE_SEEN: Final = """
     RETURNING it.placement_id, it.banner_id, it.category, it.minute
 """
 ROWS: Final = """
-    SELECT it.id, site.public_id, it.banner_id, it.category, it.minute, it.impressions, it.clicks
+    SELECT it.id, site.public_id, it.banner_id, it.category, it.minute, it.impressions, it.clicks, it.xmin::text::bigint
       FROM contextual_results AS it JOIN sites AS site ON site.id = it.site_id
      WHERE it.id > $1 ORDER BY it.id LIMIT $2
 """

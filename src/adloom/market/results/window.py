@@ -33,6 +33,7 @@ class ResultRow(msgspec.Struct, frozen=True):
     minute: datetime
     impressions: int
     clicks: int
+    batch: int = 0  # Whoever reads the table finds all rows of a batch or none.
 
 
 class SiteResults(msgspec.Struct, frozen=True):
@@ -102,15 +103,18 @@ class ResultWindows:
 
 
 def sum_for_rankers(rows: Iterable[ResultRow]) -> list[tuple[Address, RecordResults]]:
-    """Return what each ranker is told: the sum of its rows, and the last of them."""
-    told: dict[tuple[str, str], RecordResults] = {}
+    """Return what each ranker is told: by batch the sum of its rows, and the last of them.
+
+    A ranker that wakes reads the table: it knows some batches already, and drops these.
+    """
+    told: dict[tuple[str, str, int], RecordResults] = {}
     for row in rows:
         for where in (str(row.site_id), EVERYWHERE):
-            known = told.get((row.category, where))
-            told[row.category, where] = RecordResults(
+            known = told.get((row.category, where, row.batch))
+            told[row.category, where, row.batch] = RecordResults(
                 row.impressions + (known.impressions if known else 0),
                 row.clicks + (known.clicks if known else 0),
                 max(row.minute, known.at) if known else row.minute,
                 row.id,
             )
-    return [(ranker_address(category, where), message) for (category, where), message in told.items()]
+    return [(ranker_address(category, where), message) for (category, where, _), message in told.items()]

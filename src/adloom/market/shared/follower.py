@@ -9,10 +9,12 @@ from typing import Final
 
 from adloom.budgets.campaign.demand import DIRECTORY
 from adloom.budgets.messages import CheckClock
+from adloom.core.clock import Clock
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
 from adloom.market.demand_store import MarketChanges, load_changes
 from adloom.market.follower import MarketFollower
+from adloom.market.results.follower import ResultsFollower
 from adloom.market.routing import auctioneer_address
 from adloom.pages.follow.page_table import PageEntry
 from adloom.resource.changes import read_version
@@ -58,3 +60,14 @@ class SharedMarketFollower(MarketFollower):
         if not self._sender.tell(address, CheckClock(), is_fresh=True):
             raise UnavailableError("NATS takes no messages to actors of the market.")
         self.told += 1
+
+
+class SharedResultsFollower(ResultsFollower):
+    """Follows results for rankers of all workers: those of others go on while another worker begins to lead."""
+
+    def __init__(self, pool: Pool, valkey: Valkey, sender: NatsSender, clock: Clock) -> None:
+        super().__init__(pool, valkey, sender, clock)
+        self._sender = sender
+
+    def _wake(self, address: Address) -> bool:
+        return self._sender.tell(address, CheckClock(), is_fresh=True)
