@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console
 
 from bench.drills.load import Books
-from bench.drills.result import DrillError, Figures
+from bench.drills.result import DrillError, Figures, NotPossibleError
 from bench.drills.run import DRILLS, SHORT, run_drill, run_short_drills
 
 TOGETHER: Final = "short"
@@ -25,6 +25,9 @@ def main() -> None:
             else:
                 figures, books = asyncio.run(run_drill(name))
                 _print_figures(console, name, figures)
+        except NotPossibleError as error:
+            console.print(f"[bold]{name}[/bold] was not run: {error}")
+            continue
         except DrillError as error:
             console.print(f"[bold]{name}[/bold] [red]LOST[/red] {error}")
             is_lost = True

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -32,6 +32,8 @@ from bench.drills.stand_ins.postgres import Standby, copy_standby, make_synchron
 from bench.servers import PASSWORD, filter_environment, open_folder
 
 WORKERS: Final = 3
+LOOPBACK: Final = "127.0.0.1"
+SERVERS: Final = ("DATABASE_URL", "REDIS_URL", "ADLOOM_NATS_URL")
 OWN_SECONDS_MAX: Final = 60.0
 ROOT: Final = Path(__file__).parents[2]
 WESTERN_HOURS: Final = 9  # Zones are at most 14 hours ahead of UTC.
@@ -42,6 +44,10 @@ INSERT_CAMPAIGN: Final = """
                            timezone)
     VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated', $3)
 """
+
+
+# Takes a name, seconds by which the clock is ahead, what the command begins with, and where the servers are.
+StartWorker = Callable[[str, float, Sequence[str], str], Awaitable[Process]]
 
 
 class ServerProgram(Protocol):
@@ -88,7 +94,8 @@ class Cluster:
         nats: Server,
         postgres: Server,
         nats_url: str,
-        start_worker: Callable[[str, float], Awaitable[Process]],
+        ports: Sequence[int],
+        start_worker: StartWorker,
         standby: Standby | None = None,
         patience: float = 1.0,
     ) -> None:
@@ -99,14 +106,20 @@ class Cluster:
         self.nats = nats
         self.postgres = postgres
         self.nats_url = nats_url
+        self.ports = ports  # Of PostgreSQL, Valkey and NATS.
         self.standby = standby
         self._start_worker = start_worker
         self.workers: dict[str, Process] = {}
         self.campaigns: list[Address] = []
 
-    async def add_worker(self, name: str, *, ahead_seconds: float = 0) -> None:
-        """Start a worker, whose clock may be ahead."""
-        self.workers[name] = await self._start_worker(name, ahead_seconds)
+    async def add_worker(
+        self, name: str, *, ahead_seconds: float = 0, prefix: Sequence[str] = (), host: str = LOOPBACK
+    ) -> None:
+        """Start a worker, whose clock may be ahead, or which another command starts and finds servers elsewhere."""
+        self.workers[name] = await self._start_worker(name, ahead_seconds, prefix, host)
+
+    async def end_worker(self, name: str) -> None:
+        await _end(self.workers.pop(name))
 
     def signal(self, name: str, number: signal.Signals) -> None:
         send(self.workers[name], number)
@@ -135,7 +148,12 @@ class Cluster:
 
 @contextlib.asynccontextmanager
 async def run_cluster(
-    *, workers: int = WORKERS, campaigns: int = 300, has_standby: bool = False, patience: float = 1.0
+    *,
+    workers: int = WORKERS,
+    campaigns: int = 300,
+    has_standby: bool = False,
+    roles: str = "entity",
+    patience: float = 1.0,
 ) -> AsyncGenerator[Cluster]:
     """Run servers and workers, with a campaign on every shard; all of it is removed at the end."""
     async with contextlib.AsyncExitStack() as stack:
@@ -157,7 +175,7 @@ async def run_cluster(
             "DATABASE_URL": database_url,
             "REDIS_URL": valkey.url,
             "ADLOOM_NATS_URL": nats.url,
-            "ADLOOM_WORKER_ROLES": "entity",
+            "ADLOOM_WORKER_ROLES": roles,
             "WORKER_PORT": "0",
         }
 
@@ -170,6 +188,7 @@ async def run_cluster(
             nats=servers[2],
             postgres=servers[0],
             nats_url=nats.url,
+            ports=[one.port or 0 for one in (postgres, valkey, nats)],
             start_worker=_make_starter(stack, folder, environment),
             standby=standby,
             patience=patience,
@@ -184,16 +203,15 @@ async def run_cluster(
         yield cluster
 
 
-def _make_starter(
-    stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]
-) -> Callable[[str, float], Awaitable[Process]]:
-    async def start_worker(name: str, ahead_seconds: float) -> Process:
+def _make_starter(stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]) -> StartWorker:
+    async def start_worker(name: str, ahead_seconds: float, prefix: Sequence[str], host: str) -> Process:
         module = "bench.drills.odd_clock_worker" if ahead_seconds else "adloom.app.worker"
         program = Program(
             name=name,
-            arguments=(sys.executable, "-m", module),
+            arguments=(*prefix, sys.executable, "-m", module),
             environment={
                 **environment,
+                **{one: environment[one].replace(LOOPBACK, host) for one in SERVERS},
                 "ADLOOM_PROCESS": name,
                 "DRILL_CLOCK_SECONDS": str(ahead_seconds),
                 "PYTHONPATH": str(ROOT),

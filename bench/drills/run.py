@@ -18,6 +18,8 @@ from bench.drills.failures import (
     restart_workers,
 )
 from bench.drills.load import Books, Load
+from bench.drills.market import kill_directory
+from bench.drills.namespace import cut_off_worker
 from bench.drills.rates import measure_rates
 from bench.drills.result import Figures
 
@@ -32,22 +34,25 @@ DRILLS: Final[dict[str, Drill]] = {
     "7": delete_stream,
     "8": disorder_messages,
     "9": restart_postgres,
+    "10": kill_directory,
     "11": set_clock_wrong,
+    "13": cut_off_worker,
     "14": measure_rates,
     "postgres": promote_standby,
 }
 UNLOADED: Final = frozenset({"14"})  # It brings its own load.
 WITH_STANDBY: Final = frozenset({"postgres"})
-# Each takes a few seconds, and none needs more than two workers.
-SHORT: Final = ("1", "7", "6", "9")
-SHORT_WORKERS: Final = 2
+# Workers that also tell actors what has changed in the catalog.
+ROLES: Final = {"10": "entity,singleton"}
+# Each takes a few seconds; the first and the last kill a worker.
+SHORT: Final = ("1", "7", "6", "9", "10")
 SHORT_CAMPAIGNS: Final = 120
 SHORT_PAUSE_SECONDS: Final = 0.3
 
 
 async def run_drill(name: str) -> tuple[Figures, Books]:
     """Run one drill on a cluster of its own, under load, and check the books at its end."""
-    async with run_cluster(has_standby=name in WITH_STANDBY) as cluster:
+    async with run_cluster(has_standby=name in WITH_STANDBY, roles=ROLES.get(name, "entity")) as cluster:
         if name in UNLOADED:
             return await DRILLS[name](cluster), await Load(cluster).check()
         figures, books = await _run_under(Load(cluster), cluster, [name])
@@ -56,7 +61,7 @@ async def run_drill(name: str) -> tuple[Figures, Books]:
 
 async def run_short_drills(*, patience: float = 1.0) -> tuple[dict[str, Figures], Books]:
     """Run the short drills one after another on one small cluster, with bounds that are `patience` times as wide."""
-    async with run_cluster(workers=SHORT_WORKERS, campaigns=SHORT_CAMPAIGNS, patience=patience) as cluster:
+    async with run_cluster(campaigns=SHORT_CAMPAIGNS, roles=ROLES["10"], patience=patience) as cluster:
         return await _run_under(Load(cluster, pause_seconds=SHORT_PAUSE_SECONDS), cluster, SHORT)
 
 

@@ -1,4 +1,4 @@
-"""The short drills with real processes: a worker, NATS and PostgreSQL are killed and the stream is deleted."""
+"""The five short drills with real processes: workers, NATS and PostgreSQL are killed and the stream is deleted."""
 
 import pytest
 
