@@ -30,6 +30,18 @@ from tests.support.pages import a_candidate, write_page, write_shortlist
 
 CATS, PETS = "424", "422"
 FAILED = "This could not be loaded"
+COUNTS = """
+    INSERT INTO events.event_counts (hour, banner_id, placement_id, campaign_id, impressions, clicks)
+    SELECT date_trunc('hour', $4::timestamptz), banners.id, placements.id, campaigns.id, 1234, 7
+      FROM banners, placements, campaigns
+     WHERE banners.public_id = $1 AND placements.public_id = $2 AND campaigns.public_id = $3
+"""
+SPEND = """
+    INSERT INTO spend_hours (hour, banner_id, placement_id, campaign_id, charges, spent_micros)
+    SELECT date_trunc('hour', $4::timestamptz), banners.id, placements.id, campaigns.id, 7, 5670000
+      FROM banners, placements, campaigns
+     WHERE banners.public_id = $1 AND placements.public_id = $2 AND campaigns.public_id = $3
+"""
 
 
 class Market:
@@ -275,6 +287,27 @@ async def test_a_page_shows_who_competes_for_its_slots_by_name(
     for text in ("Assam", "Autumn", "Sons", "Waits for approval", "2.50", "Decide about those that wait"):
         assert text in after, text
     assert market.banner["id"] not in after
+
+
+async def test_a_publisher_sees_what_was_shown_in_its_contextual_slot_with_its_revenue(
+    console: ControlPlane, market: Market, pool: Pool
+) -> None:
+    owner = UUID(market.site["publisherId"])
+    await make_person(console, "publisher@example.com", Role.PUBLISHER, account_id=owner)
+    address = f"/console/placements/{market.slot['id']}?tab=ads"
+    things = [UUID(one["id"]) for one in (market.banner, market.slot, market.campaign)]
+
+    async with Visitor(console) as visitor:
+        await visitor.log_in("publisher@example.com")
+        before = (await visitor.get(address)).text
+        for insert in (COUNTS, SPEND):
+            await pool.execute(insert, *things, console.clock.now())
+        after = (await visitor.get(address)).text
+
+    assert "once they are approved for the site" in before
+    assert FAILED not in after
+    for text in ("Assam", "Autumn", "Revenue", "1,234", "5.67", "Preview and decide"):
+        assert text in after, text
 
 
 async def test_pages_are_found_by_whether_an_ad_wants_them(ann: Visitor, market: Market, pool: Pool) -> None:

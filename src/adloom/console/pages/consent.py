@@ -4,26 +4,42 @@ An ad that was not accepted yet is a stranger's: nothing of it is loaded until t
 preview's frame, which has no rights.
 """
 
+from datetime import timedelta
 from typing import Final
 
 from markupsafe import Markup
 from nicegui import ui
 
 from adloom.console import strings
-from adloom.console.client import Json
+from adloom.console.client import Json, short_id
 from adloom.console.components.banner_preview import BannerPreview, with_neighbours
-from adloom.console.components.format import ago, count
+from adloom.console.components.format import ago, count, money
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import badge, card, div, empty_state, heading, html, tab_links
+from adloom.console.components.layout import (
+    badge,
+    card,
+    div,
+    empty_state,
+    heading,
+    html,
+    link_button,
+    tab_links,
+)
 from adloom.console.components.messages import notify_success, open_dialog
 from adloom.console.components.status import campaign_badge
+from adloom.console.components.table import Column, plain_table
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.preview_link import preview_button
 from adloom.console.resource_pages import Reload
 from adloom.console.shell import PUBLISHER_SIDE
+from adloom.core.actor import Role
 
 INBOX: Final = "/console/requests"
 ROWS_MAX: Final = 100
+ADS: Final = "Ads on this placement"
+NUMBERS_DAYS: Final = 30
+NUMBERS_NOTE: Final = f"Numbers of the last {NUMBERS_DAYS} days"
+NOTHING_SHOWN: Final = "Nothing is shown here yet"
 LAYOUT: Final = "full_static"
 STATES: Final = {"requested": "Waiting", "accepted": "Accepted", "refused": "Refused"}
 STATE_KINDS: Final = {"requested": "info", "accepted": "good", "refused": "bad"}
@@ -78,20 +94,66 @@ async def _show_request(visit: PageVisit, row: Json, reload: Reload) -> None:
 
 async def show_ads(visit: PageVisit, placement: Json, reload: Reload) -> None:
     """Show every banner of a placement with its numbers; whoever decides can refuse one."""
+    if placement["delivery"] == "contextual":
+        await _show_contextual_ads(visit, placement)
+        return
     path = f"/admin/placements/{placement['id']}"
     rows = await visit.api.get_items(f"{path}/banners", pageSize=ROWS_MAX, sort="displayOrder")
-    with card("Ads on this placement", note="Numbers of the last 30 days"):
+    with card(ADS, note=NUMBERS_NOTE):
         if not rows:
-            empty_state("image", "Nothing is shown here yet", "No campaign has a banner on this placement.")
+            empty_state("image", NOTHING_SHOWN, "No campaign has a banner on this placement.")
         with div("al-list"):
             for row in rows:
                 _show_ad(visit, placement, row, reload)
 
 
+async def _show_contextual_ads(visit: PageVisit, placement: Json) -> None:
+    """Show what was seen in a contextual slot; its ads are decided about for the whole site."""
+    answer = await visit.api.get(
+        "/admin/stats/banners",
+        **{
+            "from": visit.today - timedelta(days=NUMBERS_DAYS - 1),
+            "to": visit.today,
+            "groupBy": "banner,campaign",
+            "timeZone": visit.zone_for(None),
+            "placementId": placement["id"],
+        },
+    )
+    rows: list[Json] = sorted(answer["items"], key=lambda row: -row["impressions"])[:ROWS_MAX]
+    approvals = f"/console/sites/{placement['siteId']}?tab=approvals&state="
+    with card(ADS, note=NUMBERS_NOTE):
+        if rows:
+            html(plain_table(_list_columns(visit), rows))
+            with div("row-of"):
+                link_button("Preview and decide", f"{approvals}approved", look="flat")
+            return
+        empty_state(
+            "image",
+            NOTHING_SHOWN,
+            "Ads that fit the page appear here once they are approved for the site.",
+            action="To the approvals",
+            href=f"{approvals}pending",
+        )
+
+
+def _list_columns(visit: PageVisit) -> list[Column]:
+    return [
+        Column("Ad", lambda row: row["bannerTitle"] or short_id(row["bannerId"])),
+        Column("Campaign", lambda row: row["campaignName"] or strings.NONE),
+        Column("Impressions", lambda row: count(row["impressions"]), is_number=True),
+        Column("Clicks", lambda row: count(row["clicks"]), is_number=True),
+        Column(_name_money(visit), lambda row: money(row["spendPaisa"]), is_number=True),
+    ]
+
+
+def _name_money(visit: PageVisit) -> str:
+    return strings.REVENUE if visit.role is Role.PUBLISHER else strings.METRICS["spendPaisa"]
+
+
 def _show_ad(visit: PageVisit, placement: Json, row: Json, reload: Reload) -> None:
     address = f"/admin/placements/{placement['id']}/links/{row['campaignId']}"
     with div("row-of apart"):
-        html(_ad(row)).classes("grow")
+        html(_ad(visit, row)).classes("grow")
         with div("row-of tight"):
             ui.button("Preview", on_click=lambda: show_banners([row])).props("flat")
             preview_button(visit, row["bannerId"], (placement["id"], placement["label"]))
@@ -163,11 +225,11 @@ def _request(visit: PageVisit, row: Json) -> Markup:
     )
 
 
-def _ad(row: Json) -> Markup:
+def _ad(visit: PageVisit, row: Json) -> Markup:
     state = badge("Refused", "bad") if row["isRefused"] else state_badge(row["linkState"])
     return Markup(
         '<span class="strong">{}</span> {}<div class="small">{} · {}</div>'
-        '<div class="quiet small">{} impressions · {} clicks{}</div>'
+        '<div class="quiet small">{} impressions · {} clicks · {}{}</div>'
     ).format(
         row["title"],
         state,
@@ -175,6 +237,7 @@ def _ad(row: Json) -> Markup:
         row["campaignName"],
         count(row["impressions"]),
         count(row["clicks"]),
+        f"{_name_money(visit).lower()} {money(row['spendPaisa'])}",
         f" · {row['reason']}" if row["reason"] else "",
     )
 
