@@ -8,8 +8,15 @@ import pytest
 from adloom.auction.site_modes import AuctionMode
 from adloom.core.money import MICROS_PER_UNIT
 from adloom.events.frequency.windows import Window
-from adloom.forecast.changes import apply_changes, parse_change
-from adloom.forecast.file.parts import CampaignPart, FrequencyPart, PagePart, PlacementPart, SitePart
+from adloom.forecast.changes import MarketChangeError, apply_changes, parse_change
+from adloom.forecast.file.parts import (
+    CampaignPart,
+    FrequencyPart,
+    MarketFileError,
+    PagePart,
+    PlacementPart,
+    SitePart,
+)
 from adloom.forecast.market import SimulatedMarket, thin_out
 from adloom.serving.index.rows import Delivery
 from tests.forecast.markets import a_campaign, a_market, shown, simulate, spent_micros
@@ -119,3 +126,29 @@ def test_the_same_seed_gives_the_same_run_and_a_sample_has_its_proportions() -> 
 
     assert whole == again
     assert sample.scale * shown(sample, 1) == pytest.approx(shown(whole, 1), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"sites": (a_site(PagePart(path="/odd", categories={"nothing": 0.5})),)}, "'nothing'"),
+        ({"sites": (a_site(), a_site())}, "Several sites have one domain: news.example"),
+        ({"sites": ()}, "let its site be one of the file's sites, not news.example"),
+        ({"campaigns": (a_campaign(categories=("0",)),)}, "Shoes has a category"),
+        ({"campaigns": (a_campaign(placements=("aside",)),)}, "Give it categories instead"),
+    ],
+    ids=["page", "twice", "site", "campaign", "placement"],
+)
+def test_what_makes_no_sense_says_what_to_write(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(MarketFileError, match=said):
+        a_contextual_market(*fields.pop("campaigns", ()), **fields)
+
+
+@pytest.mark.parametrize("categories", [(), (SPORTS,)], ids=["wants no pages", "unknown"])
+def test_a_change_of_categories_is_of_a_campaign_that_has_some_and_of_known_ones(
+    categories: tuple[str, ...],
+) -> None:
+    with pytest.raises(MarketChangeError):
+        parse_change(
+            "campaign Shoes: categories nothing", a_contextual_market(a_campaign(categories=categories))
+        )

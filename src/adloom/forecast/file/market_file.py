@@ -4,6 +4,7 @@
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from itertools import count
@@ -73,6 +74,11 @@ def read_market(data: bytes, *, is_json: bool) -> SimulatedMarket:
 
 
 def build_market(file: MarketFile) -> SimulatedMarket:
+    twice = [domain for domain, times in Counter(one.domain for one in file.sites).items() if times > 1]
+    if twice:
+        raise MarketFileError(
+            f"Several sites have one domain: {', '.join(twice)}. Give all its pages to one."
+        )
     sites = {one.domain: build_site(one, number) for number, one in enumerate(file.sites, 1)}
     placements = {
         one.slug: _build_placement(one, number, sites) for number, one in enumerate(file.placements, 1)
