@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT
+from adloom.core.money import MICROS_PER_UNIT
 from adloom.forecast.comparison import CampaignComparison, DayEstimate, Estimate
 from adloom.forecast.result import MarketResult
 from adloom.forecast.tally import CLICKS, IMPRESSIONS, SPEND
@@ -92,17 +92,10 @@ def _draw(result: MarketResult, measure: str, keys: Sequence[int], *, unit: floa
 
 
 def _draw_prices(result: MarketResult, keys: Sequence[int]) -> list[Line]:
-    """Draw prices of means: an hour without impressions has none."""
-    lines: list[Line] = []
-    for name, colour, is_after in _list_arms(result):
-        shown = result.estimate_hours(IMPRESSIONS, is_after=is_after, keys=keys)
-        spent = result.estimate_hours(SPEND, is_after=is_after, keys=keys)
-        prices = [
-            Estimate(spend.mean / MICROS_PER_UNIT / one.mean * IMPRESSIONS_PER_CPM if one.mean else 0.0)
-            for one, spend in zip(shown, spent, strict=True)
-        ]
-        lines.append((name, colour, prices))
-    return lines
+    return [
+        (name, colour, result.estimate_prices(is_after=is_after, keys=keys))
+        for name, colour, is_after in _list_arms(result)
+    ]
 
 
 def _list_arms(result: MarketResult) -> list[tuple[str, str, bool]]:
@@ -121,9 +114,12 @@ def plot(lines: Sequence[Line]) -> str:
     top = max((one.high or one.mean for _, _, hours in lines for one in hours), default=0.0) or 1.0
     parts: list[str] = []
     for number, (name, colour, hours) in enumerate(lines):
-        if all(one.low is not None for one in hours):
-            ends = [(hour, one.high or 0.0) for hour, one in enumerate(hours)]
-            ends += [(hour, one.low or 0.0) for hour, one in reversed(list(enumerate(hours)))]
+        if any(one.low is not None for one in hours):
+            ends = [(hour, one.mean if one.high is None else one.high) for hour, one in enumerate(hours)]
+            ends += [
+                (hour, one.mean if one.low is None else one.low)
+                for hour, one in reversed(list(enumerate(hours)))
+            ]
             parts.append(
                 f'<polygon fill="{colour}" fill-opacity=".15" points="{_join(ends, len(hours), top)}"/>'
             )

@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
+from adloom.core.money import IMPRESSIONS_PER_CPM, MICROS_PER_UNIT
 from adloom.forecast.comparison import CampaignComparison, Estimate, compare_campaigns, estimate
 from adloom.forecast.market import NamedCampaign, SimulatedMarket
-from adloom.forecast.tally import MarketTally
+from adloom.forecast.tally import IMPRESSIONS, SPEND, MarketTally
 
 SHOWN_MAX: Final = 20
 HOURS_A_DAY: Final = 24
@@ -90,6 +91,30 @@ class MarketResult(msgspec.Struct, frozen=True, kw_only=True):
             )
             for hour in range(HOURS_A_DAY)
         ]
+
+    def estimate_prices(self, *, is_after: bool, keys: Sequence[int]) -> list[Estimate]:
+        """Return what a thousand impressions cost by hour of the day; 0 in an hour without any.
+
+        The interval is over the runs that had some.
+        """
+        tallies = (self.outcome.after if is_after else self.outcome.before) or ()
+        shown = [_sum_hours(tally, IMPRESSIONS, keys) for tally in tallies]
+        spent = [_sum_hours(tally, SPEND, keys) for tally in tallies]
+        return [
+            _estimate_price(
+                [
+                    (sum(money[hour::HOURS_A_DAY]), sum(counts[hour::HOURS_A_DAY]))
+                    for money, counts in zip(spent, shown, strict=True)
+                ]
+            )
+            for hour in range(HOURS_A_DAY)
+        ]
+
+
+def _estimate_price(runs: Sequence[tuple[float, float]]) -> Estimate:
+    """Estimate a price from the micros and the impressions of runs."""
+    prices = [money / count * IMPRESSIONS_PER_CPM / MICROS_PER_UNIT for money, count in runs if count]
+    return estimate(prices, is_count=True) if prices else Estimate(0.0)
 
 
 def _sum_hours(tally: MarketTally, measure: str, keys: Sequence[int]) -> list[float]:

@@ -2,6 +2,7 @@
 
 # pure
 
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -20,7 +21,17 @@ from adloom.serving.index.site import SiteRow
 from adloom.taxonomy.iab import content
 
 
-def build_site(part: SitePart, key: int) -> tuple[SiteRow, list[SoldPage]]:
+def build_sites(parts: Sequence[SitePart]) -> dict[str, tuple[SiteRow, list[SoldPage]]]:
+    """Build the sites and their pages, by domain."""
+    twice = [domain for domain, times in Counter(one.domain for one in parts).items() if times > 1]
+    if twice:
+        raise MarketFileError(
+            f"Several sites have one domain: {', '.join(twice)}. Give all its pages to one."
+        )
+    return {one.domain: _build_site(one, number) for number, one in enumerate(parts, 1)}
+
+
+def _build_site(part: SitePart, key: int) -> tuple[SiteRow, list[SoldPage]]:
     """Build a site whose publisher approves every banner, and its pages."""
     site = SiteRow(
         key=key,

@@ -4,7 +4,6 @@
 
 import math
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from itertools import count
@@ -20,7 +19,7 @@ from adloom.budgets.messages import ConfigureAdvertiser, ConfigureCampaign
 from adloom.core.errors import AdloomError
 from adloom.core.ids import AdvertiserId, BannerId, CampaignId, PlacementId
 from adloom.core.money import MICROS_PER_UNIT, Micros
-from adloom.forecast.file.contextual import build_creatives, build_site, check_category, list_visits
+from adloom.forecast.file.contextual import build_creatives, build_sites, check_category, list_visits
 from adloom.forecast.file.parts import (
     AdvertiserPart,
     CampaignPart,
@@ -74,12 +73,7 @@ def read_market(data: bytes, *, is_json: bool) -> SimulatedMarket:
 
 
 def build_market(file: MarketFile) -> SimulatedMarket:
-    twice = [domain for domain, times in Counter(one.domain for one in file.sites).items() if times > 1]
-    if twice:
-        raise MarketFileError(
-            f"Several sites have one domain: {', '.join(twice)}. Give all its pages to one."
-        )
-    sites = {one.domain: build_site(one, number) for number, one in enumerate(file.sites, 1)}
+    sites = build_sites(file.sites)
     placements = {
         one.slug: _build_placement(one, number, sites) for number, one in enumerate(file.placements, 1)
     }
