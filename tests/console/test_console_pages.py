@@ -203,3 +203,16 @@ async def test_a_socket_needs_a_session_and_our_origin(
         answer = await visitor.get(path, headers=headers)
 
     assert answer.status_code == 403
+
+
+async def test_the_page_before_stays_until_the_next_one_has_content(ann: Visitor) -> None:
+    page, style = (await ann.get("/console/jobs")).text, (await ann.get("/console/assets/console.css")).text
+    ann.cookies.clear()
+    log_in = (await ann.get("/console/login")).text
+
+    # Asked for when the button goes down, and never only because somebody points at it.
+    assert '"selector_matches":".al-nav-link"},"eagerness":"conservative"' in page
+    assert "speculationrules" not in log_in
+    calm = style.partition("@media (prefers-reduced-motion: no-preference)")[2]
+    assert calm.lstrip(" {\n").startswith("@view-transition { navigation: auto; }")
+    assert style.count("@view-transition") == 1

@@ -55,6 +55,14 @@ def asset_address(name: str) -> str:
     return f"/console/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
 
 
+# Browsers that know it ask for the next page when the button goes down, not when it comes up. Not before: each page that
+# is asked for is built, and its figures are those of that moment.
+SPECULATION: Final = (
+    '<script type="speculationrules">{"prefetch":[{"where":{"selector_matches":".al-nav-link"},'
+    '"eagerness":"conservative"}]}</script>'
+)
+
+
 def head() -> str:
     """Return the tags of the page head; the script comes first, so that no page flashes in the wrong colours."""
     return (

@@ -33,6 +33,21 @@
     input.dispatchEvent(new Event("change", { bubbles: true }));
   });
 
+  // A page is built by scripts: without this, each click on a link would show an empty one for a moment. The picture of
+  // the page before (console.css) goes when there is content.
+  addEventListener("pagereveal", ({ viewTransition: transition }) => {
+    if (!transition) return;
+    transition.ready.catch(() => {}); // It may be over before it has begun.
+    const end = () => {
+      if (!document.querySelector("#content > *, .al-gate")) return;
+      observer.disconnect();
+      requestAnimationFrame(() => transition.skipTransition());
+    };
+    const observer = new MutationObserver(end);
+    observer.observe(document, { childList: true, subtree: true });
+    end();
+  });
+
   // Ctrl-K, or Cmd-K: go anywhere.
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
