@@ -187,9 +187,16 @@ def read_files_once() -> None:
     """
     make, share = ssl.create_default_context, functools.cache(ssl.create_default_context)
 
+    # A machine behind a proxy names a file of its own.
+    places = [("cafile", certifi.where())]
+    places += [
+        ("cafile", os.environ.get("SSL_CERT_FILE", "")),
+        ("capath", os.environ.get("SSL_CERT_DIR", "")),
+    ]
+    public = [{name: path} for name, path in places if path]
+
     def make_context(*arguments: Any, **named: Any) -> ssl.SSLContext:
-        is_public = not arguments and named == {"cafile": certifi.where()}
-        return share(**named) if is_public else make(*arguments, **named)
+        return share(**named) if not arguments and named in public else make(*arguments, **named)
 
     ssl.create_default_context = make_context
     bullmq.redis_connection.loadScript = functools.cache(bullmq.redis_connection.loadScript)
