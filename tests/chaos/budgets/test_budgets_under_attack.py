@@ -33,7 +33,7 @@ LEASED_SECONDS_MAX = 15.0
 LOOK_SECONDS = 1.0
 # A process that died is given up after 10 seconds, and what it may have given comes back after the hold.
 SPENT_SECONDS_MAX = 90.0
-BRISK_SECONDS_MEAN = 0.02
+BRISK_SECONDS_MEAN = 0.1
 
 
 @pytest.fixture
