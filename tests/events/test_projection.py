@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -445,8 +446,17 @@ async def test_a_store_restored_from_an_older_copy_catches_up(system: Projection
 # --- followers
 
 
-async def test_a_follower_stays_behind_its_leader_and_catches_up_quickly(system: ProjectionSystem) -> None:
+async def test_a_follower_stays_behind_its_leader_and_catches_up_quickly(
+    system: ProjectionSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    asked_at, xread = list[float](), system.valkey.xread
+
+    async def count_and_read(*about: Any, **more: Any) -> object:
+        asked_at.append(loop.time())
+        return await xread(*about, **more)
+
+    monkeypatch.setattr(system.valkey, "xread", count_and_read)
     store, behind = Held(), FakeStore()
     leader = system.worker(store, projection="leader")
     follower = system.worker(behind, projection="follower", follows=leader)
@@ -455,8 +465,11 @@ async def test_a_follower_stays_behind_its_leader_and_catches_up_quickly(system:
         group.create_task(follower.run(stop))
         await system.append(*impressions(5))
         await store.begun.wait()
-        await asyncio.sleep(0.3)
+        begun_at = loop.time()
+        await asyncio.sleep(0.5)
         assert behind.applied == []
+        # It is told of what its leader applies, and asks the log at most once a second.
+        assert sum(at > begun_at for at in asked_at) <= 1 + (loop.time() - begun_at)
 
         store.released.set()
         began_at = loop.time()

@@ -37,6 +37,8 @@ WAIT_SECONDS: Final = 4.0  # For the first new entry; a connection gives up afte
 RENEW_SECONDS: Final = 1.5  # How often an owner renews its lock: three times while the lock lasts.
 STANDBY_SECONDS: Final = 1.0  # How often a worker without the lock tries to take it.
 FOLLOW_SECONDS: Final = 0.1  # How often a follower asks for a cursor that another process moves.
+# How long a follower waits to be told of a cursor that this process moves, before it looks at the log itself.
+FOLLOW_TOLD_SECONDS: Final = 2.0
 BACKOFF_SECONDS_MIN: Final = 0.1
 BACKOFF_SECONDS_MAX: Final = 5.0
 
@@ -188,6 +190,11 @@ class Projection:
                 seconds = self._pace.find_pause(len(entries), began_at)
                 await pause(began_at + seconds - loop.time(), stop)
             return cursor
+        if moved is not None and self._follows is not None and self._follows.is_owner:
+            # The log has what it has not applied yet, so asking Valkey would end at once, ten times a second.
+            await self._wait_for(moved.wait(), min(FOLLOW_TOLD_SECONDS, self._wait_seconds), stop)
+            if moved.is_set():
+                return cursor
         await self._wait_for(self._consumer.wait(cursor, seconds=self._wait_seconds), None, stop)
         if moved is not None:
             await self._wait_for(moved.wait(), FOLLOW_SECONDS, stop)
