@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from adloom.console.pages.first_campaign.steps import SAMPLE, SAMPLE_SLUG
 from adloom.console.shell import ENTRIES, list_entries
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
@@ -97,6 +98,23 @@ async def test_an_overview_with_nothing_points_to_the_first_step(
     assert words in page
     assert link in page
     assert first.status_code == 200
+
+
+async def test_the_overview_points_to_the_place_that_the_sample_keeps_free_until_it_is_taken(
+    ann: Visitor, api: Client
+) -> None:
+    campaign, banner = await api.make_campaign(), await api.make_banner()
+    words, link = "keeps a place free for your first ad", "/console/first-campaign"
+
+    without = (await ann.get("/console")).text
+    place = await api.make_placement(slug=SAMPLE_SLUG, pageContext=SAMPLE)
+    free = (await ann.get("/console")).text
+    await api.link(campaign, place)
+    await api.assign(campaign, place, banner)
+    taken = (await ann.get("/console")).text
+
+    assert [words in page for page in (without, free, taken)] == [False, True, False]
+    assert free.count(link) > taken.count(link)
 
 
 async def test_a_campaign_that_does_not_run_is_behind_nothing(ann: Visitor, api: Client, pool: Pool) -> None:

@@ -12,13 +12,24 @@ from adloom.console.client import Json
 from adloom.console.components.charts.chart import Series
 from adloom.console.components.charts.drawn import DrawnChart
 from adloom.console.components.format import ago, count, duration, moment, money, percent, rate
-from adloom.console.components.layout import Tile, card, div, empty_state, heading, html
+from adloom.console.components.layout import (
+    Tile,
+    card,
+    div,
+    empty_state,
+    heading,
+    html,
+    link_button,
+    notice,
+)
 from adloom.console.page import PageVisit, page, refresh_every
 from adloom.console.pages.campaigns.own_campaigns import show_own_campaigns
+from adloom.console.pages.first_campaign.steps import sample_placement
 from adloom.console.shell import ADVERTISER_SIDE, EVERYBODY, PUBLISHER_SIDE, STAFF
 from adloom.core.actor import Role
 from adloom.schedule.schedule import find_zone
 
+FIRST_CAMPAIGN: Final = "Create my first campaign"
 SPANS: Final = {"today": "Today", "24h": "24 hours", "7d": "7 days"}
 
 REFRESH_SECONDS: Final = 2.0
@@ -93,10 +104,12 @@ async def overview(visit: PageVisit) -> None:
 
 
 async def _invite(visit: PageVisit) -> None:
-    """Show where to start if there is no campaign yet; for a publisher, no placement."""
+    """Show where to start if there is no campaign but the sample's; for a publisher, no placement."""
     is_publisher = visit.role is Role.PUBLISHER
     found = await visit.api.get("/admin/placements" if is_publisher else "/admin/campaigns", pageSize=1)
     if found["totalCount"]:
+        if not is_publisher:
+            await _point_to_free_place(visit)
         return
     with card():
         if is_publisher:
@@ -112,9 +125,20 @@ async def _invite(visit: PageVisit) -> None:
                 "auto_awesome",
                 "Nothing is shown yet",
                 strings.THREE_PARTS,
-                action="Create my first campaign",
+                action=FIRST_CAMPAIGN,
                 href="/console/first-campaign",
             )
+
+
+async def _point_to_free_place(visit: PageVisit) -> None:
+    """Point to the guided campaign while the place that the sample keeps free is empty."""
+    place = await sample_placement(visit.api)
+    if place is None:
+        return
+    taken = await visit.api.get("/admin/assignments", placementId=place["id"], pageSize=1)
+    if not taken["totalCount"]:
+        with notice("The sample's front page keeps a place free for your first ad."):
+            link_button(FIRST_CAMPAIGN, "/console/first-campaign")
 
 
 class OverviewFigures:
