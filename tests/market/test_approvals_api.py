@@ -6,7 +6,7 @@ from adloom.core.actor import Role
 from adloom.core.ids import SystemIds
 from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
-from tests.support.control import ControlPlane, admin, control
+from tests.support.control import Client, ControlPlane, admin, control
 from tests.support.pages import a_candidate, insert_approval, insert_creative, write_shortlist
 
 __all__ = ["admin", "control"]
@@ -111,3 +111,22 @@ async def test_a_decision_is_in_the_history_of_its_site(control: ControlPlane, s
 
     assert [(one["noun"], one["action"]) for one in entries] == [("approval", "reject"), ("site", "create")]
     assert entries[0]["changes"]["reason"]["to"] == "Too loud."
+
+
+async def test_who_decided_is_named_to_those_who_may_know(
+    control: ControlPlane, admin: Client, site: Json
+) -> None:
+    person = {"email": "ann@example.com", "password": "a good password"}
+    await admin.made("/admin/accounts", {**person, "role": "admin"})
+    path = f"/admin/sites/{site['id']}/approvals"
+    async with control.client() as ann:
+        token = (await ann.post("/auth/login", json=person)).json()["accessToken"]
+        ann.headers["Authorization"] = f"Bearer {token}"
+        await ann.post(path, json={"decision": "approve", "bannerIds": [site["bannerId"]]})
+    async with control.acting_as(Role.PUBLISHER, site["publisherId"]) as publisher:
+        (known,) = (await admin.get(path)).json()["items"]
+        (unknown,) = (await publisher.get(path)).json()["items"]
+
+    assert known["decidedByName"] == "ann@example.com"
+    assert unknown["decidedByName"] is None
+    assert unknown["decidedBy"] == known["decidedBy"]

@@ -58,7 +58,7 @@ ACTIONS: Final = {
 }
 
 PAGE_SIZE: Final = 20
-PEOPLE_MAX: Final = 100
+CHANGES_MAX: Final = 100
 SHOWN_CHARACTERS_MAX: Final = 120
 SYSTEM: Final = "system:"
 KEY: Final = "key:"
@@ -135,14 +135,6 @@ async def show_history(visit: PageVisit, noun: str, noun_id: str, *, form: str =
         show(answer)
 
 
-async def fetch_people(visit: PageVisit) -> Mapping[str, str]:
-    """Return e-mail addresses by user id; only admins may read them."""
-    if not visit.is_admin:
-        return {}
-    answer = await visit.api.get("/admin/accounts", pageSize=PEOPLE_MAX)
-    return {person["id"]: person["email"] for person in answer["items"]}
-
-
 def _entry(entry: Json, now: datetime, form: str) -> Markup:
     return Markup(
         '<div class="row-of apart"><span>{} {}</span><span class="row-of"><span class="quiet small">{}</span>{}</span></div>{}'
@@ -207,7 +199,7 @@ async def read_values_before(visit: PageVisit, noun: str, item: Json) -> dict[st
         "/admin/audit",
         noun=noun,
         nounId=item["id"],
-        pageSize=PEOPLE_MAX,
+        pageSize=CHANGES_MAX,
         **{"from": since.isoformat(), "to": before.isoformat()},
     )
     asked = visit.query.get("request") or None

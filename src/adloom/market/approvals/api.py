@@ -20,7 +20,7 @@ from adloom.market.approvals.store import (
 )
 from adloom.resource.api import CurrentCatalog, PublisherReads, PublisherWrites, catalog_router
 from adloom.resource.forms import build_answer
-from adloom.runtime.http.api.dependencies import Now
+from adloom.runtime.http.api.dependencies import CurrentActor, Now
 from adloom.runtime.http.api.pages import ListQuery, Page, page_of
 from adloom.runtime.http.api.shapes import Answer, Body, Text, Text255
 
@@ -87,17 +87,20 @@ async def list_sites_with_approvals(
 
 
 @router.get("", response_model=Page[ApprovalAnswer])
-async def list_site_approvals(
+async def list_site_approvals(  # noqa: PLR0913, PLR0917 - what the framework hands in
     site_id: UUID,
     query: Annotated[ApprovalQuery, Query()],
     scope: PublisherReads,
     catalog: CurrentCatalog,
+    actor: CurrentActor,
     now: Now,
 ) -> Page[Any]:
     """List the banners that want to be shown on a site, or were decided about."""
     async with catalog.read() as connection:
         site = await sites.table.find(connection, scope, site_id)
-        listed = await list_approvals(connection, site.id, query.state, query.page_request, now=now)
+        listed = await list_approvals(
+            connection, site.id, query.state, query.page_request, actor=actor, now=now
+        )
     return page_of(ApprovalAnswer, listed, query)
 
 

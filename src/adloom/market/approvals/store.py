@@ -11,11 +11,12 @@ import msgspec
 
 from adloom.catalog.banner_content import CONTENT, BannerContent, write_columns
 from adloom.catalog.site.model import Site
-from adloom.core.actor import Role
+from adloom.core.actor import Actor, Role
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
+from adloom.resource.history.people import find_subject_id, read_people
 from adloom.runtime.listing import Filters, Listed, PageRequest, RowSource, fetch_structs
 from adloom.runtime.postgres import Connection
 from adloom.targeting.values import find_landing_domain
@@ -143,6 +144,7 @@ class Approval(BannerContent, frozen=True, kw_only=True):
     first_seen_at: datetime
     decided_at: datetime | None
     decided_by: str | None
+    decided_by_name: str | None = None  # As far as who asks may know it.
     # Where it is a candidate now, and the layout of one of these slots.
     pages: int = 0
     slots: int = 0
@@ -166,12 +168,13 @@ class SiteDecisions(msgspec.Struct, frozen=True, kw_only=True):
     flagged: int
 
 
-async def list_approvals(
+async def list_approvals(  # noqa: PLR0913 - what to list, and for whom
     connection: Connection,
     site_id: SiteId,
     state: ApprovalState | None,
     request: PageRequest,
     *,
+    actor: Actor,
     now: datetime,
 ) -> Listed[Approval]:
     filters = Filters()
@@ -182,8 +185,17 @@ async def list_approvals(
     rows = await connection.fetch(PLACES, site_id, [one.banner_id for one in listed.items], now)
     names = ("pages", "slots", "layout_type")
     places = {row[0]: dict(zip(names, tuple(row)[1:], strict=True)) for row in rows}
+    deciders = [find_subject_id(one.decided_by or "") for one in listed.items]
+    people = await read_people(connection, actor, deciders)
     return Listed(
-        items=[msgspec.structs.replace(one, **places.get(one.banner_id, {})) for one in listed.items],
+        items=[
+            msgspec.structs.replace(
+                one,
+                decided_by_name=None if decider is None else people.get(decider),
+                **places.get(one.banner_id, {}),
+            )
+            for one, decider in zip(listed.items, deciders, strict=True)
+        ],
         total_count=listed.total_count,
     )
 

@@ -7,7 +7,6 @@ from nicegui import ui
 from adloom.console.client import Json
 from adloom.console.components.format import count
 from adloom.console.components.layout import div, empty_state, heading, notice, view_links
-from adloom.console.history import fetch_people
 from adloom.console.page import PageVisit, page
 from adloom.console.pages.sites.inbox import STATES, ApprovalInbox
 from adloom.console.resource_pages import Reload
@@ -69,4 +68,4 @@ async def _show(visit: PageVisit, site_id: str, address: str) -> None:
         await tabs.refresh()
 
     await tabs()
-    await ApprovalInbox(visit, site_id, state, people=await fetch_people(visit), on_change=update).show()
+    await ApprovalInbox(visit, site_id, state, on_change=update).show()

@@ -63,16 +63,13 @@ APPROVED_BY_MODE: Final = {
 
 
 class ApprovalInbox:
-    """The ads of a site in one state; `people` are names by user id, where they may be known."""
+    """The ads of a site in one state."""
 
-    def __init__(
-        self, visit: PageVisit, site_id: str, state: str, *, people: Mapping[str, str], on_change: Reload
-    ) -> None:
+    def __init__(self, visit: PageVisit, site_id: str, state: str, *, on_change: Reload) -> None:
         self._visit = visit
         self._path = f"/admin/sites/{site_id}/approvals"
         self._site_id = site_id
         self._state = state
-        self._people = people
         self._on_change = on_change
         self._rows: list[Json] = []
         self._total = 0
@@ -163,7 +160,7 @@ class ApprovalInbox:
         with self._buttons:
             self._add_buttons()
         with self._facts:
-            facts(_list_facts(self._visit, row, self._people))
+            facts(_list_facts(self._visit, row))
 
     async def _on_click(self, event: Any) -> None:  # noqa: ANN401 - NiceGUI's own
         name, banner_id = event.args
@@ -289,7 +286,7 @@ def _describe_places(row: Json) -> str:
     return "on no page now" if not pages else f"{count(pages)} {'page' if pages == 1 else 'pages'}"
 
 
-def _list_facts(visit: PageVisit, row: Json, people: Mapping[str, str]) -> list[tuple[str, str | Markup]]:
+def _list_facts(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     product = row["adProductCategory"]
     size = f"{row['width']} × {row['height']}" if row["width"] and row["height"] else "fits any slot"
     slots = row["slots"]
@@ -305,16 +302,14 @@ def _list_facts(visit: PageVisit, row: Json, people: Mapping[str, str]) -> list[
         ("Size", size),
         ("Wants", where or "no page now"),
         ("Seen first", ago(row["firstSeenAt"], now=visit.now)),
-        *_describe_decision(visit, row, people),
+        *_describe_decision(visit, row),
     ]
 
 
-def _describe_decision(
-    visit: PageVisit, row: Json, people: Mapping[str, str]
-) -> list[tuple[str, str | Markup]]:
+def _describe_decision(visit: PageVisit, row: Json) -> list[tuple[str, str | Markup]]:
     if not row["decidedAt"]:
         return [("State", state_badge(row["state"]))]
-    who = APPROVED_BY_MODE.get(row["decidedBy"] or "") or people.get(row["decidedBy"] or "", "")
+    who = APPROVED_BY_MODE.get(row["decidedBy"] or "") or row["decidedByName"] or ""
     said = Markup("{} {} {}").format(state_badge(row["state"]), ago(row["decidedAt"], now=visit.now), who)
     return [("State", said), *([("Reason", row["reason"])] if row["reason"] else [])]
 
