@@ -97,6 +97,7 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.collect()
     gc.freeze()
     gc.collect()  # Full collections wait for a quarter of what the last one found: now nothing.
+    gc.set_threshold(20_000, 5, 5)
     return result
 
 
