@@ -18,37 +18,37 @@ LAST: Final = 4  # The step after all others: everything is made.
 WITH_ID: Final = ("placement", "banner", "campaign")
 
 
-class KeptWhere(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeptWhere(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Where the ad should be, as the form has it."""
 
     choice: str
     label: str | None = None
-    layoutType: str | None = None  # noqa: N815 - as the API names it
-    placementId: UUID | None = None  # noqa: N815 - as the API names it
+    layout_type: str | None = None
+    placement_id: UUID | None = None
 
 
-class KeptBanner(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeptBanner(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What readers see, with what a file says of itself."""
 
     headline: str
     title: str
-    primaryImageUrl: str  # noqa: N815 - as the API names it
-    ctaUrl: str | None = None  # noqa: N815 - as the API names it
-    ctaLabel: str | None = None  # noqa: N815 - as the API names it
+    primary_image_url: str
+    cta_url: str | None = None
+    cta_label: str | None = None
     subheadline: str | None = None
-    mobileImageUrl: str | None = None  # noqa: N815 - as the API names it
-    mediaVariants: dict[str, str] | None = None  # noqa: N815 - as the API names it
+    mobile_image_url: str | None = None
+    media_variants: dict[str, str] | None = None
     width: int | None = None
     height: int | None = None
 
 
-class KeptCampaign(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeptCampaign(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """How it should run."""
 
     name: str
-    endsAt: str | None = None  # noqa: N815 - as the API names it
-    bidAmount: float | None = None  # noqa: N815 - as the API names it
-    budgetDailyPaisa: int | None = None  # noqa: N815 - as the API names it
+    ends_at: str | None = None
+    bid_amount: float | None = None
+    budget_daily_paisa: int | None = None
 
 
 class KeptPlan(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -98,7 +98,7 @@ def _decode(text: str) -> KeptPlan | None:
         return None
     try:
         kept = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=KeptPlan)
-        ends_at = moment(kept.campaign.endsAt if kept.campaign else None)
+        ends_at = moment(kept.campaign.ends_at if kept.campaign else None)
     except (binascii.Error, msgspec.DecodeError, ValueError):
         return None
     # The last years of the calendar end earlier elsewhere.
