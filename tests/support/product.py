@@ -194,13 +194,19 @@ class Product:
         return self
 
     def is_well(self) -> bool:
-        """Return whether all planes are ready."""
+        """Return whether all planes are ready, and PostgreSQL answers now: a health check may be a second old."""
         addresses = (
             f"{self.delivery_url}/health/ready",
             f"{self.control_url}/health/ready",
             f"{self.worker_url}/health",
         )
-        return all(status_of(address) == HTTPStatus.OK for address in addresses)
+        if any(status_of(address) != HTTPStatus.OK for address in addresses):
+            return False
+        try:
+            with self.admin() as admin:
+                return admin.get("/admin/placements").status_code == HTTPStatus.OK
+        except httpx.TransportError:
+            return False
 
     def token(self, role: Role = Role.ADMIN, account_id: UUID | None = None) -> str:
         """Sign what `adloom token` prints, without a process of its own."""
