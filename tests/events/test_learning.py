@@ -12,6 +12,8 @@ from uuid import UUID
 
 import pytest
 
+from adloom.app.metrics.worker import register_learning
+from adloom.auction.calibration import CalibrationReport
 from adloom.auction.features import banner_slots, request_slots
 from adloom.auction.model import decode_model
 from adloom.auction.training import Learner
@@ -29,6 +31,7 @@ from adloom.events.log.stream import Lag
 from adloom.events.ports import CursorMovedError
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import Pool
+from adloom.runtime.telemetry.metrics import Metrics
 from adloom.runtime.valkey import Valkey
 from tests.events.builders import BANNER, CAMPAIGN, PLACEMENT, USER, a_click, an_auction, an_impression
 from tests.events.catalog import insert_catalog
@@ -123,6 +126,37 @@ async def test_an_impression_clicked_within_the_wait_is_learned_as_a_click(syste
 
     assert await system.learned() == (2, 10)
     assert await system.waiting() == 0
+
+
+async def test_the_calibration_of_both_predictions_is_a_metric_once_somebody_has_clicked(
+    system: LearningSystem,
+) -> None:
+    metrics = Metrics("worker")
+    register_learning(metrics, system.trainer)
+
+    def read(scoring: str) -> float | None:
+        return metrics.registry.get_sample_value("adloom_ctr_calibration", {"scoring": scoring})
+
+    def find_report(scoring: str) -> CalibrationReport:
+        assert system.trainer.learner is not None
+        return next(one for one in system.trainer.learner.calibrations if one.scoring == scoring)
+
+    before = read("learned")
+    await system.record(*(held(number) for number in range(10)), *(seen(number) for number in range(10)))
+    await system.learned()
+    unclicked = read("learned")
+    await system.record(
+        *(held(number) for number in range(10, 20)), *(seen(number) for number in range(10, 20))
+    )
+    await system.record(clicked(13), clicked(15))
+    await system.learned()
+
+    assert (before, unclicked) == (None, None)
+    for scoring in ("learned", "heuristic"):
+        report = find_report(scoring)
+        assert report.clicks == pytest.approx(2, rel=0.01)
+        assert read(scoring) == pytest.approx(report.predicted_clicks / report.clicks)
+        assert read(scoring) != 1
 
 
 async def test_an_impression_is_not_learned_before_the_wait_is_over(system: LearningSystem) -> None:
