@@ -42,6 +42,7 @@ async def test_a_campaign_shows_its_multipliers_reasons_and_shadow(
     await decide(
         pool,
         campaign,
+        BidDecision(multiplier=0.5, reason="fleet", limit=1.0),
         BidDecision(multiplier=0.5, reason="fleet", limit=1.0, note="the target is below the market"),
     )
 
@@ -52,6 +53,9 @@ async def test_a_campaign_shows_its_multipliers_reasons_and_shadow(
         "Fleet bids 50% of the bid",
         "What other strategies would have bid",
         "on the tab What if",
+        "What the day has brought, and would have brought",
+        "Fleet (bids)",
+        "is assumed and not measured",
         "The target is below the market.",
         "Spend along the day",
     ):

@@ -85,10 +85,21 @@ async def test_decisions_of_the_day_are_told_in_words_with_their_shadow(admin: C
     assert answer["guard"] == {"limit": 1.4, "reason": "The strategy wanted more."}
     assert answer["note"] == "the target is below the market"
     assert "raise the bid" in answer["explanation"]
-    assert answer["shadows"] == [{"strategy": "pacer", "multiplier": 0.25, "reason": "pacer"}]
+    assert answer["shadows"] == [
+        {"strategy": "pacer", "multiplier": 0.25, "reason": "pacer", "brought": None}
+    ]
     assert (first["multiplier"], first["reason"], last["wanted"]) == (0.5, "fleet", 1.4)
     assert (last["impressions"], last["clicks"], last["conversions"]) == (2000, 20, 2)
     assert first["explanation"].startswith("Fleet bids 50% of the bid")
+    assert first["brought"] == {"spentPaisa": 0, "impressions": 1000, "clicks": 10, "conversions": 1}
+    assert last["brought"] is None, "the window lasts"
+    # Half of the bid, where cost is assumed to rise like the power 2.5 and so impressions like 1.5.
+    [shadow] = first["shadows"]
+    assert shadow["brought"]["impressions"] == 353.55
+    fleet, pacer = answer["totals"]
+    assert (fleet["strategy"], fleet["windows"], fleet["brought"]["impressions"]) == ("fleet", 1, 1000)
+    assert (pacer["strategy"], pacer["windows"], pacer["brought"]["clicks"]) == ("pacer", 1, 3.54)
+    assert answer["isMeasured"] is False
 
 
 async def test_an_advertiser_reads_its_own_campaigns_only(admin: Client, advertiser: Client) -> None:

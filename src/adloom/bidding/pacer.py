@@ -100,6 +100,18 @@ def solve(  # noqa: PLR0913 - one for each counter
     return min(1.0, fit.multiplier_for(needed))
 
 
+class CostRise(msgspec.Struct, frozen=True):
+    """How cost rises with the multiplier: like this power of it; assumed, until bids have differed enough to show it."""
+
+    power: float = POWER
+    is_measured: bool = False
+
+
+def find_rise(state: PacerState, last: float | None) -> CostRise:
+    fit = _fit(state, last)
+    return CostRise() if fit is None else CostRise(fit.power, fit.spread > POWER_SPREAD**2)
+
+
 class _Fit(msgspec.Struct, frozen=True):
     """ln cost by opportunity as a line in ln m."""
 
@@ -107,6 +119,7 @@ class _Fit(msgspec.Struct, frozen=True):
     log_cost: float
     power: float
     log_max: float
+    spread: float = 0.0  # Of the multipliers that it is drawn through: the variance of ln m.
 
     def multiplier_for(self, cost: float) -> float:
         log_m = self.log_m + (log(cost) - self.log_cost) / self.power if cost > 0 else LOG_MIN
@@ -135,7 +148,7 @@ def _fit(state: PacerState, last: float | None) -> _Fit | None:
     both = sum(weight * (at - mean_m) * (cost - mean_cost) for weight, at, cost in rows) / total
     prior = POWER_SPREAD**2
     power = (both + prior * POWER) / (spread + prior)
-    return _Fit(mean_m, mean_cost, min(POWER_MAX, max(POWER_MIN, power)), highest + log(RISE_MAX))
+    return _Fit(mean_m, mean_cost, min(POWER_MAX, max(POWER_MIN, power)), highest + log(RISE_MAX), spread)
 
 
 def _expect_opportunities(state: PacerState, left: float) -> float:

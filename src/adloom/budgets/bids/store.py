@@ -96,7 +96,7 @@ async def load_decisions(connection: Connection, campaign_id: CampaignId, day: d
             day=row["day"],
             at=row["at"],
             window=row["bid_window"],
-            strategy=row["strategy"],
+            strategy=BidStrategy(row["strategy"]),
             multiplier=row["multiplier"],
             wanted=row["wanted"],
             reason=row["reason"],

@@ -1,12 +1,13 @@
 """A campaign's bidding over HTTP: its multiplier, the decisions of its day, and what other strategies would have done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 from pydantic import Field
 
+from adloom.bidding.pacer import find_rise
 from adloom.bidding.window import BidDecision, BidStrategy
 from adloom.bidding.words import NOT_ASKED, describe_decision
 from adloom.budgets.bid_model import BidRow, BidStanding
@@ -24,10 +25,18 @@ from adloom.runtime.http.api.dependencies import Database, Now, guarded_router
 from adloom.runtime.http.api.shapes import Answer
 from adloom.runtime.postgres import read_snapshot
 from adloom.schedule.traffic_shape import LearnedShape, TrafficShape, build_day_curve
+from adloom.stats.bidding.shadow_results import (
+    DecidedWindow,
+    StrategyTotal,
+    WindowResults,
+    estimate_windows,
+    sum_up,
+)
 
 PLAN_POINTS: Final = 24
 NO_GUARD: Final = "The guard watches strategies with a target only."
 PLACES: Final = 4
+RESULT_PLACES: Final = 2
 
 
 class GuardAnswer(Answer):
@@ -37,12 +46,27 @@ class GuardAnswer(Answer):
     reason: str | None = None
 
 
+class ResultsAnswer(Answer):
+    """What ads brought from one decision to the next; what is estimated has parts of an impression."""
+
+    spent: Annotated[PaisaShown, Field(alias="spentPaisa")]
+    impressions: float
+    clicks: float
+    conversions: float
+
+
 class ShadowAnswer(Answer):
     """What another strategy would have decided for this window; it changed nothing."""
 
     strategy: BidStrategy
     multiplier: float
     reason: str
+    brought: Annotated[
+        ResultsAnswer | None,
+        Field(
+            description="What that would have brought, estimated; null while the window lasts, or where nothing says it."
+        ),
+    ] = None
 
 
 class DecisionAnswer(Answer):
@@ -59,7 +83,18 @@ class DecisionAnswer(Answer):
     impressions: int
     clicks: int
     conversions: int
+    brought: Annotated[
+        ResultsAnswer | None, Field(description="In this window alone; null while it lasts.")
+    ] = None
     shadows: Sequence[ShadowAnswer]
+
+
+class StrategyTotalAnswer(Answer):
+    """What a strategy brought in the windows of the day that are over, or would have brought."""
+
+    strategy: BidStrategy
+    windows: Annotated[int, Field(description="For how many of them it is known.")]
+    brought: ResultsAnswer
 
 
 class PlanPointAnswer(Answer):
@@ -84,6 +119,18 @@ class BiddingAnswer(Answer):
         Sequence[ShadowAnswer],
         Field(description="What the other strategies would have bid in the last window."),
     ]
+    totals: Annotated[
+        Sequence[StrategyTotalAnswer],
+        Field(
+            description="The sums over the day's windows that are over, the campaign's own strategy first."
+        ),
+    ]
+    is_measured: Annotated[
+        bool,
+        Field(
+            description="Whether its own bids have shown how delivery rises with the multiplier; else that is assumed."
+        ),
+    ]
     throttle: Annotated[float, Field(description="The share of offers that is left out to keep pace.")]
     history: Annotated[Sequence[DecisionAnswer], Field(description="The decisions of the day.")]
     plan: Annotated[
@@ -106,7 +153,11 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
     bids = status.bids or BidStanding()
     decision = bids.decision
     day = status.budget_day
-    history = [_build_decision(row) for row in rows]
+    rise = find_rise(bids.memory.pacer, bids.multiplier)
+    windows = estimate_windows(
+        rows, rise, daily_budget=status.daily_budget, opportunities=bids.memory.pacer.traffic
+    )
+    history = [_build_decision(row, window) for row, window in zip(rows, windows, strict=True)]
     return BiddingAnswer(
         strategy=campaign.bid_strategy,
         multiplier=_round(bids.multiplier),
@@ -117,6 +168,8 @@ async def read_bidding(campaign_id: UUID, scope: AdvertiserReads, pool: Database
         explanation=NOT_ASKED if decision is None else describe_decision(bids.strategy, decision),
         note=None if decision is None else decision.note,
         shadows=history[-1].shadows if history else [],
+        totals=_build_totals(campaign.bid_strategy, sum_up(rows, windows)),
+        is_measured=rise.is_measured,
         throttle=_round(status.throttle),
         history=history,
         plan=_build_plan(status, learned),
@@ -131,7 +184,33 @@ def _build_guard(decision: BidDecision | None) -> GuardAnswer:
     return GuardAnswer(limit=_round(decision.limit))
 
 
-def _build_decision(row: BidRow) -> DecisionAnswer:
+def _build_totals(own: BidStrategy, totals: Mapping[BidStrategy, StrategyTotal]) -> list[StrategyTotalAnswer]:
+    ordered = sorted(totals, key=lambda strategy: (strategy is not own, list(BidStrategy).index(strategy)))
+    return [
+        StrategyTotalAnswer.model_validate(
+            {
+                "strategy": strategy,
+                "windows": totals[strategy].windows,
+                "brought": _build_results(totals[strategy].results),
+            }
+        )
+        for strategy in ordered
+    ]
+
+
+def _build_results(results: WindowResults | None) -> ResultsAnswer | None:
+    if results is None:
+        return None
+    shown = {
+        "spent": Micros(round(results.spent)),
+        "impressions": round(results.impressions, RESULT_PLACES),
+        "clicks": round(results.clicks, RESULT_PLACES),
+        "conversions": round(results.conversions, RESULT_PLACES),
+    }
+    return ResultsAnswer.model_validate(shown)
+
+
+def _build_decision(row: BidRow, window: DecidedWindow) -> DecisionAnswer:
     decision = BidDecision(multiplier=row.wanted, reason=row.reason, limit=row.limit, note=row.note)
     shown: dict[str, Any] = {
         "at": row.at,
@@ -145,8 +224,14 @@ def _build_decision(row: BidRow) -> DecisionAnswer:
         "impressions": row.impressions,
         "clicks": row.clicks,
         "conversions": row.conversions,
+        "brought": _build_results(window.actual),
         "shadows": [
-            ShadowAnswer(strategy=BidStrategy(name), multiplier=_round(one.multiplier), reason=one.reason)
+            ShadowAnswer(
+                strategy=BidStrategy(name),
+                multiplier=_round(one.multiplier),
+                reason=one.reason,
+                brought=_build_results(window.shadows[name]),
+            )
             for name, one in row.shadows.items()
         ],
     }

@@ -116,7 +116,26 @@ def _show_shadows(found: Json) -> None:
     ]
     with card("What other strategies would have bid", note="They change nothing", classes="flush"):
         html(plain_table(SHADOW_COLUMNS, rows))
-    hint("What one of them would bring: try it as “Bids are” on the tab What if.")
+    if found["totals"]:
+        _show_totals(found)
+    hint("What one of them would bring in the next days: try it as “Bids are” on the tab What if.")
+
+
+def _show_totals(found: Json) -> None:
+    """Show what the day's windows brought, and would have brought."""
+    own = found["history"][-1]["strategy"]
+    rows = [{**one["brought"], **one, "isOwn": one["strategy"] == own} for one in found["totals"]]
+    with card(
+        "What the day has brought, and would have brought",
+        note="In the windows that are over; estimated, but for the strategy that bids",
+        classes="flush",
+    ):
+        html(plain_table(TOTAL_COLUMNS, rows))
+    if not found["isMeasured"]:
+        hint(
+            "The campaign has bid nearly the same all the time, so how much more a higher bid brings is assumed and"
+            " not measured."
+        )
 
 
 def _show_decisions(history: Sequence[Json], zone: tzinfo) -> None:
@@ -162,6 +181,14 @@ SHADOW_COLUMNS: Final = (
     Column("Last window", lambda row: f"{row['multiplier']:.2f}", is_number=True),
     Column("Mean of the day", lambda row: f"{row['mean']:.2f}", is_number=True),
     Column("Why", "reason"),
+)
+TOTAL_COLUMNS: Final = (
+    Column("Strategy", lambda row: NAMES[BidStrategy(row["strategy"])] + (" (bids)" if row["isOwn"] else "")),
+    Column("Impressions", lambda row: count(round(row["impressions"])), is_number=True),
+    Column("Clicks", lambda row: f"{row['clicks']:,.1f}", is_number=True),
+    Column("Conversions", lambda row: f"{row['conversions']:,.1f}", is_number=True),
+    Column("Spent", lambda row: money(row["spentPaisa"]), is_number=True),
+    Column("Windows", lambda row: count(row["windows"]), is_number=True, is_wide_only=True),
 )
 DECISION_COLUMNS: Final = (
     Column("At", "time"),
