@@ -74,6 +74,11 @@ class Admin:
         days = f"from={now - timedelta(days=1):%Y-%m-%d}&to={now:%Y-%m-%d}"
         return self.ask("GET", f"/admin/stats/banners?{days}&groupBy=day")["totals"]
 
+    def list_deliveries_asked_for(self) -> set[str]:
+        """Return the kinds of delivery whose placements have requests."""
+        offered = self.ask("GET", "/admin/offered-placements?pageSize=100")["items"]
+        return {one["delivery"] for one in offered if one["requestsPerDay"]}
+
     def export(self) -> dict[str, list[str]]:
         document = self.ask("GET", "/admin/export")
         return {kind: [json.dumps(item) for item in document[kind]] for kind in LISTS}
@@ -151,6 +156,9 @@ def check_slots(browser: Browser, product: Product, width: int) -> None:
 def test_figures_change_by_themselves(product: Product, admin: Admin) -> None:
     wait_until(lambda: admin.totals()["clicks"] > 100, seconds=90, what="the day before")
     wait_until(lambda: admin.totals()["spendPaisa"] > 0, seconds=60, what="money is spent")
+    wait_until(
+        lambda: admin.list_deliveries_asked_for() == {"direct", "auction"}, seconds=60, what="requests"
+    )
     before = admin.totals()["impressions"]
     wait_until(lambda: admin.totals()["impressions"] > before, seconds=60, what="more impressions")
 

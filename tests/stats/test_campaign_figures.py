@@ -1,9 +1,15 @@
 """The figures of a list of campaigns, and the placements that campaigns can ask for."""
 
+from datetime import timedelta
 from uuid import UUID
 
+import pytest
+
+from adloom.budgets.traffic.counts import add_counts, placement_day_key
+from adloom.console.pages.campaigns.assignments import describe_offer
 from adloom.core.actor import Role
 from adloom.runtime.postgres import Pool
+from adloom.runtime.valkey import Valkey
 from adloom.schedule.pacing import PacingStrategy
 from adloom.stats.offered.store import round_roughly
 from tests.stats.event_writer import EventWriter, clicked, seen
@@ -83,7 +89,7 @@ async def test_an_account_gets_the_figures_of_its_own_in_the_order_of_the_ids(
 
 
 async def test_an_advertiser_finds_placements_by_name_with_what_a_buyer_wants_to_know(
-    control: ControlPlane, admin: Client, writer: EventWriter
+    control: ControlPlane, admin: Client, pool: Pool, valkey: Valkey, writer: EventWriter
 ) -> None:
     publisher = await admin.make_publisher()
     site = await admin.make_site(publisherId=publisher["id"], domain="news.example")
@@ -101,11 +107,18 @@ async def test_an_advertiser_finds_placements_by_name_with_what_a_buyer_wants_to
     )
     other = await admin.make_placement(label="Another")
     await writer.write(*[seen(await admin.make_banner(), placement)] * 14)
+    [key, other_key] = [
+        await pool.fetchval("SELECT id FROM placements WHERE public_id = $1::text::uuid", one["id"])
+        for one in (placement, other)
+    ]
+    for age, requests in ((0, {key: 1_234}), (1, {key: 1_111, other_key: 4_690})):
+        await add_counts(valkey, {}, (control.clock.now().date() - timedelta(days=age), requests))
 
     async with control.acting_as(Role.ADVERTISER) as advertiser:
         [found] = await offered(advertiser, search="front")
         by_site = await offered(advertiser, search="NEWS.example")
         busiest = await offered(advertiser, sort="-impressionsPerDay")
+        asked_most = await offered(advertiser, sort="-requestsPerDay")
     async with control.acting_as(Role.PUBLISHER) as stranger:
         refused = await stranger.get("/admin/offered-placements")
 
@@ -113,7 +126,43 @@ async def test_an_advertiser_finds_placements_by_name_with_what_a_buyer_wants_to
     assert (found["recommendedWidth"], found["recommendedHeight"], found["isOpen"]) == (970, 250, False)
     assert [one["id"] for one in by_site] == [placement["id"]]
     assert [one["id"] for one in busiest] == [placement["id"], other["id"]]
+    assert [(one["id"], one["requestsPerDay"]) for one in asked_most] == [
+        (other["id"], 2_300),
+        (placement["id"], 1_200),
+    ]
     problem(refused, 403, "FORBIDDEN")
+
+
+async def test_placements_are_offered_without_their_requests_while_those_cannot_be_read(
+    admin: Client, control: ControlPlane, valkey: Valkey
+) -> None:
+    await admin.make_placement()
+    await valkey.set(placement_day_key(control.clock.now().date()), "not a hash")
+
+    [found] = await offered(admin, sort="-requestsPerDay")
+
+    assert found["requestsPerDay"] is None
+    assert "a day" not in describe_offer(found)
+
+
+@pytest.mark.parametrize(
+    ("a_day", "told"),
+    [(1_200.0, "about 1,200 requests a day"), (0.4, "asked for less than once a day")],
+)
+def test_the_picker_of_placements_says_how_often_each_is_asked_for(a_day: float, told: str) -> None:
+    row = {
+        "label": "Front page",
+        "slug": "front",
+        "siteDomain": "news.example",
+        "recommendedWidth": None,
+        "recommendedHeight": None,
+        "recommendedAspectRatio": "16:9",
+        "floorCpm": 0,
+        "isOpen": True,
+        "requestsPerDay": a_day,
+    }
+
+    assert describe_offer(row).split(" · ") == ["Front page (front)", "news.example", "16:9", told]
 
 
 def test_how_often_a_placement_is_seen_is_told_roughly() -> None:

@@ -259,6 +259,7 @@ def _build_public_routes(
         appender=appender,
         recording=running.recording.appender,
         senders=senders,
+        count_traffic=running.site_traffic.count_auction,
     )
     (figures := ServeFigures(offers, auctions.routes, detector.peers)).register(metrics)
     register_events(metrics, events, (detector, traffic.offers), appender)

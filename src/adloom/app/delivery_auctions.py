@@ -1,5 +1,6 @@
 """Composes the auctions of a delivery process."""
 
+from collections.abc import Callable
 from random import SystemRandom  # noqa: TID251 - chance begins here
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from adloom.runtime.valkey import DedicatedConnection
 from adloom.serving.auction.api import AuctionRoutes
 from adloom.serving.auction.auctioneer import Auctioneer
 from adloom.serving.auction.encode import AdEncoder
-from adloom.serving.auction.market import Markets
+from adloom.serving.auction.market import Market, Markets
 from adloom.serving.auction.recorder import AuctionRecorder, BatchingPublisher
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
@@ -81,6 +82,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
     appender: EventAppender,
     recording: AuctionAppender,
     senders: SenderCheck,
+    count_traffic: Callable[[Market], None],
 ) -> AuctionParts:
     wanted = settings.auctions
     publisher, pair_publisher = (
@@ -106,6 +108,7 @@ def build_auctions(  # noqa: PLR0913 - a composition root names them all
         frequency=frequency,
         recorder=recorder,
         senders=senders,
+        count_traffic=count_traffic,
     )
     return AuctionParts(routes, frequency, recorder, (pair_publisher, publisher))
 

@@ -104,6 +104,7 @@ class AuctionServer:
             encoder=AdEncoder(KEYS.signer, public_url="https://ads.example"),
             frequency=self.frequency,
             recorder=self.recorder,
+            count_traffic=options.get("count_traffic"),
         )
         placements = self.index.by_key.values()
         self.leases.update({one.key: one.terms for one in placements}, at=0.0)

@@ -91,6 +91,7 @@ class AuctionRoutes:
         frequency: FrequencyLookup,
         recorder: AuctionRecorder,
         senders: SenderCheck | None = None,
+        count_traffic: Callable[[Market], None] | None = None,
     ) -> None:
         self._index = index
         self._now = clock.now
@@ -102,6 +103,7 @@ class AuctionRoutes:
         self._frequency = frequency
         self._recorder = recorder
         self._senders = senders or TrustingCheck()
+        self._count_traffic = count_traffic
         # Plain counters, read by a collector.
         self.won = 0
         self.unfilled = {NOBODY: 0, FREQUENCY_CAP: 0, FREQUENCY_UNKNOWN: 0, NOT_HELD: 0}
@@ -122,6 +124,8 @@ class AuctionRoutes:
         market = self._find_market(index, query, now)
         if market is None:
             return _refuse(index, query)
+        if self._count_traffic is not None:
+            self._count_traffic(market)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now)
         at = now.timestamp()
         second = int(at)
@@ -141,6 +145,8 @@ class AuctionRoutes:
         market = self._find_market(index, query, now)
         if market is None:
             return _refuse(index, query)
+        if self._count_traffic is not None:
+            self._count_traffic(market)
         known = None if seen is None else SeenBanners(seen, is_all=True)
         auction = self._auctioneer.decide(http, query.visitor, index, market, now, known)
         is_recorded = self._recorder.wants_next(now.timestamp())

@@ -1,10 +1,14 @@
-"""Counts the requests of each site, and adds them to Valkey every few seconds: pacing learns from them.
+"""Counts the requests of each placement, and adds them to Valkey every few seconds, by site and by placement.
+
+Pacing learns from those of sites; buyers are shown how often a placement is asked for.
 
 What a process has counted and not added yet is lost with it; so are counts while Valkey is away for long.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -14,6 +18,7 @@ from adloom.budgets.traffic.site_day import DAY_SECONDS, SiteDay, find_site_day
 from adloom.core.clock import Clock
 from adloom.runtime.loops import pause
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
+from adloom.serving.auction.market import Market
 from adloom.serving.index.index import Index
 from adloom.serving.leases.local_leases import LocalLeases
 
@@ -23,21 +28,22 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 
 class SiteTraffic:
-    """Counts by site. Each answer is counted after its offers were drawn, so what was left out since the last is its own."""
+    """Counts by placement. Each answer is counted after its offers were drawn, so what was left out since the last is its own."""
 
     def __init__(self, valkey: Valkey, clock: Clock, leases: LocalLeases, index: Callable[[], Index]) -> None:
         self._valkey = valkey
         self._clock = clock
         self._leases = leases
         self._index = index
-        self._counts: dict[int | None, HourCounts] = {}
+        self._counts: dict[int, HourCounts] = {}
+        self._auctions: dict[Market, int] = {}
         self._left_out = 0
 
-    def count(self, site_key: int | None, offers: int) -> None:
+    def count(self, placement_key: int, offers: int) -> None:
         """Count an answer with some offers or none; a placement without a site counts for the installation only."""
-        counts = self._counts.get(site_key)
+        counts = self._counts.get(placement_key)
         if counts is None:
-            counts = self._counts[site_key] = HourCounts()
+            counts = self._counts[placement_key] = HourCounts()
         counts.requests += 1
         if offers:
             counts.served += 1
@@ -45,6 +51,10 @@ class SiteTraffic:
         if left_out != self._left_out:
             counts.throttled += left_out - self._left_out
             self._left_out = left_out
+
+    def count_auction(self, market: Market) -> None:
+        """Count a request for an auction: each placement of its market was asked for."""
+        self._auctions[market] = self._auctions.get(market, 0) + 1
 
     async def run(self, stop: asyncio.Event) -> None:
         is_away = False
@@ -61,28 +71,50 @@ class SiteTraffic:
     async def add(self) -> None:
         """Add what was counted since the last time."""
         counted, self._counts = self._counts, {}
-        if not counted:
+        auctions, self._auctions = self._auctions, {}
+        if not counted and not auctions:
             return
+        now = self._clock.now()
         try:
-            await add_counts(self._valkey, self._place(counted))
+            await add_counts(
+                self._valkey, self._place(counted, now), (now.date(), _sum_by_placement(counted, auctions))
+            )
         except VALKEY_AWAY:
-            for site_key, counts in counted.items():
-                _add(self._counts.setdefault(site_key, HourCounts()), counts)
+            for placement_key, counts in counted.items():
+                _add(self._counts.setdefault(placement_key, HourCounts()), counts)
+            for market, requests in auctions.items():
+                self._auctions[market] = self._auctions.get(market, 0) + requests
             raise
 
-    def _place(self, counted: dict[int | None, HourCounts]) -> dict[int, tuple[SiteDay, int, HourCounts]]:
-        """Find the hour of each site's own day."""
-        now, sites = self._clock.now(), self._index().sites.by_key
+    def _place(
+        self, counted: Mapping[int, HourCounts], now: datetime
+    ) -> dict[int, tuple[SiteDay, int, HourCounts]]:
+        """Sum by site, and find the hour of each site's own day."""
+        index = self._index()
         day = find_site_day(now, timezone="UTC", day_seconds=DAY_SECONDS)
         total = HourCounts()
         placed = {INSTALLATION: (day, day.find_hour(now.timestamp()), total)}
-        for site_key, counts in counted.items():
+        for placement_key, counts in counted.items():
             _add(total, counts)
-            site = None if site_key is None else sites.get(site_key)
-            if site is not None:
+            placement = index.by_key.get(placement_key)
+            if placement is None or placement.site_key is None:
+                continue
+            site = index.sites.by_key.get(placement.site_key)
+            if site is None:
+                continue
+            if site.key not in placed:
                 day = find_site_day(now, timezone=site.timezone, day_seconds=site.day_seconds)
-                placed[site.key] = (day, day.find_hour(now.timestamp()), counts)
+                placed[site.key] = (day, day.find_hour(now.timestamp()), HourCounts())
+            _add(placed[site.key][2], counts)
         return placed
+
+
+def _sum_by_placement(counted: Mapping[int, HourCounts], auctions: Mapping[Market, int]) -> Counter[int]:
+    requests = Counter({placement_key: counts.requests for placement_key, counts in counted.items()})
+    for market, asked in auctions.items():
+        for placement in market.placements:
+            requests[placement.key] += asked
+    return requests
 
 
 def _add(to: HourCounts, more: HourCounts) -> None:

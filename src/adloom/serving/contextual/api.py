@@ -311,7 +311,7 @@ class SlotRoutes:
                 visit.is_free = not self._may_hold(visit, site)
             filled = self._auctions.hold(prepared, visit, number, on_page)
         if self._count_traffic is not None:
-            self._count_traffic(site.key, isinstance(filled, FilledSlot))
+            self._count_traffic(placement.key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):
             self.served += 1
         else:

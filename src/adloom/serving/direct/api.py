@@ -73,7 +73,7 @@ FILLED_ELSEWHERE: Final = {
 
 Found = tuple[PlacementState, Context]
 BillingCheck = Callable[[FastRequest, IndexedPlacement], bool]
-CountTraffic = Callable[[int | None, int], None]  # By site, how many offers an answer has.
+CountTraffic = Callable[[int, int], None]  # By placement, how many offers an answer has.
 
 
 _pages: Final = BodyDecoder(ServePageRequest)
@@ -360,7 +360,7 @@ class ServeRoutes:
         else:
             self.empty += 1
         if self._count_traffic is not None:
-            self._count_traffic(placement.site_key, len(offers))
+            self._count_traffic(placement.key, len(offers))
         request_id = self._new_id()
         if self._publisher is not None:
             self._publisher.publish(

@@ -225,20 +225,25 @@ class _Assignments:
 
 
 def describe_offer(row: Json) -> str:
-    """Write a placement as a buyer sees it: name, site, size, price, and how often it is seen."""
+    """Write a placement as a buyer sees it: name, site, size, price, and how often it is asked for."""
     size = ""
     if row["recommendedWidth"] and row["recommendedHeight"]:
         size = f"{row['recommendedWidth']}×{row['recommendedHeight']}"
-    a_day = row["impressionsPerDay"]
     parts = (
         f"{row['label']} ({row['slug']})",
         row["siteDomain"] or "",
         size or row["recommendedAspectRatio"] or strings.LAYOUTS[row["layoutType"]],
         f"from {price(row['floorCpm'])} CPM" if row["floorCpm"] else "",
-        f"about {count(a_day)} impressions a day" if a_day >= 1 else "not seen yet",
+        _describe_requests(row["requestsPerDay"]),
         "" if row["isOpen"] else "on request",
     )
     return " · ".join(part for part in parts if part)
+
+
+def _describe_requests(a_day: float | None) -> str:
+    if a_day is None:
+        return ""  # Valkey is away.
+    return f"about {count(a_day)} requests a day" if a_day >= 1 else "asked for less than once a day"
 
 
 def _add_place_fields(form: Form) -> None:
