@@ -21,7 +21,7 @@ import typer
 from adloom.core.ids import SystemIds
 from bench.figures import SERVE, BenchTable, show
 from bench.load import BenchSubject, Effort, Target, take_sample
-from bench.processes import LoadError, ShowStatus
+from bench.processes import LoadError, ShowStatus, measure_usage
 from bench.product import Product, run_product
 
 SITES: Final = 4  # Each has its own bound on texts a minute.
@@ -99,7 +99,7 @@ def main(
             asyncio.run(reader.send(rate, seconds))
             say("serving, with and without texts beside")
             sender = Reader(product, slots, texts, looks=False)
-            ratio, alone, together = _measure_serving(product, sender, seconds, beside, rounds)
+            serving = _measure_serving(product, sender, seconds, beside, rounds)
         percentiles = statistics.quantiles(reader.seconds, n=PERCENT)
         return BenchTable(
             title=f"{seconds:g} s each, 1 delivery process, 1 classifier",
@@ -107,9 +107,10 @@ def main(
             rows=[
                 [f"from text to known page, p50, {rate:g} a second", f"{percentiles[49] * 1000:.0f} ms"],
                 ["p99", f"{percentiles[P99] * 1000:.0f} ms"],
-                ["CPU of a serve request", f"{alone:.1f} µs"],
-                [f"the same, {beside:g} texts a second beside", f"{together:.1f} µs"],
-                ["ratio", f"{ratio:.2f}"],
+                ["CPU of delivery for a text", f"{serving.text:.0f} µs"],
+                ["CPU of a serve request", f"{serving.alone:.1f} µs"],
+                [f"the same, {beside:g} texts a second beside", f"{serving.together:.1f} µs"],
+                ["ratio", f"{serving.ratio:.2f}"],
             ],
         )
 
@@ -132,25 +133,52 @@ def make_slot(product: Product, number: int) -> tuple[str, str]:
     return domain, slug
 
 
+class ServingCost(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU of delivery, in µs: for a text, and for a serve request without and with texts beside.
+
+    What the texts themselves cost is not in the last.
+    """
+
+    text: float
+    alone: float
+    together: float
+    ratio: float
+
+
 def _measure_serving(
     product: Product, reader: Reader, seconds: float, rate: float, rounds: int
-) -> tuple[float, float, float]:
-    """Return the ratio, and the median CPU µs of a serve request without and with texts beside."""
+) -> ServingCost:
     target = Target(name=SERVE, port=product.port, path=product.serve_path)
     subject = BenchSubject(target=target, pids=product.delivery_pids)
+    part = seconds / rounds
+    text = _measure_text(product, reader, seconds, rate)
     alone: list[float] = []
     together: list[float] = []
-    part = seconds / rounds
     for number in range(rounds):
         effort = Effort(connections=8, seconds=part, serial_prefix=f"{number}-")
         alone.append(take_sample(subject, effort).cpu_micros)
         with _sending(reader, rate):
-            together.append(take_sample(subject, effort).cpu_micros)
-    return (
-        statistics.median(more / less for more, less in zip(together, alone, strict=True)),
-        statistics.median(alone),
-        statistics.median(together),
+            sample = take_sample(subject, effort)
+        together.append(sample.cpu_micros - text * rate * sample.load.seconds / sample.load.requests)
+    return ServingCost(
+        text=text,
+        alone=statistics.median(alone),
+        together=statistics.median(together),
+        ratio=statistics.median(more / less for more, less in zip(together, alone, strict=True)),
     )
+
+
+def _measure_text(product: Product, reader: Reader, seconds: float, rate: float) -> float:
+    """Measure the CPU µs of delivery for a text: while texts come, less what it uses at rest."""
+    at_rest = _measure_cpu(product, seconds)
+    with _sending(reader, rate):
+        return (_measure_cpu(product, seconds) - at_rest) / (seconds * rate) * 1e6
+
+
+def _measure_cpu(product: Product, seconds: float) -> float:
+    before = measure_usage(product.delivery_pids).cpu_seconds
+    time.sleep(seconds)
+    return measure_usage(product.delivery_pids).cpu_seconds - before
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from adloom.auction.creative_choice import ChoiceMethod
@@ -12,13 +12,14 @@ from adloom.core.ids import SiteId, SystemIds
 from adloom.events.ingest.token import TokenSigner
 from adloom.market.results.window import NO_RESULTS, SiteResults
 from adloom.market.shortlist.table import ShortlistTable
+from adloom.pages.classify.queue import PutResult
 from adloom.pages.classify.request import ClassifyRequest
 from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
 from adloom.pages.model import expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.contextual.api import SlotRoutes
-from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
+from adloom.serving.contextual.classify_page import ClassifyPageRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.page_look import PageTables
 from adloom.serving.contextual.recent_texts import RecentTexts
@@ -37,36 +38,28 @@ BREAD = "https://example.com/bread"
 
 
 class FakeQueue:
-    """Keeps what is put, up to a bound."""
+    """Keeps what is put, up to a bound; shared by the routes of several processes."""
 
     def __init__(self) -> None:
         self.put_requests: list[ClassifyRequest] = []
         self.room = 1_000
         self.is_away = False
 
-    async def put(self, request: ClassifyRequest) -> bool:
+    async def put_once(self, request: ClassifyRequest, *, lifetime: timedelta) -> PutResult:
+        await asyncio.sleep(0)
         if self.is_away:
             raise UnavailableError("Valkey is away.")
         if len(self.put_requests) >= self.room:
-            return False
+            return PutResult.FULL
+        pages = {
+            (one.site_id, one.url)
+            for one in self.put_requests
+            if one.requested_at + lifetime > request.requested_at
+        }
+        if (request.site_id, request.url) in pages:
+            return PutResult.WAITS
         self.put_requests.append(request)
-        return True
-
-
-class FakeClaims(PageClaims):
-    """Claims that are shared by the routes of several processes."""
-
-    def __init__(self) -> None:
-        self.taken: set[tuple[SiteId, str]] = set()
-
-    async def take(self, site_id: SiteId, url: str) -> bool:
-        await asyncio.sleep(0)
-        is_new = (site_id, url) not in self.taken
-        self.taken.add((site_id, url))
-        return is_new
-
-    async def release(self, site_id: SiteId, url: str) -> None:
-        self.taken.discard((site_id, url))
+        return PutResult.PUT
 
 
 class FakePages:
@@ -88,7 +81,7 @@ class World:
 
     def __init__(self, index: Index | None = None, **limits: int) -> None:
         self.index = index or an_index()
-        self.queue, self.claims, self.pages = FakeQueue(), FakeClaims(), FakePages()
+        self.queue, self.pages = FakeQueue(), FakePages()
         self.clock, self.recent = ManualClock(NOON), RecentTexts()
         self.rate_key: bytes | None = b"1234"
         self.routes = self.process(**limits)
@@ -98,7 +91,6 @@ class World:
             lambda: self.index,
             self.pages,
             self.queue,
-            self.claims,
             self.clock,
             recent=self.recent,
             find_rate_key=lambda _: self.rate_key,

@@ -21,7 +21,7 @@ from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.site_results import ResultsLoader
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
 from adloom.serving.contextual.api import SlotRoutes
-from adloom.serving.contextual.classify_page import ClassifyPageRoutes, PageClaims
+from adloom.serving.contextual.classify_page import ClassifyPageRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
 from adloom.serving.contextual.slot_auctions import Publish, SlotAuctions
@@ -134,7 +134,6 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             lambda: refresher.current,
             sites.pages,
             ClassifyQueue(valkey),
-            PageClaims(valkey),
             clock,
             recent=recent,
             find_rate_key=shared.detector.find_rate_key,

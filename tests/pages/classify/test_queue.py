@@ -1,14 +1,16 @@
 """The queue hands each request to one classifier, is bounded, and loses nothing of a dead one."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from adloom.core.errors import UnavailableError
 from adloom.core.ids import SiteId
-from adloom.pages.classify.queue import FIELD, GROUP, STREAM, ClassifyQueue
+from adloom.pages.classify.queue import FIELD, GROUP, LENGTH_MAX, STREAM, ClassifyQueue, PutResult
 from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.model import PageSource
 from adloom.pages.notice import PAGE_NOTICES, PageNotice, publish_page_notice, read_page_notice
@@ -48,6 +50,36 @@ async def test_a_full_queue_takes_no_more(valkey: Valkey) -> None:
     assert not await queue.put(a_request("6"), length_max=3)
     await queue.acknowledge([first.entry_id])
     assert await queue.put(a_request("7"), length_max=3)
+
+
+async def test_a_page_is_put_once_in_a_while_by_all_processes_together(valkey: Valkey) -> None:
+    queue, other = ClassifyQueue(valkey), ClassifyQueue(valkey)
+    of_another_site = replace(a_request("bread"), site_id=SiteId(UUID(int=8)))
+
+    async def put(request: ClassifyRequest, by: ClassifyQueue = queue) -> PutResult:
+        return await by.put_once(request, lifetime=timedelta(seconds=30))
+
+    assert await put(a_request("bread")) is PutResult.PUT
+    assert await put(a_request("bread"), other) is PutResult.WAITS
+    assert await put(a_request("cake")) is PutResult.PUT
+    assert await put(of_another_site) is PutResult.PUT
+    assert await queue.length() == 3
+    for key in cast("list[bytes]", await valkey.keys("adloom:classify:page:*")):
+        assert 0 < await valkey.ttl(key) <= 30
+        await valkey.delete(key)  # As after its lifetime.
+    assert await put(a_request("bread")) is PutResult.PUT
+
+
+async def test_a_page_that_finds_the_queue_full_can_come_again(valkey: Valkey) -> None:
+    queue = ClassifyQueue(valkey)
+    async with valkey.pipeline(transaction=False) as at_once:
+        for number in range(LENGTH_MAX):
+            at_once.xadd(STREAM, {FIELD: str(number)})
+        await at_once.execute()
+
+    assert await queue.put_once(a_request(), lifetime=timedelta(seconds=30)) is PutResult.FULL
+    await valkey.delete(STREAM)
+    assert await queue.put_once(a_request(), lifetime=timedelta(seconds=30)) is PutResult.PUT
 
 
 async def test_what_a_dead_classifier_left_is_claimed_with_its_number_of_tries(valkey: Valkey) -> None:

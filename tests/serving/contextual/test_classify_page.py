@@ -14,14 +14,12 @@ from adloom.core.ids import SiteId
 from adloom.pages.model import PageSource
 from adloom.runtime.http.fast.errors import run_handler
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
-from adloom.runtime.valkey import Valkey
 from adloom.serving.contextual.classify_page import (
     ACCEPTED,
     FRESH,
     PENDING_MAX,
     QUEUED,
     ClassifyPageRoutes,
-    PageClaims,
 )
 from adloom.serving.contextual.page_host import SiteHostMismatchError
 from adloom.serving.contextual.recent_texts import RecentTexts
@@ -140,19 +138,6 @@ async def test_one_text_of_a_page_is_taken_at_a_time_over_all_processes() -> Non
 
     assert sorted(map(id, answers)) == sorted(map(id, [ACCEPTED, *[QUEUED] * 9]))
     assert len(world.queue.put_requests) == 1
-
-
-async def test_claims_hold_over_connections_and_can_be_released(valkey: Valkey) -> None:
-    claims = PageClaims(valkey)
-
-    assert await claims.take(SITE, "example.com/bread")
-    assert not await claims.take(SITE, "example.com/bread")
-    assert await claims.take(SITE, "example.com/cake")
-    assert await claims.take(SiteId(an_id(101)), "example.com/bread")
-    await claims.release(SITE, "example.com/bread")
-    assert await claims.take(SITE, "example.com/bread")
-    for key in cast("list[bytes]", await valkey.keys("*")):
-        assert 0 < await valkey.ttl(key) <= 30
 
 
 async def test_a_full_queue_is_429_and_the_page_can_come_again() -> None:

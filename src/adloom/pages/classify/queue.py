@@ -1,6 +1,9 @@
 """The queue of pages to classify: a bounded Valkey stream with one group of consumers."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from enum import Enum
+from hashlib import blake2b
 from typing import Final, cast
 
 import msgspec
@@ -23,15 +26,24 @@ CRAWL_LENGTH_MAX: Final = 50
 CLAIM_SECONDS: Final = 30.0
 
 PUT_SCRIPT: Final = """
-if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[2]) then return 'full' end
+if KEYS[2] and not redis.call('SET', KEYS[2], '1', 'NX', 'EX', ARGV[3]) then return 'waits' end
 redis.call('XADD', KEYS[1], '*', 'r', ARGV[1])
-return 1
+return 'put'
 """
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(ClassifyRequest).decode
+
+
+class PutResult(Enum):
+    """Whether a request was put: it may wait already, or there is no room."""
+
+    PUT = b"put"
+    WAITS = b"waits"
+    FULL = b"full"
 
 
 class QueuedRequest(msgspec.Struct, frozen=True):
@@ -51,11 +63,12 @@ class ClassifyQueue:
 
     async def put(self, request: ClassifyRequest, *, length_max: int = LENGTH_MAX) -> bool:
         """Put a request; False where the queue is full."""
-        with unavailable_when_away("The queue of pages does not answer"):
-            # A request that is put twice costs a look at the page's content hash.
-            return bool(
-                await retry_if_disconnected(lambda: self._put([STREAM], [_encode(request), length_max]))
-            )
+        return await self._run_put([STREAM], [_encode(request), length_max]) is PutResult.PUT
+
+    async def put_once(self, request: ClassifyRequest, *, lifetime: timedelta) -> PutResult:
+        """Put a request unless one of the same page was put this way within its lifetime, by any process."""
+        keys = [STREAM, _name_page(request)]
+        return await self._run_put(keys, [_encode(request), LENGTH_MAX, int(lifetime.total_seconds())])
 
     async def length(self) -> int:
         """Count the requests that wait or are being worked on."""
@@ -122,6 +135,11 @@ class ClassifyQueue:
                 at_once.xdel(STREAM, *done)
                 await at_once.execute()
 
+    async def _run_put(self, keys: list[str], values: list[bytes | int]) -> PutResult:
+        with unavailable_when_away("The queue of pages does not answer"):
+            # A request that is put twice costs a look at the page's content hash.
+            return PutResult(await retry_if_disconnected(lambda: self._put(keys, values)))
+
     async def _create_group(self) -> None:
         try:
             await self._valkey.xgroup_create(STREAM, GROUP, id="0", mkstream=True)
@@ -167,3 +185,8 @@ class ClassifyQueue:
             log.warning("classify_entries_dropped", entries=broken)
             await self.acknowledge(broken)
         return found
+
+
+def _name_page(request: ClassifyRequest) -> str:
+    digest = blake2b(request.url.encode(), digest_size=16).hexdigest()
+    return f"adloom:classify:page:{request.site_id}:{digest}"

@@ -6,7 +6,7 @@ is taken here moves neither money nor figures. One text of a page is taken at a 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
+from datetime import timedelta
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Final, Protocol
@@ -16,13 +16,13 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.errors import RateLimitedError, wrong_field
 from adloom.core.ids import SiteId
+from adloom.pages.classify.queue import PutResult
 from adloom.pages.classify.request import ClassifyRequest, make_request
 from adloom.pages.follow.page_table import PageState, PageTable
 from adloom.pages.model import PageSource
 from adloom.pages.url import NormalizedUrl
 from adloom.runtime.http.body import BodyDecoder
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest, FastRoute, encode_head
-from adloom.runtime.valkey import Valkey, retry_if_disconnected, unavailable_when_away
 from adloom.serving.contextual.page_host import SiteHostMismatchError, find_sender_host, parse_page_url
 from adloom.serving.contextual.recent_texts import WAIT, RecentTexts
 from adloom.serving.index.index import Index
@@ -70,25 +70,9 @@ class PagesOfSites(Protocol):
 class TextQueue(Protocol):
     """Where texts go."""
 
-    async def put(self, request: ClassifyRequest) -> bool:
-        """Put a request; False where there is no room."""
+    async def put_once(self, request: ClassifyRequest, *, lifetime: timedelta) -> PutResult:
+        """Put a request, unless one of its page waits already."""
         ...
-
-
-class PageClaims:
-    """One text of a page at a time, over all processes; UnavailableError without Valkey."""
-
-    def __init__(self, valkey: Valkey) -> None:
-        self._valkey = valkey
-
-    async def take(self, site_id: SiteId, url: str) -> bool:
-        """Return whether no text of the page was taken lately."""
-        with unavailable_when_away():
-            return bool(await self._valkey.set(_name_claim(site_id, url), b"1", nx=True, ex=WAIT))
-
-    async def release(self, site_id: SiteId, url: str) -> None:
-        with unavailable_when_away():
-            await retry_if_disconnected(lambda: self._valkey.delete(_name_claim(site_id, url)))
 
 
 class ClassifyPageRoutes:
@@ -99,7 +83,6 @@ class ClassifyPageRoutes:
         index: Callable[[], Index],
         pages: PagesOfSites,
         queue: TextQueue,
-        claims: PageClaims,
         clock: Clock,
         *,
         recent: RecentTexts,
@@ -110,7 +93,6 @@ class ClassifyPageRoutes:
         self._index = index
         self._pages = pages
         self._queue = queue
-        self._claims = claims
         self._now = clock.now
         self._recent = recent
         self._find_rate_key = find_rate_key
@@ -170,12 +152,11 @@ class ClassifyPageRoutes:
 
     async def _put(self, site: IndexedSite, url: NormalizedUrl, page: SentText) -> bool:
         """Put the text on the queue; False where another text of the page is there already."""
-        if not await self._claims.take(site.id, url.text):
-            return False
         now = self._now()
+        if self._recent.find_wait(site.id, url.text, now) is not None:
+            return False
         count, second = self._site_counts.find(site.id.bytes), monotonic()
         if count.exceeds(second):
-            await self._claims.release(site.id, url.text)
             raise self._limit("Too many texts of this site. Try again later.", count.find_wait(second))
         language = None if page.language is None else page.language.replace("_", "-").partition("-")[0]
         request = make_request(
@@ -187,16 +168,12 @@ class ClassifyPageRoutes:
             text=page.text,
             language=language and language.lower(),
         )
-        try:
-            is_put = await self._queue.put(request)
-        except BaseException:
-            await self._claims.release(site.id, url.text)
-            raise
-        if not is_put:
-            await self._claims.release(site.id, url.text)
+        result = await self._queue.put_once(request, lifetime=WAIT)
+        if result is PutResult.FULL:
             raise self._limit("Too many pages wait to be classified. Try again later.", QUEUE_FULL_SECONDS)
-        self._recent.add(site.id, url.text, now)
-        return True
+        if result is PutResult.PUT:
+            self._recent.add(site.id, url.text, now)
+        return result is PutResult.PUT
 
     def _check_address(self, request: FastRequest) -> None:
         key = self._find_rate_key(request)
@@ -212,7 +189,3 @@ class ClassifyPageRoutes:
 
 
 _bodies: Final = BodyDecoder(SentText)
-
-
-def _name_claim(site_id: SiteId, url: str) -> str:
-    return f"adloom:classify:page:{site_id}:{blake2b(url.encode(), digest_size=16).hexdigest()}"
