@@ -12,7 +12,7 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.support.admin_api import create, create_ad, create_placement
+from tests.support.admin_api import create, create_ad, create_banner, create_placement
 from tests.support.databases import Databases
 from tests.support.days import these_days, zone_at_noon
 from tests.support.machines import EMAIL, PASSWORD, Machine, Machines, running_machines
@@ -26,6 +26,7 @@ SECONDS_MAX = 60.0
 EVENTS = 30
 CPM = 500
 PRICE_MICROS = 500_000
+TOPIC = "240"
 CHARGES = """
     SELECT count(*) AS charges, count(DISTINCT (request_id, slot)) AS offers, sum(amount_micros)::bigint AS micros
       FROM money_entries WHERE campaign_id = $1 AND kind = 'charge'
@@ -269,6 +270,65 @@ def test_a_delivery_that_is_cut_off_serves_spools_and_says_so(
     assert count_seen(admins[0], ids) == 2 * EVENTS + 1
     _, checks = read_health(page, cut_off)
     assert (checks["postgres"], checks["valkey"]) == ("ok", "ok")
+
+
+def sell_page(admin: httpx.Client, name: str) -> tuple[str, str]:
+    """Make a campaign that wants pages of the topic; return its id and its banner's."""
+    terms = {"bidAmount": CPM, "pacingStrategy": "Accelerated", "timezone": zone_at_noon()}
+    campaign = create(admin, "/admin/campaigns", name=name, categories=[TOPIC], **terms)["id"]
+    banner = create_banner(admin, name)
+    create(admin, f"/admin/campaigns/{campaign}/creatives", bannerId=banner)
+    assert admin.patch(f"/admin/campaigns/{campaign}/activate").status_code == 200
+    return campaign, banner
+
+
+def wait_until_shown(page: httpx.Client, machines: Iterable[Machine], url: str, banner: str) -> None:
+    for machine in machines:
+        wait_until(
+            lambda machine=machine: read_shown(page, machine, url) == banner,
+            seconds=SECONDS_MAX,
+            what=f"machine {machine.name} shows the banner",
+        )
+
+
+def read_shown(page: httpx.Client, machine: Machine, url: str) -> str | None:
+    """Return the banner that a machine shows on a page."""
+    answer = page.get(f"{machine.delivery}/v1/serve", params={"slot": "listed", "url": url})
+    return answer.json()["bannerId"] if answer.status_code == 200 else None
+
+
+def test_shortlists_reach_both_deliveries_and_one_that_is_cut_off_goes_on_with_its_own(
+    machines: Machines, admins: list[httpx.Client], page: httpx.Client
+) -> None:
+    a, b = admins
+    site = create(a, "/admin/sites", domain="listed.test", cronSchedule=None, approvalMode="automatic")["id"]
+    create_placement(a, "listed", delivery="contextual", siteId=site)
+    url = "https://listed.test/"
+    given = {"url": url, "categories": [{"id": TOPIC, "confidence": 0.9}]}
+    assert a.post(f"/admin/sites/{site}/pages", json=given).status_code == 200
+    first, banner = sell_page(a, "first")
+    wait_until_shown(page, machines, url, banner)
+
+    _, newer = sell_page(b, "second")
+    assert b.patch(f"/admin/campaigns/{first}/pause").status_code == 200
+    wait_until_shown(page, machines, url, newer)
+
+    machines.postgres.cut()
+    cut_off = machines.b
+    wait_until(
+        lambda: read_health(page, cut_off)[1]["postgres"] == "unavailable",
+        seconds=SECONDS_MAX,
+        what="it says that PostgreSQL is away",
+    )
+    _, newest = sell_page(a, "third")
+    # Its campaign goes on, and so do the leases that the machine has of it.
+    decision = {"decision": "reject", "bannerIds": [newer]}
+    assert a.post(f"/admin/sites/{site}/approvals", json=decision).json() == {"changed": 1}
+    wait_until_shown(page, [machines.a], url, newest)
+    assert read_shown(page, cut_off, url) == newer
+
+    machines.postgres.mend()
+    wait_until_shown(page, machines, url, newest)
 
 
 def test_a_worker_that_is_killed_is_replaced_by_the_other_and_all_is_counted_once(
