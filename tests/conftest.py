@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 import ipaddress
 import os
 import resource
@@ -16,6 +17,7 @@ from typing import Any
 
 import bullmq.redis_connection
 import certifi
+import httpx
 import hypothesis
 import psutil
 import pytest
@@ -27,9 +29,15 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.process.tuning import pause_gc
 from adloom.runtime.valkey import Valkey, open_valkey
 from tests.support.databases import Databases
-from tests.support.product import NO_CRAWLS, Product
+from tests.support.product import NO_CRAWLS, Product, wait_until
 from tests.support.services import NO_SERVERS, Services, ServiceStarter, ask_for_services, running_valkey
-from tests.support.shared_products import SharedProducts, SharedProductScheduling, is_of_product, order_of
+from tests.support.shared_products import (
+    HEALED_SECONDS_MAX,
+    SharedProducts,
+    SharedProductScheduling,
+    is_of_product,
+    order_of,
+)
 from tests.support.stray_exceptions import StrayExceptions
 
 # The same examples in every run, so that a change fails by what it changed; `thorough` draws new ones.
@@ -43,6 +51,7 @@ STRAY = pytest.StashKey[StrayExceptions]()
 IDLE_BEFORE = pytest.StashKey[tuple[float, float]]()
 NEEDS_SERVER = frozenset(["services", "shared_valkey", "nats_server"])
 MEMORY_KB_MAX = 1_500_000  # A whole run needs about 900,000; leaks of tests had come to over 2,000,000.
+ANSWER_SECONDS_MAX = 30.0
 SLOW_MARKERS = ("server", "process", "browser", "slow")
 
 
@@ -55,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     refuse_outside_sockets()
     render_logs_plainly()
     read_files_once()
+    wait_for_answers()
     config.stash[STRAY] = StrayExceptions()
     # A shell starts background jobs with SIGINT ignored, and our children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -206,6 +216,13 @@ def read_files_once() -> None:
     bullmq.redis_connection.loadScript = functools.cache(bullmq.redis_connection.loadScript)
 
 
+def wait_for_answers() -> None:
+    """Let clients without a timeout of their own wait longer than five seconds: the machine may be busy."""
+    waits = inspect.signature(httpx.Client).parameters["timeout"].default
+    assert isinstance(waits, httpx.Timeout), "all clients share it"
+    waits.connect = waits.read = waits.write = waits.pool = ANSWER_SECONDS_MAX
+
+
 def refuse_outside_sockets() -> None:
     connect = socket.socket.connect
 
@@ -252,6 +269,14 @@ def killed_product(request: pytest.FixtureRequest) -> Iterator[Product]:
     products, neutral = request.config.stash[PRODUCTS], {"ADLOOM_PUBLIC_PREFIX": "/a"}
     with products.borrow("killed_product", request.path, ("--empty", "--workers", "2"), **neutral) as product:
         yield product
+
+
+@pytest.fixture(autouse=True)
+def _product_is_healed(request: pytest.FixtureRequest) -> None:
+    """Wait until what the last test has killed is back: one that failed is not to pull the next along."""
+    if "killed_product" in request.fixturenames:
+        product: Product = request.getfixturevalue("killed_product")
+        wait_until(product.is_well, seconds=HEALED_SECONDS_MAX, what="healed")
 
 
 @pytest.fixture(scope="module")

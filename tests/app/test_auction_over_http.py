@@ -14,9 +14,9 @@ from tests.support.product import Product, adloom, wait_until
 
 pytestmark = pytest.mark.process
 
-SERVED_SECONDS_MAX = 10.0
-CHARGED_SECONDS_MAX = 20.0
-RECORDED_SECONDS_MAX = 5.0
+SERVED_SECONDS_MAX = 60.0
+CHARGED_SECONDS_MAX = 60.0
+RECORDED_SECONDS_MAX = 60.0
 
 
 class Market:
@@ -105,7 +105,8 @@ class Market:
 
     def spent(self, campaign_id: str) -> int:
         query = {**these_days(), "campaignId": campaign_id}
-        return self.admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
+        answer = self.admin.get("/admin/stats/banners", params=query).raise_for_status()
+        return answer.json()["totals"]["spendPaisa"]
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +362,8 @@ def test_a_report_without_a_token_counts_apart_on_the_oldest_placement_of_its_ad
     query = {**these_days(), "placementId": placement["id"]}
 
     def counted() -> int:
-        return market.admin.get("/admin/stats/banners", params=query).json()["totals"]["impressions"]
+        answer = market.admin.get("/admin/stats/banners", params=query).raise_for_status()
+        return answer.json()["totals"]["impressions"]
 
     wait_until(lambda: counted() == 1, seconds=CHARGED_SECONDS_MAX, what="an impression")
     links = f"/admin/campaigns/{ad['campaignId']}/placements"

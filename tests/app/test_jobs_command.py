@@ -42,7 +42,7 @@ async def queue(redis_url: str) -> AsyncIterator[JobQueue]:
         async with running_worker(redis_url) as worker:
             for job_id in ("one", "two"):
                 await queue.put("work", job_id=job_id)
-            await eventually(lambda: worker.dead == 2, seconds=10)
+            await eventually(lambda: worker.dead == 2, seconds=30)
         await queue.put("work", job_id="waits")
         yield queue
 

@@ -32,7 +32,7 @@ def request_offer(page: httpx.Client, product: Product) -> dict[str, Any] | None
 
 def metric(product: Product, process: str, name: str) -> float:
     port = product.installation.metrics_ports[process]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
@@ -42,7 +42,7 @@ def test_an_ad_without_clicks_loses_to_one_with_an_equal_bid(product: Product) -
         auctioned = {"delivery": "auction", "placementType": "feed", "auctionScoring": "learned"}
         placement = create_placement(admin, "learned", **auctioned)
         older = create_ad(admin, placement, "The older", bidType="cpc", bidAmount=1)["bannerId"]
-        wait_until(lambda: request_offer(page, product) is not None, seconds=10, what="an offer")
+        wait_until(lambda: request_offer(page, product) is not None, seconds=30, what="an offer")
         younger = create_ad(admin, placement, "The younger", bidType="cpc", bidAmount=1)["bannerId"]
         first = request_offer(page, product)
         assert first is not None

@@ -35,7 +35,7 @@ async def test_serve_replaces_a_killed_process_and_stops_cleanly(
         assert len(children) == 2
 
         os.kill(children[0].pid, signal.SIGKILL)
-        wait_until(lambda: len(psutil.Process(serve.pid).children()) == 2, seconds=5, what="replaced")
+        wait_until(lambda: len(psutil.Process(serve.pid).children()) == 2, seconds=30, what="replaced")
         assert status_of(f"http://127.0.0.1:{port}/health/live") == 200
         children += psutil.Process(serve.pid).children()
     finally:

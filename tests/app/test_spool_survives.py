@@ -41,7 +41,7 @@ def create_known_banner(admin: httpx.Client, browser: httpx.Client) -> dict[str,
     """Create a banner and a placement, and wait until delivery knows them; return their ids."""
     ids = create_ad(admin, create_placement(admin, "spooled"))
     wait_until(
-        lambda: browser.get("/banners/serve/spooled").json().get("banners"), seconds=5, what="it is served"
+        lambda: browser.get("/banners/serve/spooled").json().get("banners"), seconds=30, what="it is served"
     )
     assert report_impression(browser, "known", ids) == 202
     return ids
@@ -67,7 +67,7 @@ def without_valkey(product: Product) -> Generator[None]:
                 os.kill(pid, signal.SIGKILL)
         return place.is_dir()
 
-    wait_until(is_taken, seconds=15, what="no Valkey")
+    wait_until(is_taken, seconds=30, what="no Valkey")
     try:
         yield
     finally:
@@ -76,7 +76,7 @@ def without_valkey(product: Product) -> Generator[None]:
 
 def counted(admin: httpx.Client, banner_id: str) -> int:
     answer = admin.get("/admin/stats/banners", params={**these_days(), "bannerId": banner_id})
-    return answer.json()["totals"]["impressions"]
+    return answer.raise_for_status().json()["totals"]["impressions"]
 
 
 def spool_report(product: Product) -> str:
@@ -93,14 +93,16 @@ def test_events_accepted_without_valkey_survive_a_kill_and_are_counted_once(
     with without_valkey(product):
         answers = [report_impression(browser, f"event-{number}", ids) for number in range(EVENTS)]
         wait_until(
-            lambda: browser.get("/health/ready").json()["checks"]["valkey"] != "ok", seconds=5, what="noticed"
+            lambda: browser.get("/health/ready").json()["checks"]["valkey"] != "ok",
+            seconds=30,
+            what="noticed",
         )
         ready = browser.get("/health/ready")
         lines = spool_report(product)
         killed = product.kill("delivery")
         wait_until(
             lambda: killed not in product.children("delivery") and product.is_well(),
-            seconds=15,
+            seconds=30,
             what="delivery replaced",
         )
         # Some are sent again, as by a client whose connection broke.
@@ -118,5 +120,5 @@ def test_events_accepted_without_valkey_survive_a_kill_and_are_counted_once(
         seconds=COUNTED_SECONDS_MAX,
         what=f"all counted; it printed:\n{product.output}",
     )
-    wait_until(lambda: "0 events in 0 files" in spool_report(product), seconds=10, what="drained")
+    wait_until(lambda: "0 events in 0 files" in spool_report(product), seconds=30, what="drained")
     assert counted(admin, ids["bannerId"]) == 2 * EVENTS + 1

@@ -20,7 +20,9 @@ from tests.support.promtool import find_exported, find_metrics, needs_promtool, 
 pytestmark = pytest.mark.process
 
 CONNECTIONS = 20
-HEALED_SECONDS_MAX = 30.0  # It takes two or three seconds; a busy machine takes longer.
+PROBE_SECONDS_MAX = 0.2
+PROBES_MAX = 20
+HEALED_SECONDS_MAX = 60.0  # It takes two or three seconds; a busy machine takes longer.
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +201,11 @@ def test_a_frozen_delivery_process_gets_no_connections_and_is_replaced(product: 
 
     wait_until(lambda: "child_silent" in product.output, seconds=HEALED_SECONDS_MAX, what="silent")
     # From now on all new connections go to the other one.
-    answers = [status_of(f"{product.delivery_url}/health/live") for _ in range(CONNECTIONS)]
-    assert is_stopped(frozen), "not replaced yet"
-    assert answers == [200] * CONNECTIONS
+    answers: list[int | None] = []
+    while is_stopped(frozen) and len(answers) < CONNECTIONS:
+        answers.append(status_of(f"{product.delivery_url}/health/live"))
+    assert answers, "not replaced yet"
+    assert set(answers) == {200}
     wait_until(
         lambda: frozen not in product.children("delivery") and len(product.children("delivery")) == 2,
         seconds=HEALED_SECONDS_MAX,
@@ -233,7 +237,7 @@ def test_probes_answer_while_servers_are_frozen_which_are_told_to_go_on(product:
 
     try:
         with product.admin() as admin:
-            answer = admin.get("/admin/banners", timeout=2.0)
+            answer = admin.get("/admin/banners", timeout=30)
             probes = [probe(admin, f"{url}/health/ready") for url in urls]
     finally:
         os.kill(product.process.pid, signal.SIGCONT)
@@ -243,14 +247,14 @@ def test_probes_answer_while_servers_are_frozen_which_are_told_to_go_on(product:
 
     assert answer.status_code == 503
     assert [postgres for postgres, _ in probes] == ["unavailable"] * 3
-    assert max(seconds for _, seconds in probes) < 0.2
+    assert max(seconds for _, seconds in probes) < PROBE_SECONDS_MAX
     assert servers == [product.children("postgres")[0], product.children("valkey")[0]]
 
 
 def probe(client: httpx.Client, address: str) -> tuple[str, float]:
     """Return what a process says of PostgreSQL, and how long it took at best: the machine may be busy."""
     said, seconds = "", list[float]()
-    for _ in range(3):
+    while len(seconds) < PROBES_MAX and min(seconds, default=1.0) >= PROBE_SECONDS_MAX:
         asked_at = time.monotonic()
         said = client.get(address).json()["checks"]["postgres"]
         seconds.append(time.monotonic() - asked_at)

@@ -24,11 +24,11 @@ from tests.support.product import NO_CRAWLS, Product, adloom, an_open_folder, wa
 
 pytestmark = pytest.mark.process
 
-STOP_SECONDS_MAX = 10.0
-LEASED_SECONDS_MAX = 10.0
-CHARGED_SECONDS_MAX = 30.0
-# Less than the time until the lease of a process that vanished is closed.
-OFFERED_SECONDS_MAX = 8.0
+STOP_SECONDS_MAX = 40.0
+LEASED_SECONDS_MAX = 60.0
+CHARGED_SECONDS_MAX = 60.0
+# Less than the five minutes in which what a process that vanished may have offered is held.
+OFFERED_SECONDS_MAX = 60.0
 INTERPRETER = Path(sys.executable).resolve()
 AS_NOBODY = ("--reuid=nobody", "--regid=nogroup", "--clear-groups")
 # For an interpreter under /root: the user nobody may read it, and is still not root.
@@ -191,7 +191,7 @@ async def test_data_is_there_after_a_stop_and_after_a_kill(
     assert str(restarted.data_dir / "secrets.json") in restarted.output
     restarted.process.kill()
     restarted.process.wait()
-    wait_until(lambda: not restarted.left_over(), seconds=5, what="no process left")
+    wait_until(lambda: not restarted.left_over(), seconds=30, what="no process left")
 
     with Product(restarted.data_dir, "--empty", "--workers", "1", *NO_CRAWLS, as_user=as_user) as product:
         after_kill = await read(product.wait_until_ready())

@@ -12,9 +12,9 @@ from tests.support.product import Product, wait_until
 pytestmark = pytest.mark.process
 
 WORKERS = 2
-SERVED_SECONDS_MAX = 10.0
-COUNTED_SECONDS_MAX = 20.0
-HEALED_SECONDS_MAX = 30.0
+SERVED_SECONDS_MAX = 60.0
+COUNTED_SECONDS_MAX = 60.0
+HEALED_SECONDS_MAX = 60.0
 # Each connection reaches one process at random; with this many, a process is missed once in a million runs.
 CONNECTIONS = 20 * WORKERS
 
@@ -48,7 +48,7 @@ def count_served_by_all(page: httpx.Client, product: Product, slug: str) -> list
 
 def counted(admin: httpx.Client, banner_id: str) -> tuple[int, int]:
     answer = admin.get("/admin/stats/banners", params={**these_days(), "bannerId": banner_id})
-    totals = answer.json()["totals"]
+    totals = answer.raise_for_status().json()["totals"]
     return totals["impressions"], totals["clicks"]
 
 
@@ -125,7 +125,7 @@ def test_a_killed_process_is_replaced_and_accepted_events_are_counted_once(
     address = f"{product.delivery_url}/banners/events/impression"
     wait_until(
         lambda: count_served_by_all(page, product, f"killed-{victim}") == [1] * CONNECTIONS,
-        seconds=5,
+        seconds=30,
         what="all know it",
     )
 
@@ -155,9 +155,9 @@ def test_a_killed_process_is_replaced_and_accepted_events_are_counted_once(
             lambda number=number: (
                 page.post(address, json={"correlationId": f"{victim}-{number}", **ids}).status_code == 202
             ),
-            seconds=10,
+            seconds=30,
             what="accepted in the end",
         )
     assert len(accepted) >= 20
-    wait_until(lambda: counted(admin, ids["bannerId"])[0] >= 60, seconds=15, what="all counted")
+    wait_until(lambda: counted(admin, ids["bannerId"])[0] >= 60, seconds=30, what="all counted")
     assert counted(admin, ids["bannerId"]) == (60, 0)

@@ -60,7 +60,7 @@ async def test_a_worker_publishes_a_due_banner_sends_mail_and_counts_both_in_its
             database_url, redis_url, ADLOOM_METRICS_PORT=str(metrics_port), ADLOOM_SMTP_URL=mails.url
         ) as process,
     ):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await pool.fetchval("SELECT schedule_status = 'active' FROM banners"):  # noqa: ASYNC110 - another process moves it
                 await asyncio.sleep(0.05)
             async with httpx.AsyncClient(timeout=30) as client:
@@ -72,8 +72,8 @@ async def test_a_worker_publishes_a_due_banner_sends_mail_and_counts_both_in_its
                     metrics = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
         before = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 10) == 0
-        assert time.monotonic() - before < 3
+        assert await asyncio.to_thread(process.wait, 60) == 0
+        assert time.monotonic() - before < 30
 
     assert 'adloom_jobs_total{outcome="dead"} 0.0' in metrics
     assert 'adloom_job_queue_depth{state="dead"} 0.0' in metrics
@@ -86,7 +86,7 @@ async def test_an_invalid_cron_expression_stops_the_worker_with_an_error(
     database_url: str, redis_url: str
 ) -> None:
     with a_worker(database_url, redis_url, BANNER_SCHEDULE_SYNC_CRON="every minute") as process:
-        _, stderr = await asyncio.to_thread(process.communicate, timeout=20)
+        _, stderr = await asyncio.to_thread(process.communicate, timeout=60)
 
     assert process.returncode != 0
     assert b"BANNER_SCHEDULE_SYNC_CRON is 'every minute': expected a cron expression of five fields" in stderr

@@ -17,7 +17,7 @@ from tests.stats.event_rows import an_event, insert_catalog, insert_events
 
 pytestmark = pytest.mark.process
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 @contextlib.contextmanager

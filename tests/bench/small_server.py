@@ -20,7 +20,7 @@ class SmallServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._is_listening.wait(10)
+        self._is_listening.wait(60)
         return self
 
     def __exit__(self, *_error: object) -> None:

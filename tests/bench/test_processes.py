@@ -31,7 +31,7 @@ def test_children_and_their_children_are_found_by_how_they_were_started() -> Non
     grandchild = "import time; time.sleep(60)  # grandchild"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
     with subprocess.Popen([sys.executable, "-c", program]) as child:
-        ends_at = time.monotonic() + 10
+        ends_at = time.monotonic() + 60
         found: list[int] = []
         while not found and time.monotonic() < ends_at:
             found = [pid for pid in list_descendants(os.getpid()) if grandchild in read_command_line(pid)]

@@ -65,7 +65,7 @@ def test_wrk_sends_bodies_that_all_differ() -> None:
 
     assert load.requests > 10
     assert load.errors == 0
-    assert 0.1 < load.seconds < 1
+    assert 0.1 < load.seconds < 30
     assert 0 < load.p50_micros <= load.p99_micros
     assert b'{"id": "p-2", "quote": "\\"\xc3\xa4"}' in server.bodies
     assert len(set(server.bodies)) == len(server.bodies) >= load.requests

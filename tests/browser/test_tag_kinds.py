@@ -1,7 +1,6 @@
 """A page with slots of every kind: one request fills them all, nothing moves, and what is seen and clicked is billed."""
 
 import json
-import time
 from functools import reduce
 from typing import Any
 
@@ -9,16 +8,15 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.chromium import STRANGER, a_visit
+from tests.support.chromium import STRANGER, a_visit, stand_still
 from tests.support.days import these_days
 from tests.support.product import Product, wait_until
 from tests.support.publisher import Seller, Site, place, tag
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
-SETTLED_SECONDS = 4.0
-COUNTED_SECONDS_MAX = 20.0
-SOLD_SECONDS_MAX = 30.0
+COUNTED_SECONDS_MAX = 60.0
+SOLD_SECONDS_MAX = 60.0
 PAGE = "/requests-of-every-kind"
 DOMAIN = "magazine.example"
 CANONICAL = f'<link rel="canonical" href="https://{DOMAIN}{PAGE}">'
@@ -109,6 +107,7 @@ def test_one_request_fills_slots_of_every_kind_and_nothing_moves(
     body = "".join(f"<p>Above {slug}.</p>{place(slug, SPACE)}<p>Below.</p>" for slug in SLUGS)
 
     with a_visit(chromium) as visit:
+        stand_still(visit.page)  # Nothing is seen for a second: the next test counts.
         visit.page.add_init_script(SHIFTS)
         visit.page.goto(site.page(PAGE, body, head=head))
         all_filled(visit.page)
@@ -129,7 +128,6 @@ def test_what_is_seen_and_clicked_in_a_contextual_slot_is_counted_and_billed(
     chromium: Browser, product: Product, seller: Seller, site: Site, kinds: Kinds
 ) -> None:
     site.page("/shop", "<h1>The shop</h1>")
-    time.sleep(SETTLED_SECONDS)  # What earlier tests have seen is counted.
     before = seller.totals(kinds.banner)
 
     with a_visit(chromium) as visit:

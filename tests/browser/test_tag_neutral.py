@@ -12,7 +12,7 @@ from tests.support.publisher import Seller, Site, place
 
 pytestmark = [pytest.mark.browser, pytest.mark.process]
 
-COUNTED_SECONDS_MAX = 20.0
+COUNTED_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

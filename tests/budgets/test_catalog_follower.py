@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adloom.budgets.addresses import advertiser_address
+from adloom.budgets.config import catalog_follower
 from adloom.budgets.config.catalog_follower import VERSION_KEY, CatalogFollower
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.configuration import (
@@ -328,15 +329,16 @@ async def test_a_change_that_found_a_full_mailbox_is_sent_at_the_next_check(foll
 
 @pytest.mark.parametrize("has_notice", [True, False])
 async def test_a_raised_budget_reaches_its_campaign_within_a_second(
-    pool: Pool, valkey: Valkey, *, has_notice: bool
+    pool: Pool, valkey: Valkey, monkeypatch: pytest.MonkeyPatch, *, has_notice: bool
 ) -> None:
+    assert catalog_follower.LOOK_SECONDS < 1
+    if has_notice:
+        monkeypatch.setattr(catalog_follower, "LOOK_SECONDS", 3_600.0)
     await insert_campaign(pool, daily=100)
     stage = Stage(pool, valkey, clock=SystemClock())
     async with stage.running(), Process(valkey).listening() as process:
         await process.ask_for_lease(want=Micros(5 * UNIT))
         await wait_for_subscriber(valkey, NOTICE_CHANNEL)
-        clock = asyncio.get_running_loop().time
-        began_at = clock()
         if has_notice:
             async with Catalog(pool, valkey).write() as write:
                 await write.connection.execute("UPDATE campaigns SET budget_daily_paisa = 300")
@@ -347,15 +349,12 @@ async def test_a_raised_budget_reaches_its_campaign_within_a_second(
             await pool.execute(
                 "INSERT INTO catalog_changes (version, noun, noun_key) SELECT 1, 'campaign', id FROM campaigns"
             )
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while True:
                 state = await stage.state()
                 if state is not None and state.config is not None and state.config.daily_budget == 3 * UNIT:
                     break
                 await asyncio.sleep(0.005)
-        seconds = clock() - began_at
-
-    assert seconds < (0.3 if has_notice else 1.0)
 
 
 async def test_a_follower_continues_after_the_catalog_was_unavailable(pool: Pool, valkey: Valkey) -> None:
@@ -369,4 +368,4 @@ async def test_a_follower_continues_after_the_catalog_was_unavailable(pool: Pool
         async with Catalog(pool, valkey).write() as write:
             write.touch(IndexedNoun.CAMPAIGN, await write.connection.fetchval("SELECT id FROM campaigns"))
 
-        await eventually(lambda: budget_actors.follower.told == 1, seconds=2)
+        await eventually(lambda: budget_actors.follower.told == 1, seconds=30)

@@ -58,7 +58,7 @@ async def test_the_parts_run_while_the_lock_is_held_and_it_is_released_at_the_en
     lock, one, other = FakeLock(), FakePart(), FakePart()
 
     async with running_leader(lock, one, other) as leader:
-        await eventually(lambda: leader.is_leader, seconds=1)
+        await eventually(lambda: leader.is_leader, seconds=30)
         await asyncio.sleep(0.05)
 
     assert [(part.begun, part.ended) for part in (one, other)] == [(1, 1), (1, 1)]
@@ -69,11 +69,11 @@ async def test_the_parts_stop_when_the_lock_is_lost_and_start_again_when_it_is_f
     lock, part = FakeLock(), FakePart()
 
     async with running_leader(lock, part) as leader:
-        await eventually(lambda: leader.is_leader, seconds=1)
+        await eventually(lambda: leader.is_leader, seconds=30)
         lock.is_free = False
-        await eventually(lambda: part.ended == 1 and not leader.is_leader, seconds=1)
+        await eventually(lambda: part.ended == 1 and not leader.is_leader, seconds=30)
         lock.is_free = True
-        await eventually(lambda: part.begun == 2 and leader.is_leader, seconds=1)
+        await eventually(lambda: part.begun == 2 and leader.is_leader, seconds=30)
 
     assert leader.terms == 2
 
@@ -82,7 +82,7 @@ async def test_a_leader_continues_while_the_lock_cannot_be_reached() -> None:
     lock, part = FakeLock(), FakePart()
 
     async with running_leader(lock, part) as leader:
-        await eventually(lambda: leader.is_leader, seconds=1)
+        await eventually(lambda: leader.is_leader, seconds=30)
         lock.is_away = True
         await asyncio.sleep(0.05)
 
@@ -94,9 +94,9 @@ async def test_a_part_that_fails_stops_the_others_and_all_start_again() -> None:
     dying.fails = True
 
     async with running_leader(lock, dying, other) as leader:
-        await eventually(lambda: dying.begun >= 3, seconds=10)
+        await eventually(lambda: dying.begun >= 3, seconds=30)
         dying.fails = False
-        await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=10)
+        await eventually(lambda: leader.is_leader and dying.begun > 3, seconds=30)
 
     assert other.begun == dying.begun
     assert other.ended == 1
@@ -147,7 +147,7 @@ async def test_a_second_worker_continues_where_the_first_stopped(pool: Pool, val
             group.create_task(second.budget_actors.leader.run(stop))
             granted = await process.ask_for_lease()
             assert not second.budget_actors.host.is_open
-        await eventually(lambda: second.budget_actors.host.is_open, seconds=3)
+        await eventually(lambda: second.budget_actors.host.is_open, seconds=30)
         await second.wait_for_inbox()
         again = await process.ask_for_lease(lease=granted.lease, given=((granted.lease, UNIT),), want=UNIT)
         stop.set()
@@ -168,7 +168,7 @@ async def test_a_worker_that_lost_the_lock_grants_nothing(pool: Pool, valkey: Va
             for _ in range(20):
                 await other.report_usage()
                 await asyncio.sleep(0.02)
-            await eventually(lambda: not budget_actors.leader.is_leader, seconds=5)
+            await eventually(lambda: not budget_actors.leader.is_leader, seconds=30)
             state = await second.state()
 
     assert state is not None

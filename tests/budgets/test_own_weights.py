@@ -109,7 +109,7 @@ async def test_a_worker_with_damaged_weights_runs_and_says_so(
     variables = {"ADLOOM_FLEET_WEIGHTS": str(path), "ADLOOM_LOG_FORMAT": "json"}
     with a_worker(database_url, redis_url, **variables) as process:
         assert process.stderr is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not found:
                 await asyncio.sleep(0.1)
                 found = list(await HeartbeatReader(valkey).processes(now=datetime.now(UTC)))

@@ -57,7 +57,7 @@ class SharedStage:
         async with asyncio.TaskGroup() as group:
             for run in (self.link.run, self.actors.leader.run, self.actors.decider.run):
                 group.create_task(run(stop))
-            await eventually(lambda: len(self.host.pulls.list_held()) == 100, seconds=20)
+            await eventually(lambda: len(self.host.pulls.list_held()) == 100, seconds=30)
             await wait_for_subscriber(self.valkey, INBOX_CHANNEL, seconds=20)
             try:
                 yield self
@@ -98,7 +98,7 @@ async def test_a_shared_campaign_leases_charges_and_reports(
         async def is_leased() -> bool:
             return (await process.ask_for_lease(ADDRESS, want=Micros(3 * UNIT))).granted == 3 * UNIT
 
-        await becomes(is_leased, seconds=10)
+        await becomes(is_leased, seconds=30)
         lease = process.answers[-1].lease
         confirms = Confirms(tuple(a_confirm(number, lease) for number in (1, 2)))
         await stage.link.sender.send_durably(ADDRESS, confirms)
@@ -112,7 +112,7 @@ async def test_a_shared_campaign_leases_charges_and_reports(
         async def is_reported() -> bool:
             return (await stage.ask_advertiser()).spent == 2 * UNIT
 
-        await becomes(is_reported, seconds=10)
+        await becomes(is_reported, seconds=30)
         assert stage.host.counts.fenced == 0
 
 
@@ -132,4 +132,4 @@ async def test_a_change_of_the_catalog_reaches_a_shared_campaign(
         async def is_changed() -> bool:
             return (await stage.ask_campaign()).daily_budget == 2 * (before or 0)
 
-        await becomes(is_changed, seconds=10)
+        await becomes(is_changed, seconds=30)

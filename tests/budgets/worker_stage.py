@@ -104,7 +104,7 @@ class Stage:
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.budget_actors.leader.run(stop))
-            await eventually(lambda: self.budget_actors.host.is_open, seconds=5)
+            await eventually(lambda: self.budget_actors.host.is_open, seconds=30)
             await self.wait_for_inbox()
             try:
                 yield self.budget_actors
@@ -149,7 +149,7 @@ class Process:
     async def listening(self) -> AsyncGenerator["Process"]:
         async with self.valkey.pubsub() as subscription, asyncio.TaskGroup() as group:
             await subscription.subscribe(session_channel(self.session))
-            await subscription.get_message(timeout=1)
+            await subscription.get_message(timeout=30)
             task = group.create_task(self._listen(subscription))
             yield self
             task.cancel()
@@ -180,7 +180,7 @@ class Process:
     async def ask_for_lease(self, address: Address | None = None, **fields: Any) -> LeaseAnswer:
         """Ask for a lease, and return the answer."""
         report = await self.report_usage(address, **fields)
-        await eventually(lambda: any(one.report == report for one in self.answers), seconds=5)
+        await eventually(lambda: any(one.report == report for one in self.answers), seconds=30)
         return next(one for one in self.answers if one.report == report)
 
     @property

@@ -197,7 +197,7 @@ async def test_more_rows_than_fit_one_transaction_are_moved(catalog: Catalog, po
 async def test_a_locked_row_is_left_for_the_next_run(sync: ScheduleSync, pool: Pool) -> None:
     busy, free = await a_banner(pool, "scheduled", BEFORE), await a_banner(pool, "scheduled", BEFORE)
 
-    async with asyncio.timeout(5), pool.acquire() as editor, editor.transaction():
+    async with asyncio.timeout(60), pool.acquire() as editor, editor.transaction():
         await editor.execute("SELECT FROM banners WHERE id = $1 FOR UPDATE", busy)
         first = await sync.run()
     second = await sync.run()
@@ -209,7 +209,7 @@ async def test_concurrent_runs_move_each_item_once(catalog: Catalog, pool: Pool)
     for _ in range(20):
         await a_banner(pool, "scheduled", BEFORE)
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         runs = [group.create_task(ScheduleSync(catalog, ManualClock(NOON)).run()) for _ in range(4)]
 
     assert sum(len(run.result()) for run in runs) == 20
@@ -255,7 +255,7 @@ async def test_an_index_is_refreshed_after_a_run(sync: ScheduleSync, pool: Pool,
 
         await sync.run()
 
-        await eventually(lambda: refresher.version == before + 1, seconds=5)
+        await eventually(lambda: refresher.version == before + 1, seconds=30)
         running.cancel()
 
 
@@ -277,8 +277,8 @@ async def test_the_scheduled_job_runs_once_with_two_workers(
         for worker in workers:
             group.create_task(worker.run(stop))
             group.create_task(CronSchedule(job, queue, clock=clock).run(stop))
-        await eventually(lambda: sync.moved == 1, seconds=10)
-        await eventually(lambda: sum(worker.done for worker in workers) == 1, seconds=10)
+        await eventually(lambda: sync.moved == 1, seconds=30)
+        await eventually(lambda: sum(worker.done for worker in workers) == 1, seconds=30)
         await asyncio.sleep(0.2)
         stop.set()
 

@@ -23,7 +23,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey, open_valkey
 from simulation.laws import KINDS, Books, Counts, EventKey, Row, Witness
 from tests.support.product import Product, adloom
 
-SETTLED_SECONDS_MAX = 90.0
+SETTLED_SECONDS_MAX = 150.0
 LOOK_SECONDS = 0.2
 
 # Other tests use the same product: the laws are of the events of one test's banners.

@@ -223,7 +223,7 @@ async def test_ad_statistics_link_a_campaign_to_its_ad_sets(ann: Visitor, api: C
 async def test_a_failed_job_is_shown_first_and_can_be_retried(ann: Visitor, redis_url: str) -> None:
     async with open_queue(QUEUE, redis_url) as queue, a_failing_worker(redis_url) as worker:
         await queue.put("work", job_id="one")
-        await eventually(lambda: worker.dead == 1, seconds=20)
+        await eventually(lambda: worker.dead == 1, seconds=30)
 
     page = await ann.get("/console/jobs")
 

@@ -64,7 +64,7 @@ def as_entries(*events: Event | Served | bytes) -> list[bytes]:
 
 
 async def run_until(
-    is_done: Callable[[], Awaitable[bool]] | Callable[[], bool], *projections: Projection, seconds: float = 20
+    is_done: Callable[[], Awaitable[bool]] | Callable[[], bool], *projections: Projection, seconds: float = 60
 ) -> None:
     """Run projections until something is true, and stop them as a worker does."""
     stop = asyncio.Event()

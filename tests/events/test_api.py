@@ -370,7 +370,7 @@ async def test_a_visitor_is_redirected_while_the_log_hangs() -> None:
             assert entries
             await asyncio.sleep(60)
 
-    async with asyncio.timeout(5), EventAppender(HangingStore(), append_seconds_max=2) as appender:
+    async with asyncio.timeout(30), EventAppender(HangingStore(), append_seconds_max=2) as appender:
         edge = Edge(MemoryStore(), appender)
 
         answer = await edge.ask(b"GET", b"/c/" + a_token())

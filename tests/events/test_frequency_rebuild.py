@@ -288,7 +288,7 @@ async def test_an_entry_redelivered_after_a_replay_is_not_counted_again(
     followed = Projection(EVENT_TABLES, tables, system.followed.tables)
 
     stop = asyncio.Event()
-    async with asyncio.timeout(20), asyncio.TaskGroup() as running:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as running:
         running.create_task(followed.run(stop))
         running.create_task(Projection(FREQUENCY, group, system.live, follows=followed).run(stop))
         while await system.shown() < 3:  # noqa: ASYNC110 - what is waited for happens in Valkey

@@ -318,7 +318,7 @@ async def test_a_new_model_is_published_once(system: LearningSystem, valkey: Val
         await system.learned()
         await system.trainer.publish()
         await system.trainer.publish()
-        messages: list[Any] = [await listening.get_message(timeout=1) for _ in range(3)]
+        messages: list[Any] = [await listening.get_message(timeout=seconds) for seconds in (30, 30, 1)]
 
     model = decode_model(await published(valkey))
     assert (model.version, model.examples) == (1, 1)
@@ -398,7 +398,7 @@ async def test_a_trainer_learns_and_publishes_while_it_is_the_owner(
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(system.trainer.run(stop))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await valkey.get(MODEL) is None:  # noqa: ASYNC110 - another task's work
                 await asyncio.sleep(0.01)
         stop.set()

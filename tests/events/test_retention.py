@@ -51,7 +51,7 @@ async def test_the_lag_is_the_number_of_entries_after_the_cursor(ledger: ValkeyE
     lag = await ledger.measure_lag("test", ids[0])
 
     assert lag.entries == 2
-    assert 0 <= lag.seconds < 5
+    assert 0 <= lag.seconds < 60
     assert (await ledger.measure_lag("test", "9999999999999-0")).seconds == 0
 
 

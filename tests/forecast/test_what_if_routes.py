@@ -257,7 +257,7 @@ async def test_a_process_that_takes_too_long_is_killed() -> None:
     with pytest.raises(UnavailableError, match="too long"):
         await WhatIfRunner(seconds_max=0.05).run(question)
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 def test_as_much_is_simulated_as_there_is_time_for() -> None:

@@ -77,7 +77,7 @@ async def test_an_invitation_goes_by_mail(
     person = await make_person(admin)
 
     answer = await admin.post(f"/admin/accounts/{person['id']}/mail-link")
-    await eventually(lambda: mailer.sent == 1, seconds=10)
+    await eventually(lambda: mailer.sent == 1, seconds=30)
 
     assert answer.status_code == 202
     [message] = mails.mails
@@ -100,7 +100,7 @@ async def test_a_forgotten_password_gets_the_same_answer_for_everybody(
     await make_person(admin, password=PASSWORD)
 
     answers = [await forgot(admin, email) for email in ("nobody@example.com", EMAIL.upper())]
-    await eventually(lambda: mailer.sent == 1, seconds=10)
+    await eventually(lambda: mailer.sent == 1, seconds=30)
 
     assert {(answer.status_code, answer.content) for answer in answers} == {(202, b"null")}
     assert mails.recipients == [EMAIL]
@@ -132,7 +132,7 @@ async def test_a_mail_that_is_refused_for_now_is_sent_later(
     mails.refusals = ["451 Greylisted"]
 
     await admin.post(f"/admin/accounts/{person['id']}/mail-link")
-    await eventually(lambda: mailer.failed == 1, seconds=10)
+    await eventually(lambda: mailer.failed == 1, seconds=30)
 
     queue: JobQueue = control.app.state.mail_queue
     while queue.counts.delayed == 0:

@@ -49,7 +49,7 @@ async def a_worker(pool: Pool, valkey: Valkey) -> AsyncGenerator[ActorHost]:
         chance=system_chance(),
     )
     running = asyncio.create_task(host.run(asyncio.Event()))
-    await eventually(lambda: host.is_open, seconds=5)
+    await eventually(lambda: host.is_open, seconds=30)
     yield host
     running.cancel()
     await asyncio.wait([running])
@@ -113,7 +113,7 @@ async def kept_sites(pool: Pool) -> list[str]:
 
 
 async def eventually_recorded(pool: Pool) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await pool.fetchval("SELECT count(*) FROM category_results"):  # noqa: ASYNC110 - a table sends no notice
             await asyncio.sleep(0.1)
 

@@ -188,7 +188,7 @@ async def test_mail_that_failed_for_good_is_reported(admin: Client, valkey: Valk
     async with open_mail_queue(redis_url) as queue, asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
         await queue.put("send", job_id="letter")
-        await eventually(lambda: worker.dead == 1, seconds=20)
+        await eventually(lambda: worker.dead == 1, seconds=30)
         stop.set()
 
     [item] = await found(admin, "jobs")

@@ -162,7 +162,7 @@ async def test_the_command_fails_with_exit_code_1_if_the_books_disagree(
 
 async def test_pending_totals_are_waited_for(pool: Pool, database_url: str) -> None:
     await write(pool, *RECORDS[:-3])
-    proving = asyncio.ensure_future(prove(database_url, seconds=0.3))
+    proving = asyncio.ensure_future(prove(database_url, seconds=1.5))
     await asyncio.sleep(0.1)
     await write(pool, *RECORDS[-3:])
 

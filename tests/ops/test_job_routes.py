@@ -90,7 +90,7 @@ async def test_a_failed_job_shows_its_error_and_can_be_retried_by_an_admin(
     async with a_failing_worker(redis_url) as worker:
         await queue.put("work", job_id="one")
         await queue.put("work", job_id="two")
-        await eventually(lambda: worker.dead == 2, seconds=20)
+        await eventually(lambda: worker.dead == 2, seconds=30)
 
     [first, _] = (await listed(admin))["items"]
     assert (first["state"], first["error"]) == ("failed", f"{first['id']} is hopeless")
@@ -139,7 +139,7 @@ async def test_jobs_that_cannot_be_read_are_shown_as_such_and_harm_no_others(
         await valkey.lpush(f"bull:{QUEUE}:wait", f"wait-{job_id}")
     await valkey.set(f"bull:{QUEUE}:failed-no-hash", "text")
     await valkey.zadd(f"bull:{QUEUE}:failed", {"failed-no-hash": now})
-    async with a_failing_worker(redis_url), asyncio.timeout(20):
+    async with a_failing_worker(redis_url), asyncio.timeout(60):
         await queue.put("work", job_id="good")
         while not any(job.id == "good" for job in await queue.list_dead(count_max=50)):  # noqa: ASYNC110 - the worker's work
             await asyncio.sleep(0.05)

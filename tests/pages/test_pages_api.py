@@ -33,13 +33,13 @@ async def notices(valkey: Valkey) -> AsyncIterator[Any]:
     """Follow what is published about pages."""
     listener = valkey.pubsub(ignore_subscribe_messages=True)
     await listener.subscribe(PAGE_NOTICES)
-    await listener.get_message(timeout=1)
+    await listener.get_message(timeout=30)
     yield listener
     await listener.aclose()
 
 
 async def next_notice(notices: Any) -> PageNotice:
-    message = await notices.get_message(timeout=2)
+    message = await notices.get_message(timeout=30)
     assert message is not None, "a notice"
     return read_page_notice(message["data"])
 

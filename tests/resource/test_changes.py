@@ -43,12 +43,12 @@ async def test_a_write_that_touches_nothing_leaves_the_version(catalog: Catalog,
 async def test_the_indexes_are_notified_after_the_commit(catalog: Catalog, valkey: Valkey) -> None:
     async with valkey.pubsub() as listener:
         await listener.subscribe(NOTICE_CHANNEL)
-        await listener.get_message(timeout=1)
+        await listener.get_message(timeout=30)
 
         async with catalog.write() as write:
             write.touch(IndexedNoun.CAMPAIGN, 7)
 
-        message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=30)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
     assert message is not None
     assert message["data"] == b"1"
 
@@ -59,13 +59,13 @@ async def test_a_notice_is_sent_although_the_idle_connection_was_killed(
     await valkey.ping()
     async with open_valkey(redis_url) as other, other.pubsub() as listener:
         await listener.subscribe(NOTICE_CHANNEL)
-        await listener.get_message(timeout=1)
+        await listener.get_message(timeout=30)
         await other.client_kill_filter(_type="normal", skipme=True)
 
         async with catalog.write() as write:
             write.touch(IndexedNoun.CAMPAIGN, 7)
 
-        message = await listener.get_message(ignore_subscribe_messages=True, timeout=1)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+        message = await listener.get_message(ignore_subscribe_messages=True, timeout=30)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
     assert message is not None
 
 

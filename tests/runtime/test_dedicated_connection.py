@@ -37,7 +37,7 @@ async def test_the_answer_of_an_abandoned_call_reaches_no_other_call(
     connection: DedicatedConnection, valkey: Valkey
 ) -> None:
     waiting = asyncio.ensure_future(connection.execute_command("BLPOP", "list", 0))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await _is_blocked(valkey):  # noqa: ASYNC110 - what is waited for happens in the server
             await asyncio.sleep(0.01)
     waiting.cancel()

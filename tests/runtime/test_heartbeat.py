@@ -87,7 +87,7 @@ async def test_a_stopping_process_removes_itself_from_the_list(valkey: Valkey) -
     reader = HeartbeatReader(valkey)
     async with asyncio.TaskGroup() as group:
         group.create_task(a_publisher(valkey, clock, Counter()).run(stop))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not await reader.processes(now=NOON):  # noqa: ASYNC110 - another task publishes it, over Valkey
                 await asyncio.sleep(0.01)
         stop.set()

@@ -6,6 +6,7 @@ from structlog.testing import capture_logs
 
 from adloom.core.errors import UnavailableError
 from adloom.runtime.loops import LookLoop
+from tests.support.eventually import eventually
 
 
 async def test_what_is_away_is_logged_once_and_looked_for_again() -> None:
@@ -41,9 +42,9 @@ async def test_a_notice_is_followed_at_once() -> None:
     loop = LookLoop(look, every_seconds=3_600, away=(), name="pages")
     async with asyncio.TaskGroup() as group:
         group.create_task(loop.run(stop))
-        await asyncio.sleep(0.01)
+        await eventually(lambda: looks == 1, seconds=30)
         loop.noticed.set()
-        await asyncio.sleep(0.01)
+        await eventually(lambda: looks == 2, seconds=30)
         stop.set()
 
     assert looks == 2

@@ -127,7 +127,7 @@ def test_every_direct_placement_has_banners(product: Product) -> None:
     for slot in SLOTS:
         if slot.is_active and not slot.is_free and slot.auction_type is None and not slot.is_contextual:
             address = f"{product.delivery_url}/banners/serve/{slot.slug}"
-            wait_until(lambda it=address: status_of(it) == 200, seconds=5, what=slot.slug)
+            wait_until(lambda it=address: status_of(it) == 200, seconds=30, what=slot.slug)
             with urllib.request.urlopen(address) as answer:  # noqa: S310 - our own
                 assert json.load(answer)["banners"], slot.slug
 
@@ -171,7 +171,7 @@ def test_figures_change_by_themselves(product: Product, admin: Admin) -> None:
     # The day before was reported without tokens; nothing else is wrong with any event.
     reasons = {one["reason"] for one in rejected["reasons"] if one["impressions"] or one["clicks"]}
     assert reasons <= {"unbound"}, rejected["reasons"]
-    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=20, what="simulated visitors")
+    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=30, what="simulated visitors")
 
 
 def test_reports_of_ad_accounts_elsewhere_have_rows(admin: Admin) -> None:
@@ -285,7 +285,7 @@ def test_a_removal_changes_nothing_else_and_the_sample_can_be_loaded_again(
     }
     assert all(item in before[kind] for kind, items in kept.items() for item in items)
     assert admin.export() == left
-    wait_until(lambda: not traffic_processes(product), seconds=20, what="no simulated visitors")
+    wait_until(lambda: not traffic_processes(product), seconds=30, what="no simulated visitors")
 
     admin.ask("DELETE", f"/admin/campaigns/{campaign}")
     admin.ask("DELETE", f"/admin/banners/{shown}")
@@ -296,12 +296,12 @@ def test_a_removal_changes_nothing_else_and_the_sample_can_be_loaded_again(
     assert sample(product, "status").out.startswith("There is no sample.")
     assert not (product.data_dir / "sample.json").exists()
     assert not any(admin.export().values())
-    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 404, seconds=20, what="no pages")
+    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 404, seconds=30, what="no pages")
 
     loaded = sample(product, "load")
 
     assert loaded.code == 0, loaded.err
     assert sample(product, "load").out.startswith("The sample is there already.")
     assert is_loaded(DataDirectory(product.data_dir))
-    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=20, what="simulated visitors")
-    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 200, seconds=20, what="pages")
+    wait_until(lambda: len(traffic_processes(product)) == 1, seconds=30, what="simulated visitors")
+    wait_until(lambda: status_of(f"{product.delivery_url}/sample") == 200, seconds=30, what="pages")

@@ -29,7 +29,7 @@ SECRET = "a-secret-of-the-tests-that-is-long-enough"
 KEYS = TokenKeys(SECRET)
 PAISA = 10_000
 
-OFFERED_SECONDS_MAX = 10.0
+OFFERED_SECONDS_MAX = 60.0
 REQUESTS_AFTERWARDS = 50
 INSERT_PLACEMENT = """
     INSERT INTO placements (public_id, slug, label, layout_type, max_banners)
@@ -249,7 +249,7 @@ async def test_a_campaign_without_a_budget_needs_no_lease_and_one_without_a_bid_
     placement = await catalog.placement()
     await catalog.campaign(placement, bid_micros=5_000, daily_paisa=None)
     await catalog.campaign(placement, bid_micros=None, daily_paisa=100)
-    await eventually(lambda: len(processes[0].offers()) == 2, seconds=2)
+    await eventually(lambda: len(processes[0].offers()) == 2, seconds=30)
 
     offers = processes[0].offers()
 
@@ -262,7 +262,7 @@ async def test_a_head_request_takes_nothing_out_of_the_lease(
     placement = await catalog.placement()
     await catalog.campaign(placement, bid_micros=1_000 * 100 * PAISA, daily_paisa=100)
     holder = None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while holder is None:
             holder = next((process for process in processes if process.offers(method=b"HEAD")), None)
             await asyncio.sleep(0.01)
@@ -279,10 +279,10 @@ async def test_a_process_spends_its_lease_while_the_worker_is_away(
     await catalog.campaign(placement, bid_micros=1_000, daily_paisa=100_000)
     async with DeliveryProcess(pool, valkey, 1).running() as process:
         async with running_budget_actors(pool, valkey):
-            await eventually(lambda: bool(process.offers(method=b"HEAD")), seconds=5)
+            await eventually(lambda: bool(process.offers(method=b"HEAD")), seconds=30)
         away = [len(process.offers()) for _ in range(50)]
         async with running_budget_actors(pool, valkey):
-            await eventually(lambda: bool(process.offers()), seconds=10)
+            await eventually(lambda: bool(process.offers()), seconds=30)
 
     assert away[0] == 1
     assert away[-1] == 0

@@ -45,7 +45,7 @@ class LogWorker:
 
     async def catch_up(self) -> None:
         stop = asyncio.Event()
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             for projection in self._projections:
                 group.create_task(projection.run(stop))
             while any([await self._is_behind(projection) for projection in self._projections]):  # noqa: ASYNC110 - what is waited for is in the servers

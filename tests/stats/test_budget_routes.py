@@ -181,7 +181,7 @@ async def test_a_reset_without_an_answer_gets_503_after_two_seconds(
     campaign = await a_spent(admin, pool, charged=12)
     async with valkey.pubsub() as silent_inbox:
         await silent_inbox.subscribe(INBOX_CHANNEL)
-        await silent_inbox.get_message(timeout=1)
+        await silent_inbox.get_message(timeout=30)
         began_at = time.monotonic()
 
         problem(await reset(admin, campaign), 503, "UNAVAILABLE")

@@ -255,6 +255,6 @@ async def test_two_workers_roll_up_the_same_days_consistently(
 
 
 async def wait_for_days(pool: Pool, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(await rolled_days(pool)) < count:  # noqa: ASYNC110 - a worker does it
             await asyncio.sleep(0.05)

@@ -32,7 +32,7 @@ from tests.support.control import SECRET, control_settings, problem
 from tests.support.eventually import eventually
 
 PAYER, OTHER_ADVERTISER = AdvertiserId(UUID(int=1)), AdvertiserId(UUID(int=2))
-IN_TIME = 5.0
+IN_TIME = 60.0
 
 
 def an_update(campaign: int = 100, advertiser_id: AdvertiserId | None = PAYER, spent: int = 1) -> SpendUpdate:

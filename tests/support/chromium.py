@@ -16,7 +16,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 WAIT_SECONDS_MAX = 30.0
 PROGRAMS = ("chromium-headless-shell", "chromium")
@@ -57,6 +65,7 @@ def a_chromium() -> Generator[Browser]:
     if path is None:
         pytest.skip(f"there is none of {', '.join(PROGRAMS)} on the path")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=WAIT_SECONDS_MAX * 1000)  # Five seconds by themselves.
         browser = playwright.chromium.launch(executable_path=Path(path), args=list(ARGUMENTS))
         try:
             yield browser

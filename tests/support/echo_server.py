@@ -178,7 +178,7 @@ class RunningServer(uvicorn.Server):
 
     def stop(self) -> None:
         self.should_exit = True
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the server stops"
         assert self.faults == []
 

@@ -66,7 +66,7 @@ class SharedWorker:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.link.run(stop))
             try:
-                await eventually(lambda: self.shards >= shards_min, seconds=20)
+                await eventually(lambda: self.shards >= shards_min, seconds=30)
                 yield self
             finally:
                 stop.set()

@@ -82,7 +82,7 @@ class Gate:
         thread = threading.Thread(target=self._loop.run_until_complete, args=[self._run()])
         thread.start()
         try:
-            assert self._is_open.wait(10)
+            assert self._is_open.wait(60)
             yield self
         finally:
             self._loop.call_soon_threadsafe(self._stop.set)

@@ -16,7 +16,7 @@ from xdist.workermanage import WorkerController
 
 from tests.support.product import Product, an_open_folder, wait_until
 
-HEALED_SECONDS_MAX = 30.0
+HEALED_SECONDS_MAX = 60.0
 PRODUCT_MARKERS = ("process", "browser")
 # Fixture to files, in order.
 FILES = {

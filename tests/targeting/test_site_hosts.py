@@ -62,9 +62,9 @@ def test_a_pattern_that_would_backtrack_for_ever_does_not() -> None:
     hosts = SiteHosts("a.test", r"(a+)+(b+)+(c+)+\.z")
     host = "a" * 60 + "." + "b" * 60 + ".a.test"
 
-    began = time.perf_counter()
+    began = time.process_time()
     assert not any(hosts.has(host) for _ in range(1_000))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)", "[", "(a)\\1", "((a{100}){100}){100}", "(?<=a)b"])

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-ANSWER_SECONDS_MAX = 10.0
+ANSWER_SECONDS_MAX = 60.0
 
 
 class Offer(NamedTuple):

@@ -205,21 +205,3 @@ async def awaited(
                 return seen
             assert time.monotonic() < ends_at, f"not within {seconds} s: {seen}"
         await asyncio.sleep(LOOK_SECONDS)
-
-
-async def served(
-    market: Market, slug: str, *, until: Callable[[], bool], readers: int = 4
-) -> list[tuple[float, Offer]]:
-    """Have readers ask again and again until told, and tell when which offer was made."""
-    offers: list[tuple[float, Offer]] = []
-
-    async def read() -> None:
-        while not until():
-            asked_at = time.monotonic()
-            offers.extend((asked_at, offer) for offer in await market.asked([slug]))
-            await asyncio.sleep(READ_SECONDS)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(readers):
-            group.create_task(read())
-    return offers

@@ -29,7 +29,7 @@ BUDGET_MICROS = OFFERS * PRICE_MICROS
 READERS = 6
 KILLS = 6
 HOLD_SECONDS = 5
-LEASED_SECONDS_MAX = 15.0
+LEASED_SECONDS_MAX = 60.0
 LOOK_SECONDS = 1.0
 # A process that died is given up after 10 seconds, and what it may have given comes back after the hold.
 SPENT_SECONDS_MAX = 90.0

@@ -1,5 +1,6 @@
 """Law 2 on real processes: four of them and 500 readers at once buy what the budget pays for, and nothing more."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 
@@ -8,18 +9,18 @@ import pytest
 from adloom.budgets.campaign.state import CampaignState
 from adloom.budgets.messages import MoneyKind
 from tests.chaos.budgets.crowd import Offer
-from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, awaited, served
+from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, READ_SECONDS, Market, awaited
 from tests.support.days import these_days
 from tests.support.product import adloom, wait_until
 
 pytestmark = pytest.mark.process
 
 READERS = 500
-OFFERED_SECONDS_MAX = 15.0
-CHARGED_SECONDS_MAX = 20.0
+OFFERED_SECONDS_MAX = 60.0
+CHARGED_SECONDS_MAX = 60.0
 # A second, as tests/serving shows on virtual time; more where the machine is busy with other tests.
-CHANGED_SECONDS_MAX = 4.0
-WATCHED_SECONDS = 1.5  # After it has to have stopped.
+CHANGED_SECONDS_MAX = 30.0
+WATCHED_SECONDS = 2.0  # Without an offer, after it has stopped.
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -124,11 +125,13 @@ async def stops_in_time(
     """Change something, and check that readers are offered nothing any more before long."""
     before = await market.asked([slug] * 20)
     changed_at = market.changed(path, change)
-    ends_at = changed_at + CHANGED_SECONDS_MAX + WATCHED_SECONDS
-    offers = await served(market, slug, until=lambda: time.monotonic() >= ends_at)
-
     assert before, "it was being served"
-    assert [round(at - changed_at, 2) for at, _ in offers if at > changed_at + CHANGED_SECONDS_MAX] == []
+    offered_at = changed_at
+    while time.monotonic() < offered_at + WATCHED_SECONDS:
+        assert offered_at < changed_at + CHANGED_SECONDS_MAX, f"{slug} is still offered"
+        if await market.asked([slug] * 4):
+            offered_at = time.monotonic()
+        await asyncio.sleep(READ_SECONDS)
 
 
 async def test_where_clicks_are_paid_for_they_are_charged_as_far_as_the_budget_pays_for_them(
@@ -158,7 +161,8 @@ async def test_where_clicks_are_paid_for_they_are_charged_as_far_as_the_budget_p
 
 def spent(market: Market, campaign: str) -> int:
     query = {**these_days(), "campaignId": campaign}
-    return market.admin.get("/admin/stats/banners", params=query).json()["totals"]["spendPaisa"]
+    answer = market.admin.get("/admin/stats/banners", params=query).raise_for_status()
+    return answer.json()["totals"]["spendPaisa"]
 
 
 async def stops_being_offered(market: Market, slug: str) -> None:

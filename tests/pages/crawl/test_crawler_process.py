@@ -118,10 +118,10 @@ async def test_a_crawler_that_is_stopped_ends_soon_and_another_goes_on(
         return (await world.read(site, crawl_id)).state is state
 
     async with running_crawler(database_url, redis_url, website) as process:
-        await until(lambda: is_state(CrawlState.RUNNING), seconds=20)
+        await until(lambda: is_state(CrawlState.RUNNING), seconds=30)
         await asyncio.sleep(1)
         process.terminate()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await process.wait() == 0
     assert await is_state(CrawlState.RUNNING)
     async with running_crawler(database_url, redis_url, website):

@@ -41,7 +41,7 @@ def running(module: str, variables: dict[str, str]) -> Generator[subprocess.Pope
         yield process
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
 
 
 @contextlib.contextmanager

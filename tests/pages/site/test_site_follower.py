@@ -53,7 +53,7 @@ class Heard:
         return [(one.url, one.slots) for one in self.news if isinstance(one, PageCategoriesClassified)]
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        await eventually(is_so, seconds=10)
+        await eventually(is_so, seconds=30)
 
 
 @pytest.fixture

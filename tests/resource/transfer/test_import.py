@@ -45,13 +45,13 @@ async def test_an_import_is_one_version_one_notice_and_in_the_audit_trail(
 ) -> None:
     async with valkey.pubsub() as listener:
         await listener.subscribe(NOTICE_CHANNEL)
-        await listener.get_message(timeout=1)
+        await listener.get_message(timeout=30)
 
         await importer.imported(a_document())
 
         received: list[bool] = []
-        for _ in range(2):
-            notice = await listener.get_message(ignore_subscribe_messages=True, timeout=0.2)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
+        for seconds in (30, 0.2):
+            notice = await listener.get_message(ignore_subscribe_messages=True, timeout=seconds)  # pyright: ignore[reportUnknownVariableType] - redis-py leaves it open
             received.append(notice is not None)
     assert received == [True, False]
     assert await pool.fetchval("SELECT version FROM catalog_version") == 1

@@ -179,7 +179,7 @@ async def test_thousands_of_states_are_stored_in_one_transaction(states: Postgre
         await states.commit(
             [a_write(address, was=version, state=b"s" * 500, wakes=True) for address in addresses], []
         )
-        assert clock() - started_at < 5
+        assert clock() - started_at < 30
 
     assert len(await states.load(addresses)) == len(await states.timers()) == 2_000
 

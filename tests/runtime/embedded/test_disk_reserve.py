@@ -103,9 +103,9 @@ async def test_postgresql_stops_cleanly_on_a_full_disk_and_starts_when_there_is_
             await supervisor.start([msgspec.structs.replace(child, stop_seconds_max=10.0)])
             await ask(servers.database_url, "CREATE TABLE kept AS SELECT 'a row' AS what")
             filler = fill(folder, leave_bytes=MEGABYTE)
-            await eventually(lambda: state_of(folder / "postgres") == "shut down", seconds=15)
+            await eventually(lambda: state_of(folder / "postgres") == "shut down", seconds=30)
             filler.unlink()
-            await eventually(lambda: state_of(folder / "postgres") == "in production", seconds=15)
+            await eventually(lambda: state_of(folder / "postgres") == "in production", seconds=30)
             assert await ask(servers.database_url, "SELECT what FROM kept") == "a row"
             watching.cancel()
 

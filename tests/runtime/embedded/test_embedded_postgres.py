@@ -38,7 +38,7 @@ async def test_a_server_left_by_an_earlier_run_is_stopped_first() -> None:
 
         await postgres.prepare()
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await left.wait() == 0
         assert not (folder / "postgres" / "postmaster.pid").exists()
 

@@ -46,7 +46,7 @@ async def test_a_server_left_by_an_earlier_run_is_stopped_first(tmp_path: Path) 
 
     await valkey.prepare()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await left.wait() == 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from adloom.runtime.http.fast import protocol
 from adloom.runtime.http.fast.fast_routes import Limits
 from adloom.runtime.http.fast.protocol import LINGER_SECONDS
 from tests.support.echo_server import RunningServer
@@ -19,6 +20,13 @@ def stop_soon(server: RunningServer) -> None:
     server.should_exit = True
 
 
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for what a busy test sends."""
+    monkeypatch.setattr(protocol, "DRAIN_SECONDS_MAX", 30.0)
+
+
+@pytest.mark.usefixtures("_patient")
 def test_idle_connections_close_before_those_with_a_partial_request(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as fresh, server.connect() as used, server.connect() as busy:
@@ -32,13 +40,16 @@ def test_idle_connections_close_before_those_with_a_partial_request(start_server
         assert busy.send(b"\r\n").answer().body == b"GET /echo/? "
 
 
-def test_a_connection_in_use_gets_one_more_answer(start_server: StartServer) -> None:
+def test_a_connection_in_use_gets_one_more_answer(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 3.0)
     server = start_server(Limits())
     with server.connect() as wire, server.connect() as silent:
         wire.send(b"GET /echo/1 HTTP/1.1\r\n\r\n").answer()
         silent.send(b"GET /echo/1 HTTP/1.1\r\n\r\n").answer()
         server.should_exit = True
-        time.sleep(LINGER_SECONDS / 2)
+        time.sleep(0.25)
 
         answer = wire.send(b"GET /echo/2 HTTP/1.1\r\n\r\n").answer()
 
@@ -74,6 +85,7 @@ def test_all_pipelined_requests_are_answered_and_only_the_last_with_close(start_
         assert wire.rest() == b""
 
 
+@pytest.mark.usefixtures("_patient")
 def test_a_partly_received_request_may_still_arrive(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire:
@@ -101,6 +113,7 @@ def test_an_incomplete_request_does_not_delay_the_stop(start_server: StartServer
         stopping.join()
 
 
+@pytest.mark.usefixtures("_patient")
 def test_no_request_is_started_after_an_answer_with_close(start_server: StartServer) -> None:
     server = start_server(Limits())
     with server.connect() as wire:

@@ -1,7 +1,6 @@
 """What RFC 9112 asks of a request's version and host, and bounds on connections and on one turn of the loop."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from adloom.runtime.http.fast.fast_routes import Limits
 from tests.support.echo_server import RunningServer
 from tests.support.http_wire import ClosedError, Wire
+from tests.support.product import wait_until
 
 HOST = b"host: a\r\n"
 
@@ -56,7 +56,7 @@ def test_connections_beyond_the_bound_are_closed(start_server: Callable[[Limits]
         with server.connect() as beyond, pytest.raises((ClosedError, ConnectionError)):
             beyond.send(request).answer()
         assert first.send(request).answer().status == 200
-    time.sleep(0.1)
+    wait_until(lambda: not server.server_state.connections, seconds=30, what="room for others")
     with server.connect() as later:
         assert later.send(request).answer().status == 200
 

@@ -135,7 +135,7 @@ def test_a_client_that_reads_only_after_ten_megabytes_gets_its_refusal(
     server, body = start_server(Limits()), b"x" * 10_000_000
 
     for _ in range(5):
-        with closing(HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
+        with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
             connection.request("POST", path.decode(), body=body)
 
             assert connection.getresponse().status == 413

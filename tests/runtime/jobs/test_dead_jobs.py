@@ -52,7 +52,7 @@ async def test_a_dead_job_has_its_error_and_can_be_retried_with_all_attempts(
 
     async with working(redis_url, work) as worker:
         await queue.put("work", job_id="one")
-        await eventually(lambda: worker.dead == 1, seconds=10)
+        await eventually(lambda: worker.dead == 1, seconds=30)
         [dead] = await queue.list_dead(count_max=10)
         assert (dead.id, dead.name, dead.attempts, dead.error) == ("one", "work", 2, "the disk\nis full")
         assert dead.ended_at is not None
@@ -60,10 +60,10 @@ async def test_a_dead_job_has_its_error_and_can_be_retried_with_all_attempts(
 
         assert not await queue.retry("one", died_before=dead.ended_at)
         assert await queue.retry("one", died_before=dead.ended_at + timedelta(milliseconds=1))
-        await eventually(lambda: worker.dead == 2, seconds=10)
+        await eventually(lambda: worker.dead == 2, seconds=30)
         work.is_failing = False
         assert await queue.retry("one")
-        await eventually(lambda: worker.done == 1, seconds=10)
+        await eventually(lambda: worker.done == 1, seconds=30)
         await queue.refresh_counts()
 
     assert work.seen == [("one", 1), ("one", 2), ("one", 1), ("one", 2), ("one", 1)]
@@ -89,6 +89,6 @@ async def test_jobs_with_a_priority_wait_for_those_without(queue: JobQueue, redi
     assert queue.counts.waiting == 4
 
     async with working(redis_url, work) as worker:
-        await eventually(lambda: worker.done == 4, seconds=10)
+        await eventually(lambda: worker.done == 4, seconds=30)
 
     assert [job_id for job_id, _ in work.seen] == ["small", "large-0", "large-1", "large-2"]

@@ -77,7 +77,7 @@ def running_secured(*, is_mutual: bool = False) -> Generator[SecuredNats]:
             yield msgspec.structs.replace(server, process=process)
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def secured() -> AsyncIterator[SecuredNats]:
 
 
 @contextlib.asynccontextmanager
-async def connected(url: str, *, seconds: float = 10.0) -> AsyncGenerator[NatsConnection]:
+async def connected(url: str, *, seconds: float = 60.0) -> AsyncGenerator[NatsConnection]:
     connection = NatsConnection(url, name="test")
     try:
         with contextlib.suppress(TimeoutError):  # It tries for ever.
@@ -113,7 +113,7 @@ async def test_roles_do_their_work_over_tls_and_nothing_else_and_passwords_chang
     stop = asyncio.Event()
 
     async def ask(amount: int) -> int:
-        ends_at = asyncio.get_running_loop().time() + 10
+        ends_at = asyncio.get_running_loop().time() + 60
         while True:
             try:
                 answer: Count = await sender.sender.ask(a_tally("k"), Add(amount=amount), seconds_max=10)

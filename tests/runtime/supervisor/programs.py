@@ -43,5 +43,5 @@ def pids(notes: Path) -> list[int]:
 
 async def noted(notes: Path, *, starts: int) -> int:
     """Wait until a program has started this often, and return the last pid."""
-    await eventually(lambda: len(pids(notes)) >= starts, seconds=5)
+    await eventually(lambda: len(pids(notes)) >= starts, seconds=30)
     return pids(notes)[-1]

@@ -47,7 +47,7 @@ async def test_a_child_stops_after_the_children_that_report_to_it(tmp_path: Path
 
 
 async def test_a_child_waits_no_longer_than_its_limit_for_its_reporters(tmp_path: Path) -> None:
-    children = a_stage(tmp_path, seconds=1.0, outlives_seconds_max=0.1)
+    children = a_stage(tmp_path, seconds=3.0, outlives_seconds_max=0.1)
 
     async def work(supervisor: Supervisor) -> None:
         await supervisor.start(children)

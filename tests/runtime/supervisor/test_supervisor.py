@@ -214,7 +214,7 @@ async def test_no_child_survives_the_sudden_death_of_the_supervisor(tmp_path: Pa
     assert await parent.wait() == -signal.SIGKILL
 
     pid = await noted(notes, starts=1)
-    await eventually(lambda: not is_alive(pid), seconds=2)
+    await eventually(lambda: not is_alive(pid), seconds=30)
 
 
 def is_alive(pid: int) -> bool:

@@ -323,7 +323,7 @@ async def test_a_batch_is_decided_before_it_is_sent_and_one_failure_does_not_sto
     server.counts.shown[USER] = [seen(1, 2)]
 
     with capture_logs() as logs:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(steps) < 4:  # noqa: ASYNC110 - the look-up runs in its own task
                 await asyncio.sleep(0)
 

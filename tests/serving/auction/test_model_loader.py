@@ -62,7 +62,7 @@ async def test_a_loader_without_a_model_predicts_as_the_heuristic_does(valkey: V
 async def test_a_model_that_was_published_before_the_start_is_used(valkey: Valkey) -> None:
     await ModelPublisher(valkey).publish(a_model(3))
     async with running_loader(valkey) as loader:
-        await eventually(lambda: loader.version == 3, seconds=5)
+        await eventually(lambda: loader.version == 3, seconds=30)
 
     assert loader.build_scorer(FEED).predict_ctr(SomeAd()) > HEURISTIC
     assert (loader.examples, loader.age_seconds(), loader.loads) == (200, 60.0, 1)
@@ -72,7 +72,7 @@ async def test_a_model_is_used_as_soon_as_it_is_published(valkey: Valkey) -> Non
     async with running_loader(valkey) as loader:
         for version in (1, 2):
             await ModelPublisher(valkey).publish(a_model(version))
-            await eventually(lambda version=version: loader.version == version, seconds=5)
+            await eventually(lambda version=version: loader.version == version, seconds=30)
 
 
 async def test_ads_are_ranked_for_frequent_visitors_and_before_each_model_is_used(valkey: Valkey) -> None:
@@ -135,13 +135,13 @@ async def test_kinds_of_visitors_are_ranked_again_after_a_failure(
     monkeypatch.setattr("adloom.serving.background.model_loader.RANK_SECONDS", 0.01)
     await ModelPublisher(valkey).publish(a_model(1))
     async with running_loader(valkey) as loader:
-        await eventually(lambda: loader.version == 1, seconds=5)
+        await eventually(lambda: loader.version == 1, seconds=30)
         loader.set_ranker(failing)
         for _ in range(FREQUENT):
             loader.build_scorer(FEED)
-        await eventually(lambda: loader.failures > 1, seconds=5)
+        await eventually(lambda: loader.failures > 1, seconds=30)
         loader.set_ranker(lambda _, known: pretend_to_rank(known, bids=1))
-        await eventually(lambda: len(loader.strengths) == 2, seconds=5)
+        await eventually(lambda: len(loader.strengths) == 2, seconds=30)
 
 
 def failing(scoring: str, known: StrengthSource) -> Generator[None, None, int]:
@@ -187,9 +187,9 @@ async def test_a_loader_can_be_cancelled_at_any_step(valkey: Valkey) -> None:
 async def test_an_unreadable_model_leaves_the_last_one_in_use(valkey: Valkey, blob: bytes) -> None:
     await ModelPublisher(valkey).publish(a_model(3))
     async with running_loader(valkey) as loader:
-        await eventually(lambda: loader.version == 3, seconds=5)
+        await eventually(lambda: loader.version == 3, seconds=30)
         await valkey.set(MODEL, blob)
         await valkey.publish(MODEL_NOTICES, "4")
-        await eventually(lambda: loader.failures == 1, seconds=5)
+        await eventually(lambda: loader.failures == 1, seconds=30)
 
     assert loader.version == 3

@@ -96,11 +96,11 @@ async def test_a_report_is_sent_on_its_day_once(  # noqa: PLR0917, PLR0913 - a w
         clock.advance(timedelta(minutes=1))
         for _ in range(3):
             await due.handle(LOOK)
-        await eventually(lambda: mailer.sent == 1, seconds=10)
+        await eventually(lambda: mailer.sent == 1, seconds=30)
         await due.handle(LOOK)
         clock.advance(timedelta(days=1))
         await due.handle(LOOK)
-        await eventually(lambda: mailer.sent == 2, seconds=10)
+        await eventually(lambda: mailer.sent == 2, seconds=30)
         stop.set()
     async with logged_in(control, ann) as client:
         shown = (await client.get(f"{PATH}/{made['id']}")).json()
@@ -247,7 +247,7 @@ async def test_a_report_is_sent_now_when_its_owner_asks(  # noqa: PLR0917, PLR09
         refused = await other.post(f"{path}/send")
         async with asyncio.TaskGroup() as group:
             group.create_task(JobWorker(QUEUE, redis_url, {MAIL_REPORT: mailer.handle}).run(stop))
-            await eventually(lambda: mailer.sent == 1, seconds=10)
+            await eventually(lambda: mailer.sent == 1, seconds=30)
             stop.set()
         sent = (await client.get(path)).json()
         control.clock.advance(timedelta(minutes=2))

@@ -106,7 +106,7 @@ async def test_a_worker_syncs_on_schedule_and_counts_it_in_its_metrics(
             figures = (await client.get(f"http://127.0.0.1:{metrics_port}/metrics")).text
             health = (await client.get(f"http://127.0.0.1:{port}/health")).json()
         process.terminate()
-        _, output = await asyncio.to_thread(process.communicate, timeout=20)
+        _, output = await asyncio.to_thread(process.communicate, timeout=60)
 
     assert (health["status"], health["queue"]) == ("ok", "stats-sync")
     assert health["uptime"] > 0

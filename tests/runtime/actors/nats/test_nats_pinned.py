@@ -34,7 +34,7 @@ class Puller:
         await pinned.pull(self.connection, 7, inbox=self.inbox, pin=pin, count_max=count_max, seconds=seconds)
 
     async def next(self) -> Delivered | PullEnded:
-        return await asyncio.wait_for(self.heard.get(), 5)
+        return await asyncio.wait_for(self.heard.get(), 60)
 
     async def next_message(self) -> Delivered:
         found = await self.next()
@@ -149,7 +149,7 @@ async def test_a_deleted_stream_is_noticed(
         return bool(msgspec.json.decode(answer)["num_waiting"])
 
     # The server takes pulls and requests side by side.
-    await becomes(is_open, seconds=5)
+    await becomes(is_open, seconds=30)
     await connection.request("$JS.API.STREAM.DELETE.BRAIN", b"")
 
     assert await first.next() == PullEnded(7, PullStatus.GONE)

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import count
 
 import pytest
 
@@ -18,7 +19,7 @@ from adloom.runtime.actors.nats.store import Outbox, OutboxMessage, ShardCommit,
 from adloom.runtime.actors.shards import SHARDS, shard_of
 from adloom.runtime.postgres import Pool
 from tests.support.actors import TALLY, Add, Catalog, Count, Nap, a_tally
-from tests.support.eventually import becomes, eventually
+from tests.support.eventually import becomes, eventually, measure_fastest
 from tests.support.nats import Rows, SharedWorker, load_tallies, tally_of
 from tests.support.nats_server import connected, delete_stream
 
@@ -31,22 +32,28 @@ async def _ask(worker: SharedWorker, key: str, amount: int = 0) -> int:
 async def test_a_second_worker_gets_its_share_and_hands_it_over_when_it_stops(
     nats_url: str, tables: Pool
 ) -> None:
-    first, second = (SharedWorker(nats_url, tables, name=name) for name in ("one", "two"))
-    loop = asyncio.get_running_loop()
+    first = SharedWorker(nats_url, tables, name="one")
+    names, seconds = count(2), list[float]()
+
+    async def hand_over() -> None:
+        second = SharedWorker(nats_url, tables, name=f"{next(names)}")
+        async with second.running(shards_min=45):
+            await eventually(lambda: first.shards + second.shards == SHARDS, seconds=30)
+            assert min(first.shards, second.shards) >= 45
+            before = [await _ask(first, f"k{number}", number) for number in range(40)]
+            assert before == [number * (len(seconds) + 1) for number in range(40)]
+
+        async def ask_again() -> None:
+            assert [await _ask(first, f"k{number}") for number in range(40)] == before
+
+        seconds.append(await measure_fastest(ask_again, seconds=2.0, tries=1))
+        assert first.host.counts.fenced == second.host.counts.fenced == 0
 
     async with first.running():
-        async with second.running(shards_min=45):
-            await eventually(lambda: first.shards + second.shards == SHARDS, seconds=10)
-            counts = first.shards, second.shards
-            answers = [await _ask(first, f"k{number}", number) for number in range(40)]
-        stopped_at = loop.time()
-        again = [await _ask(first, f"k{number}") for number in range(40)]
-        seconds = loop.time() - stopped_at
+        while len(seconds) < 3 and min(seconds, default=2.0) >= 2.0:  # The machine may be busy.
+            await hand_over()
 
-    assert min(counts) >= 45
-    assert answers == again == list(range(40))
-    assert seconds < 2.0
-    assert first.host.counts.fenced == second.host.counts.fenced == 0
+    assert min(seconds) < 2.0
 
 
 async def test_a_message_that_comes_while_a_shard_is_taken_over_is_kept(
@@ -71,7 +78,7 @@ async def test_a_message_that_comes_while_a_shard_is_taken_over_is_kept(
         async def are_all_woken() -> bool:
             return sum(bool(one.woken_at) for one in (await load_tallies(tables)).values()) == SHARDS
 
-        await becomes(are_all_woken, seconds=10)
+        await becomes(are_all_woken, seconds=30)
 
 
 async def test_messages_twice_and_in_disorder_are_applied_once(nats_url: str, tables: Pool) -> None:
@@ -94,7 +101,7 @@ async def test_messages_twice_and_in_disorder_are_applied_once(nats_url: str, ta
     async with SharedWorker(nats_url, tables).running() as worker, connected(nats_url) as connection:
         for number, group in enumerate(groups):
             await connection.publish(f"brain.{group[0]}", group[1:], headers={ID_HEADER: str(number)})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (  # noqa: ASYNC110 - the database sends no notice of it
                 {key: one.count for key, one in (await load_tallies(tables)).items()} != dict(expected)
                 or worker.host.waiting
@@ -120,7 +127,7 @@ async def test_a_repeated_ask_gets_the_first_answer(nats_url: str, tables: Pool)
         for attempt in (1, 2):
             group = encode_group([message], results_to="_INBOX.test", attempt=attempt)
             await connection.publish(f"brain.{message.shard}", group)
-            results.append(await asyncio.wait_for(heard.get(), 5))
+            results.append(await asyncio.wait_for(heard.get(), 60))
             await _ask(worker, "a", 1)
 
         assert results == [MessageResult(message.id, is_kept=True, reply=TALLY.encode_message(Count(5)))] * 2
@@ -143,8 +150,8 @@ async def test_what_a_dead_worker_has_not_sent_is_sent_by_another(nats_url: str,
         async def is_forgotten() -> bool:
             return not await Outbox(tables).list_waiting(range(SHARDS), before=SystemClock().now())
 
-        await becomes(is_applied, seconds=10)
-        await becomes(is_forgotten, seconds=10)
+        await becomes(is_applied, seconds=30)
+        await becomes(is_forgotten, seconds=30)
 
 
 async def test_a_lost_stream_loses_nothing_that_a_sender_waits_for(nats_url: str, tables: Pool) -> None:
@@ -168,4 +175,4 @@ async def test_a_new_actor_hears_what_changed_while_it_was_stored(nats_url: str,
         async def is_configured_again() -> bool:
             return await _ask(worker, "a") == 201
 
-        await becomes(is_configured_again, seconds=5)
+        await becomes(is_configured_again, seconds=30)
