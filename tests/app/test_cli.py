@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 from adloom.cli.main import app
 from adloom.cli.token import print_token
+from adloom.cli.where import InstalledPart, where
 from adloom.core.actor import Role
 from adloom.core.errors import UnauthenticatedError
 from adloom.runtime.auth import verify_access_token
-from adloom.runtime.installation import DataDirectory, Secrets, make_secrets
+from adloom.runtime.installation import DataDirectory, Installation, Secrets, make_secrets
 from tests.support.product import adloom
 
 ACCOUNT = UUID("0193b0a0-0000-7000-8000-000000000001")
@@ -24,6 +25,19 @@ def secrets(tmp_path: Path) -> Secrets:
     secrets = make_secrets()
     DataDirectory(tmp_path).write_secrets(secrets)
     return secrets
+
+
+def an_installation() -> Installation:
+    return Installation(
+        version="1",
+        pid=1,
+        started_at=now(),
+        host="0.0.0.0",  # noqa: S104 - nothing listens there
+        control_host="10.0.0.7",
+        delivery_port=18080,
+        control_port=18090,
+        worker_port=13001,
+    )
 
 
 def now() -> datetime:
@@ -85,6 +99,39 @@ def test_the_token_command_without_an_installation_says_how_to_make_one(tmp_path
     assert done.code == 1
     assert done.err.count("\n") == 1
     assert "adloom up" in done.err
+
+
+@pytest.mark.parametrize(
+    ("part", "address"),
+    [
+        ("delivery", "http://127.0.0.1:18080"),
+        ("control", "http://10.0.0.7:18090"),
+        ("worker", "http://10.0.0.7:13001"),
+    ],
+)
+def test_where_prints_the_address_of_a_listener(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, address: str
+) -> None:
+    DataDirectory(tmp_path).write_installation(an_installation())
+    with DataDirectory(tmp_path).lock():  # As while it runs.
+        where(InstalledPart(part), data_dir=tmp_path)
+
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (f"{address}\n", "")
+
+
+def test_a_variable_names_the_data_directory_of_every_command(tmp_path: Path) -> None:
+    variables = {"ADLOOM_DATA_DIR": str(tmp_path)}
+    nothing = adloom("where", "data", variables=variables)
+    DataDirectory(tmp_path).write_installation(an_installation())
+
+    stopped = adloom("where", "data", variables=variables)
+    other = adloom("where", "data", "--data-dir", str(tmp_path / "other"), variables=variables)
+
+    assert (nothing.code, nothing.err.count("\n"), "adloom up" in nothing.err) == (1, 1, True)
+    assert (stopped.code, stopped.out) == (0, f"{tmp_path}\n")
+    assert "does not run now" in stopped.err
+    assert (other.code, "other" in other.err) == (1, True)
 
 
 def test_a_dotenv_file_is_read_if_a_variable_names_it(tmp_path: Path) -> None:

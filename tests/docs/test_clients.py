@@ -1,5 +1,6 @@
 """The snippets of the page for programs run: each requests, shows and reports ads, which are counted once."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -53,8 +54,10 @@ def snippet(language: str, product: Product) -> str:
     )
 
 
-def outputs_of(*command: str) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+def outputs_of(*command: str, **variables: str) -> list[str]:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, check=False, env={**os.environ, **variables}
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -76,7 +79,7 @@ def test_the_curl_snippet_requests_reports_and_follows(
     seller, product = seller_and_product
     before = seller.counted(banner_id)
 
-    [output] = outputs_of("bash", "-c", snippet("sh", product))
+    [output] = outputs_of("bash", "-c", snippet("sh", product), DELIVERY=product.delivery_url)
 
     assert re.fullmatch(r"302 to http://localhost:\d+/shop\?utm_source=server", output)
     is_counted_once_more(seller, banner_id, before)

@@ -57,12 +57,13 @@ GUIDE = (
 )
 SCRIPT_SECONDS_MAX = 600  # The whole guide, with replays and restarts, on a busy machine.
 END_OF_BLOCK = "=== the end of a block"
-# `uv run` would look for packages first; the commands are those of this environment, on the test's own data.
+# `uv run` would look for packages first; the commands are those of this environment. One variable leads them to the
+# test's own product, which has other ports.
 PREAMBLE = """
 set -euo pipefail
 uv() {
   case "$2" in
-    adloom) "$PYTHON" -m adloom "${@:3}" --data-dir "$DATA_DIR" ;;
+    adloom) "$PYTHON" -m adloom "${@:3}" ;;
     python) "$PYTHON" "${@:3}" ;;
     *) return 1 ;;
   esac
@@ -91,7 +92,7 @@ def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:
             **clean_environment(),
             "PATH": f"{Path(sys.executable).parent}:{clean_environment()['PATH']}",
             "PYTHON": sys.executable,
-            "DATA_DIR": str(product.data_dir),
+            "ADLOOM_DATA_DIR": str(product.data_dir),
         },
         capture_output=True,
         text=True,
@@ -102,21 +103,8 @@ def outputs_of(blocks: list[str], product: Product, folder: Path) -> list[str]:
     return done.stdout.split(f"{END_OF_BLOCK}\n")[:-1]
 
 
-def adapted(blocks: list[str], product: Product) -> list[str]:
-    """Replace ports and paths by those of the test's product."""
-    installation = product.installation
-    for written, real in {
-        "127.0.0.1:8080": f"127.0.0.1:{installation.delivery_port}",
-        "127.0.0.1:8090": f"127.0.0.1:{installation.control_port}",
-        "127.0.0.1:3001": f"127.0.0.1:{installation.worker_port}",
-        "/var/lib/adloom": str(product.data_dir),
-    }.items():
-        blocks = [block.replace(written, real) for block in blocks]
-    return blocks
-
-
 def test_your_first_ad_is_shown_clicked_and_counted(product: Product, tmp_path: Path) -> None:
-    outputs = outputs_of(adapted(runnable_blocks("README.md"), product), product, tmp_path)
+    outputs = outputs_of(runnable_blocks("README.md"), product, tmp_path)
 
     served, counted = json.loads(outputs[-2]), outputs[-1].splitlines()
     assert [banner["title"] for banner in served["banners"]] == ["Autumn"]
@@ -129,14 +117,14 @@ def test_your_first_ad_is_shown_clicked_and_counted(product: Product, tmp_path: 
 def test_the_guide_works_as_printed(product: Product, tmp_path: Path) -> None:
     blocks = runnable_blocks(*GUIDE)
 
-    outputs = dict(zip(blocks, outputs_of(adapted(blocks, product), product, tmp_path), strict=True))
+    outputs = dict(zip(blocks, outputs_of(blocks, product, tmp_path), strict=True))
 
-    served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' http://127.0.0.1:8080/banners/serve", outputs))
+    served = json.loads(answer_to("sleep 1\ncurl -s -w '\\n' $DELIVERY/banners/serve", outputs))
     assert [banner["headline"] for banner in served["banners"]] == ["Leaves are free"]
     page = json.loads(answer_to('"placements": ["home-aside", "nowhere"]', outputs))["results"]
     assert page["nowhere"]["errorCode"] == "PLACEMENT_NOT_FOUND"
     assert {
-        one["outcome"] for one in json.loads(answer_to("home-aside?country=FR'", outputs))["candidates"]
+        one["outcome"] for one in json.loads(answer_to('home-aside?country=FR"', outputs))["candidates"]
     } <= {
         "won",
         "lost",

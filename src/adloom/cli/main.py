@@ -15,7 +15,7 @@ import typer
 
 from adloom import VERSION
 from adloom.bidding.window import BidStrategy
-from adloom.cli import backup, jobs, ledger, sample, token
+from adloom.cli import backup, jobs, ledger, sample, token, where
 from adloom.cli.capacity.command import capacity
 from adloom.cli.dotenv_file import read_dotenv
 from adloom.cli.learn import commands as learn
@@ -35,6 +35,7 @@ app.add_typer(token.app)
 app.add_typer(learn.app)
 app.command()(backup.backup)
 app.command()(backup.restore)
+app.command()(where.where)
 app.command()(capacity)
 
 
@@ -361,8 +362,7 @@ def doctor(
         raise typer.BadParameter("The day is that of --money.", param_hint="--day")
     from adloom.ops.doctor import examine, is_well, show
 
-    directory = data_directory(data_dir)
-    findings = asyncio.run(examine(os.environ, directory, SystemClock()))
+    findings = asyncio.run(examine(os.environ, data_directory(data_dir), SystemClock()))
     show(findings, Console())
     raise typer.Exit(0 if is_well(findings) else 1)
 

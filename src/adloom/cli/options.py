@@ -14,6 +14,7 @@ from adloom.runtime.installation import DataDirectory, default_data_directory
 DataDir = Annotated[
     Path | None,
     typer.Option(
+        envvar="ADLOOM_DATA_DIR",
         # Not in square brackets, which are taken for a colour.
         help="Where everything is kept: by default /var/lib/adloom for root, else ~/.local/share/adloom.",
         show_default=False,
