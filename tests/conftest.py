@@ -1,5 +1,6 @@
 """Fixtures for every test: its own database and Valkey, and no connection to the outside."""
 
+import contextlib
 import functools
 import gc
 import inspect
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bullmq.redis_connection
 import certifi
@@ -39,6 +40,9 @@ from tests.support.shared_products import (
     order_of,
 )
 from tests.support.stray_exceptions import StrayExceptions
+
+if TYPE_CHECKING:
+    from tests.support.mail_server import MailServer
 
 # The same examples in every run, so that a change fails by what it changed; `thorough` draws new ones.
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
@@ -343,3 +347,24 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 async def valkey(redis_url: str) -> AsyncIterator[Valkey]:
     async with open_valkey(redis_url) as client:
         yield client
+
+
+@contextlib.contextmanager
+def start_mail_server() -> "Generator[MailServer]":
+    from tests.support.mail_server import a_mail_server  # noqa: PLC0415 - few tests need its packages
+
+    with a_mail_server() as running:
+        yield running
+
+
+@pytest.fixture
+def mails() -> "Iterator[MailServer]":
+    with start_mail_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mail_server() -> "Iterator[MailServer]":
+    """A mail server for the tests of one file."""
+    with start_mail_server() as running:
+        yield running

@@ -16,7 +16,7 @@ from tests.support.admin_api import create, create_ad, create_banner, create_pla
 from tests.support.databases import Databases
 from tests.support.days import these_days, zone_at_noon
 from tests.support.machines import EMAIL, PASSWORD, Machine, Machines, running_machines
-from tests.support.mail_server import MailServer, a_mail_server
+from tests.support.mail_server import MailServer
 from tests.support.product import an_open_folder, wait_until
 from tests.support.services import running_valkey
 
@@ -41,17 +41,11 @@ def database(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def mail() -> Iterator[MailServer]:
-    with a_mail_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def machines(database: str, mail: MailServer) -> Iterator[Machines]:
+def machines(database: str, mail_server: MailServer) -> Iterator[Machines]:
     with (
         an_open_folder() as folder,
         running_valkey() as valkey,
-        running_machines(folder, database, valkey.url, ADLOOM_SMTP_URL=mail.url) as machines,
+        running_machines(folder, database, valkey.url, ADLOOM_SMTP_URL=mail_server.url) as machines,
     ):
         yield machines
 
@@ -121,14 +115,14 @@ def test_who_listens_at_one_control_hears_what_happens_at_the_other(admins: list
 
 
 def test_a_job_of_two_workers_is_done_once(
-    machines: Machines, admins: list[httpx.Client], mail: MailServer
+    machines: Machines, admins: list[httpx.Client], mail_server: MailServer
 ) -> None:
     for number, machine in enumerate([*machines] * 2, 1):
         asked = httpx.post(
             f"{machine.control}/auth/forgot-password", json={"email": EMAIL}, timeout=SECONDS_MAX
         )
         assert asked.status_code == 202
-        wait_until(lambda number=number: len(mail.mails) >= number, seconds=SECONDS_MAX, what="mailed")
+        wait_until(lambda number=number: len(mail_server.mails) >= number, seconds=SECONDS_MAX, what="mailed")
 
     def is_idle(admin: httpx.Client) -> bool:
         [queue] = [one for one in admin.get("/admin/jobs").json()["items"] if one["name"] == "mail"]
@@ -136,7 +130,7 @@ def test_a_job_of_two_workers_is_done_once(
 
     for admin in admins:
         wait_until(lambda admin=admin: is_idle(admin), seconds=SECONDS_MAX, what="nothing is left to do")
-    assert mail.recipients == [EMAIL] * 4
+    assert mail_server.recipients == [EMAIL] * 4
 
 
 def serve(page: httpx.Client, machine: Machine, slug: str) -> dict[str, Any] | None:

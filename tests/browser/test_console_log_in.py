@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from adloom.identity.second_factor.totp import STEP_SECONDS, make_code
 from tests.support.chromium import Visit, a_visit, a_visit_again
 from tests.support.console import RunningConsole, a_console, log_in
-from tests.support.mail_server import MailServer, a_mail_server, send_one_mail
+from tests.support.mail_server import MailServer, send_one_mail
 from tests.support.oidc_provider import RunningProvider, an_oidc_provider
 from tests.support.services import Services
 
@@ -26,16 +26,12 @@ def provider() -> Iterator[RunningProvider]:
 
 
 @pytest.fixture(scope="module")
-def mails() -> Iterator[MailServer]:
-    with a_mail_server() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def console(services: Services, provider: RunningProvider, mails: MailServer) -> Iterator[RunningConsole]:
+def console(
+    services: Services, provider: RunningProvider, mail_server: MailServer
+) -> Iterator[RunningConsole]:
     with a_console(
         services,
-        ADLOOM_SMTP_URL=mails.url,
+        ADLOOM_SMTP_URL=mail_server.url,
         ADLOOM_SECRET="a-secret-that-seals-things-for-the-tests",
         ADLOOM_OIDC_ISSUER=provider.url,
         ADLOOM_OIDC_CLIENT_ID="adloom",
@@ -291,7 +287,7 @@ def test_somebody_sets_up_a_second_factor_and_logs_in_with_it(visit: Visit, cons
 
 
 def test_a_forgotten_password_is_replaced_by_the_link_in_a_mail(
-    visit: Visit, console: RunningConsole, mails: MailServer
+    visit: Visit, console: RunningConsole, mail_server: MailServer
 ) -> None:
     page, email, password = visit.page, "fay@example.com", "a new password of Fay"
     with console.api() as api:
@@ -304,8 +300,10 @@ def test_a_forgotten_password_is_replaced_by_the_link_in_a_mail(
     page.keyboard.type(email)
     page.keyboard.press("Enter")
     expect(page.get_by_text("we send it a link for a new password")).to_be_visible()
-    console.in_database(lambda pool: send_one_mail(pool, console.redis_url, mails, public_url=console.url))
-    [message] = mails.mails
+    console.in_database(
+        lambda pool: send_one_mail(pool, console.redis_url, mail_server, public_url=console.url)
+    )
+    [message] = mail_server.mails
     [link] = re.findall(rf"{console.url}/console/password\?token=\S+", message.get_content())
     page.goto(link)
     expect(page.get_by_label("New password")).to_be_focused()

@@ -11,7 +11,7 @@ from adloom.budgets.lifetime_counts import LifetimeCounts
 from adloom.core.delivery import Rotation
 from adloom.core.ids import BannerId
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement
-from adloom.explain.reasons import CandidateOutcome
+from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.schedule.schedule import Schedule, ScheduleStatus
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Caps, Delivery, PlacementRows
 from adloom.targeting.context import Context
@@ -31,7 +31,8 @@ def explain(
     **fields: Any,
 ) -> list[CandidateVerdict]:
     placement = PlacementRows(a_placement_row(**fields), list(rows))
-    return explain_placement(placement, context or a_context(), counts=counts or {}, now=NOON)
+    facts = RequestFacts(context=context or a_context(), counts=counts or {}, budgets={}, now=NOON)
+    return explain_placement(placement, facts)
 
 
 def a_row(number: int = 3, **fields: Any) -> AssignmentRow:

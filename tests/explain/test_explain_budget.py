@@ -15,6 +15,7 @@ from adloom.core.ids import AdvertiserId, CampaignId
 from adloom.core.money import Micros
 from adloom.explain.budget import find_missing_budget
 from adloom.explain.placement.verdict import explain_placement
+from adloom.explain.reasons import RequestFacts
 from adloom.runtime.actors.shards import shard_of
 from adloom.runtime.postgres import Pool
 from adloom.schedule.pacing import PacingStrategy
@@ -135,7 +136,8 @@ def test_an_advertisers_budget_is_missing_when_all_of_it_is_allotted(
 def test_a_candidate_without_a_budget_is_removed_with_a_reason_and_a_remedy(name: str) -> None:
     rows = PlacementRows(a_placement_row(), [an_assignment_row(campaign_key=7)])
 
-    [verdict] = explain_placement(rows, a_context(), counts={}, budgets={7: name}, now=NOON)
+    facts = RequestFacts(context=a_context(), counts={}, budgets={7: name}, now=NOON)
+    [verdict] = explain_placement(rows, facts)
 
     assert (verdict.outcome, verdict.removed_by) == ("removed", name)
     assert "budget" in verdict.reason

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 
 import httpx
 import pytest
@@ -19,17 +19,11 @@ from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 from tests.support.eventually import eventually
-from tests.support.mail_server import MailServer, a_mail_server
+from tests.support.mail_server import MailServer
 
 EMAIL, PASSWORD, NEW = "ann@example.com", "a good password", "another good password"
 PUBLIC_URL = "https://ads.example.com"
 LINK = re.compile(rf"{PUBLIC_URL}/console/password\?token=(\S+)")
-
-
-@pytest.fixture
-def mails() -> Iterator[MailServer]:
-    with a_mail_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ class SecondLines:
         self._said_at = now()
 
     def say(self, line: str) -> None:
-        """Say a line, unless one was said within the last second."""
+        """Write a line, at most one a second; others are left out."""
         now = self._now()
         if now - self._said_at >= LINE_SECONDS:
             self._said_at = now

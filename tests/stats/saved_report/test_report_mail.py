@@ -1,7 +1,7 @@
 """Reports by e-mail, through a real mail server: once for a day, with the rights of the owner, and never twice."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from datetime import date, timedelta
 from uuid import UUID
 
@@ -23,17 +23,11 @@ from tests.stats.saved_report.people import PATH, a_person, logged_in
 from tests.support.builders import NOON, Json
 from tests.support.control import Client, ControlPlane, control_settings, problem, running_control
 from tests.support.eventually import eventually
-from tests.support.mail_server import MailServer, a_mail_server
+from tests.support.mail_server import MailServer
 
 PUBLIC_URL = "https://ads.example.com"
 LOOK = JobAttempt(name="look", id="look", data={}, attempt=1)
 TODAY = date(2026, 11, 15)
-
-
-@pytest.fixture
-def mails() -> Iterator[MailServer]:
-    with a_mail_server() as running:
-        yield running
 
 
 @pytest.fixture

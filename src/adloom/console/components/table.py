@@ -136,10 +136,9 @@ class DataTable:
             field.on_value_change(self._on_change)
         self._filters[name] = field
 
-    async def filter_by(  # noqa: PLR0913 - a filter, and where its choices come from
-        self, name: str, label: str, *, api: ApiClient, path: str, field_name: str = "name", key: str = "id"
-    ) -> None:
-        """Add a filter by an item of the API, which is searched by name; `key` is the field that is sent."""
+    async def filter_by(self, name: str, label: str, *, api: ApiClient, path: str, key: str = "id") -> None:
+        """Add a filter by an item of the API; `key` is the field that is sent, and shown too unless it is the id."""
+        is_named = key == "id"
         with self._bar:
             field = await picker(
                 label,
@@ -148,8 +147,8 @@ class DataTable:
                 path=path,
                 is_clearable=True,
                 key=key,
-                sort=field_name,
-                shown=name_of if field_name == "name" else lambda row: row[field_name],
+                sort="name" if is_named else key,
+                shown=name_of if is_named else lambda row: row[key],
             )
             set_attributes(field, data_field=name).props("outlined dense options-dense")
             field.on_value_change(self._on_change)

@@ -40,7 +40,7 @@ from adloom.core.errors import ForbiddenError
 from adloom.core.ids import BannerId, CampaignId, PlacementId, RequestId
 from adloom.core.money import Micros
 from adloom.events.log.event import ChargedBy
-from adloom.events.log.offer_entry import NO_ENTRY_PART, EntryPart, encode_terms
+from adloom.events.log.offer_entry import NO_ENTRY_PART, EntryPart, EntryTerms, encode_terms
 from adloom.taxonomy.topics import find_topic
 
 FIRST_TICK: Final = 128  # Version 4, at the beginning of a second.
@@ -351,11 +351,13 @@ def _parse_terms(packed: bytes) -> OfferTerms:
     return msgspec.structs.replace(
         terms,
         entry=encode_terms(
-            terms.banner_id,
-            terms.placement_id,
-            terms.campaign_id,
-            terms.charge,
-            terms.charged_by,
-            find_topic(terms.topic) if terms.topic else None,
+            EntryTerms(
+                terms.banner_id,
+                terms.placement_id,
+                terms.campaign_id,
+                terms.charge,
+                terms.charged_by,
+                find_topic(terms.topic) if terms.topic else None,
+            )
         ),
     )

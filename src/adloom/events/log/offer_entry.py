@@ -35,7 +35,9 @@ class EntryPart(NamedTuple):
 NO_ENTRY_PART: Final = EntryPart(0, b"")
 
 
-class _Terms(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES):
+class EntryTerms(msgspec.Struct, frozen=True, omit_defaults=True, rename=SHORT_NAMES):
+    """What the entries of all offers of a candidate share."""
+
     banner_id: BannerId
     placement_id: PlacementId
     campaign_id: CampaignId
@@ -71,15 +73,8 @@ class ReportedClick(_Report, frozen=True, tag="click.v1"):
     destination_url: str | None = None
 
 
-def encode_terms(  # noqa: PLR0913, PLR0917 - all that the offers of a candidate share
-    banner_id: BannerId,
-    placement_id: PlacementId,
-    campaign_id: CampaignId,
-    charge: Micros,
-    charged_by: ChargedBy,
-    category: str | None,
-) -> EntryPart:
-    encoded = _encode(_Terms(banner_id, placement_id, campaign_id, charge, charged_by, category))
+def encode_terms(terms: EntryTerms) -> EntryPart:
+    encoded = _encode(terms)
     return EntryPart(encoded[0] - _SMALL_MAP, encoded[1:])
 
 

@@ -15,7 +15,7 @@ from adloom.core.actor import Role
 from adloom.core.errors import PlacementNotFoundError
 from adloom.explain.placement.verdict import CandidateVerdict, explain_placement, show_in_full
 from adloom.explain.publisher_view import show_to_publisher
-from adloom.explain.reasons import CandidateOutcome
+from adloom.explain.reasons import CandidateOutcome, RequestFacts
 from adloom.explain.store import read_placement
 from adloom.resource.names import read_names
 from adloom.runtime.http.api.dependencies import CurrentActor, Database, GuardedRoute, Now, problems
@@ -116,14 +116,8 @@ async def explain(  # noqa: PLR0913, PLR0917 - what the framework hands in
     zone = find_zone(rows.placement.timezone) or UTC_ZONE
     moment = at or now
     context = _contexts().parse(build_visitor_request(request), zone, moment)
-    verdicts = explain_placement(
-        rows,
-        context,
-        counts=found.counts,
-        budgets=found.budgets,
-        now=moment,
-        show=show_to_publisher if is_publisher else show_in_full,
-    )
+    facts = RequestFacts(context=context, counts=found.counts, budgets=found.budgets, now=moment)
+    verdicts = explain_placement(rows, facts, show_to_publisher if is_publisher else show_in_full)
     if actor.role is Role.ADVERTISER:
         own = {row.campaign_id for row in rows.assignments if row.advertiser_id == actor.account_id}
         verdicts = [one for one in verdicts if one.campaign_id in own]

@@ -6,13 +6,12 @@ steps then say, one by one, what removed the others.
 
 # pure
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
+from adloom.budgets.lifetime_counts import NO_COUNTS
 from adloom.core.ids import BannerId, CampaignId
 from adloom.explain.reasons import OUTCOMES, REASONS, CandidateOutcome, Reason, RequestFacts, find_removal
 from adloom.serving.eligibility.caps import find_reached_cap
@@ -24,7 +23,6 @@ from adloom.serving.index.compile import Interner, compile_placement, fill_order
 from adloom.serving.index.rendered_banner import pack_ids
 from adloom.serving.index.rows import AssignmentRow, Delivery, PlacementRow, PlacementRows
 from adloom.serving.index.steps import run_steps
-from adloom.targeting.context import Context
 
 
 class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,21 +41,14 @@ def show_in_full(reason: Reason) -> Reason:
     return reason
 
 
-def explain_placement(  # noqa: PLR0913 - what a decision depends on, and how its reasons are shown
-    rows: PlacementRows,
-    context: Context,
-    *,
-    counts: Mapping[int, LifetimeCounts],
-    now: datetime,
-    budgets: Mapping[int, str] | None = None,
-    show: Callable[[Reason], Reason] = show_in_full,
+def explain_placement(
+    rows: PlacementRows, facts: RequestFacts, show: Callable[[Reason], Reason] = show_in_full
 ) -> list[CandidateVerdict]:
     """Judge all candidates, in the order in which they fill slots; `show` is how the caller may see a reason."""
     ordered = sorted(rows.assignments, key=fill_order)
     whole = _check_placement(rows.placement)
     if whole is not None:
         return [_build_verdict(row, CandidateOutcome.REMOVED, show(whole)) for row in ordered]
-    facts = RequestFacts(context=context, counts=counts, budgets=budgets or {}, now=now)
     choice = _decide(rows, facts)
     judged = [_judge(row, rows.placement, choice, facts) for row in ordered]
     return [

@@ -89,9 +89,7 @@ async def show_everything(visit: PageVisit) -> None:
     )
     table.filter("noun", "What", NOUNS)
     if visit.is_admin:
-        await table.filter_by(
-            "subject", "Who", api=visit.api, path="/admin/accounts", field_name="email", key="email"
-        )
+        await table.filter_by("subject", "Who", api=visit.api, path="/admin/accounts", key="email")
     table.day("from", "From")
     table.day("to", "Through")
     await table.show()
