@@ -27,6 +27,7 @@ EVENTS = 30
 CPM = 500
 PRICE_MICROS = 500_000
 TOPIC = "240"
+GUESSES_MAX = 18
 CHARGES = """
     SELECT count(*) AS charges, count(DISTINCT (request_id, slot)) AS offers, sum(amount_micros)::bigint AS micros
       FROM money_entries WHERE campaign_id = $1 AND kind = 'charge'
@@ -91,6 +92,19 @@ def test_a_log_in_on_one_control_holds_on_the_other_and_ends_on_both(machines: M
         assert browser.post(f"{b}/console/logout").status_code == 303
         browser.cookies.update(cookies)
         assert [browser.get(f"{url}/console").status_code for url in (a, b)] == [303, 303]
+
+
+def test_failed_log_ins_at_one_control_count_at_the_other(machines: Machines) -> None:
+    wrong = {"email": "guessed@example.com", "password": "a wrong password"}
+    with httpx.Client(timeout=SECONDS_MAX) as guesser:
+        statuses = [
+            guesser.post(f"{machine.control}/auth/login", json=wrong).status_code
+            for machine in [*machines] * (GUESSES_MAX // 2)
+        ]
+
+    # Each of them alone would take ten. One is back every half minute.
+    assert set(statuses) == {401, 429}
+    assert statuses[:10] == [401] * 10
 
 
 def test_who_listens_at_one_control_hears_what_happens_at_the_other(admins: list[httpx.Client]) -> None:

@@ -268,7 +268,7 @@ def build_control(
             open_crawl_queue(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as crawl_queue,
             open_mail_queue(redis_url, answer_seconds_max=VALKEY_SECONDS_MAX) as mail_queue,
             open_outbound(settings.outbound) as outbound,
-            open_identity(pool, settings, clock=clock, ids=ids, passwords=passwords) as identity,
+            open_identity(pool, valkey, settings, clock=clock, ids=ids, passwords=passwords) as identity,
             open_files(settings.assets_url, clock) as files,
             run_checks(*(checks := make_checks(pool, valkey))),
         ):

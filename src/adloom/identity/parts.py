@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 import httpx
@@ -10,12 +11,16 @@ import msgspec
 from adloom.core.clock import Clock
 from adloom.core.ids import IdSource
 from adloom.identity.authenticate import HeaderAuthenticator
-from adloom.identity.brake import AttemptBrake
 from adloom.identity.console_sessions import ConsoleSessions
 from adloom.identity.link.choose_password import PasswordLinks
-from adloom.identity.second_factor.second_factors import SecondFactors
+from adloom.identity.second_factor.second_factors import (
+    ATTEMPTS_AT_ONCE_MAX,
+    ATTEMPTS_PER_MINUTE,
+    SecondFactors,
+)
 from adloom.identity.security_record import RepeatedEvents
 from adloom.identity.sessions import UserSessions
+from adloom.identity.shared_brake import SharedBrake
 from adloom.identity.single_sign_on.provider import OidcProvider
 from adloom.identity.single_sign_on.sign_on import CALLBACK, SingleSignOn
 from adloom.resource.accounts import AccountRegistry
@@ -23,6 +28,7 @@ from adloom.runtime.auth import Passwords
 from adloom.runtime.encryption import SecretCipher
 from adloom.runtime.postgres import Pool
 from adloom.runtime.settings import ControlSettings
+from adloom.runtime.valkey import Valkey
 
 # E-mails to one address, for who has forgotten the password.
 MAILS_AT_ONCE_MAX: Final = 3
@@ -38,14 +44,20 @@ class IdentityParts(msgspec.Struct, frozen=True, kw_only=True):
     second_factors: SecondFactors
     console_sessions: ConsoleSessions
     password_links: PasswordLinks
-    forgotten_brake: AttemptBrake
+    forgotten_brake: SharedBrake
     authenticator: HeaderAuthenticator
     single_sign_on: SingleSignOn | None
 
 
 @asynccontextmanager
-async def open_identity(
-    pool: Pool, settings: ControlSettings, *, clock: Clock, ids: IdSource, passwords: Passwords | None
+async def open_identity(  # noqa: PLR0913 - what it is made of
+    pool: Pool,
+    valkey: Valkey,
+    settings: ControlSettings,
+    *,
+    clock: Clock,
+    ids: IdSource,
+    passwords: Passwords | None,
 ) -> AsyncGenerator[IdentityParts]:
     """Make the parts, and close at the end what talks to the provider."""
     async with AsyncExitStack() as stack:
@@ -54,7 +66,7 @@ async def open_identity(
             # Not for who has no provider: loading certificates takes longer than all else here.
             client = await stack.enter_async_context(httpx.AsyncClient(timeout=PROVIDER_SECONDS_MAX))
         parts = _make_identity(
-            pool, settings, clock=clock, ids=ids, passwords=passwords or Passwords(), client=client
+            pool, valkey, settings, clock=clock, ids=ids, passwords=passwords or Passwords(), client=client
         )
         await parts.second_factors.end_log_ins_without(clock.now())
         yield parts
@@ -62,6 +74,7 @@ async def open_identity(
 
 def _make_identity(  # noqa: PLR0913 - what it is made of
     pool: Pool,
+    valkey: Valkey,
     settings: ControlSettings,
     *,
     clock: Clock,
@@ -71,7 +84,13 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
 ) -> IdentityParts:
     record = RepeatedEvents(pool)
     cipher = SecretCipher(settings.sealing_secrets) if settings.sealing_secrets else None
-    second_factors = SecondFactors(pool, cipher, frozenset(settings.log_in.second_factor_roles))
+    make_brake = partial(SharedBrake, valkey, secret=settings.jwt_secret)
+    second_factors = SecondFactors(
+        pool,
+        cipher,
+        frozenset(settings.log_in.second_factor_roles),
+        make_brake("codes", at_once_max=ATTEMPTS_AT_ONCE_MAX, per_minute=ATTEMPTS_PER_MINUTE),
+    )
     sessions = UserSessions(
         pool,
         jwt_secret=settings.jwt_secret,
@@ -80,6 +99,7 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
         record=record,
         tokens=settings.tokens,
         second_factors=second_factors,
+        brake=make_brake("passwords"),
         takes_passwords=settings.log_in.takes_passwords,
     )
     return IdentityParts(
@@ -88,7 +108,7 @@ def _make_identity(  # noqa: PLR0913 - what it is made of
         second_factors=second_factors,
         console_sessions=ConsoleSessions(pool, sessions, second_factors, jwt_secret=settings.jwt_secret),
         password_links=PasswordLinks(pool, passwords, takes_passwords=settings.log_in.takes_passwords),
-        forgotten_brake=AttemptBrake(at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE),
+        forgotten_brake=make_brake("mails", at_once_max=MAILS_AT_ONCE_MAX, per_minute=MAILS_PER_MINUTE),
         authenticator=HeaderAuthenticator(
             pool,
             jwt_secret=settings.jwt_secret,

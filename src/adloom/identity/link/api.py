@@ -12,11 +12,11 @@ from adloom.identity import store as users
 from adloom.identity.account.api import ADMIN_ONLY, Password
 from adloom.identity.account.changes import lock_person
 from adloom.identity.api import RequestOrigin, SecurityAuthor, limit_attempts
-from adloom.identity.brake import AttemptBrake
 from adloom.identity.link.choose_password import PasswordLinks
 from adloom.identity.link.mail import put_link_mail
 from adloom.identity.link.store import LinkPurpose, create_link
 from adloom.identity.security_record import USER, record_event
+from adloom.identity.shared_brake import SharedBrake
 from adloom.runtime.http.api.dependencies import Database, Ids, Now, guarded_router, problems
 from adloom.runtime.http.api.origin import ClientOrigin
 from adloom.runtime.http.api.patience import PatientRoute
@@ -132,14 +132,14 @@ async def ask_for_link(
 async def mail_forgotten(request: Request, email: str, origin: ClientOrigin, now: datetime) -> None:
     """Do the same work for known and unknown addresses: nobody can tell them apart."""
     queue, brake = _mail_queue(request), _brake(request)
-    brake.take(email.strip().lower(), now=now)
+    await brake.take(email.strip().lower(), now=now)
     async with request.app.state.pool.acquire() as connection:
         found = await users.find_user(connection, email.strip(), origin.network, now)
     person_id = None if found is None or found.user.disabled_at is not None else found.user.id
     await put_link_mail(queue, request.app.state.ids.new(), person_id, origin.network)
 
 
-def _brake(request: Request) -> AttemptBrake:
+def _brake(request: Request) -> SharedBrake:
     return request.app.state.forgotten_brake
 
 

@@ -11,7 +11,6 @@ import msgspec
 from adloom.core.actor import Role
 from adloom.core.errors import ConflictError, ForbiddenError, UnauthenticatedError, wrong_field
 from adloom.identity import store as users
-from adloom.identity.brake import AttemptBrake
 from adloom.identity.model import User
 from adloom.identity.second_factor import store
 from adloom.identity.second_factor.store import StoredFactor
@@ -23,6 +22,7 @@ from adloom.identity.second_factor.totp import (
     make_app_url,
 )
 from adloom.identity.security_record import USER, record_event, stranger
+from adloom.identity.shared_brake import SharedBrake
 from adloom.resource.audit.entry import Author, system_author
 from adloom.runtime.encryption import DecryptionError, SecretCipher
 from adloom.runtime.http.api.origin import ClientOrigin
@@ -89,11 +89,17 @@ class FactorSetUp(msgspec.Struct, frozen=True, kw_only=True):
 class SecondFactors:
     """The second factors of all people."""
 
-    def __init__(self, pool: Pool, cipher: SecretCipher | None, required_roles: AbstractSet[Role]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        cipher: SecretCipher | None,
+        required_roles: AbstractSet[Role],
+        brake: SharedBrake,
+    ) -> None:
         self._pool = pool
         self._cipher = cipher
         self._required = required_roles
-        self._brake = AttemptBrake(at_once_max=ATTEMPTS_AT_ONCE_MAX, per_minute=ATTEMPTS_PER_MINUTE)
+        self._brake = brake
 
     def is_required_of(self, role: Role) -> bool:
         return role in self._required
@@ -144,7 +150,7 @@ class SecondFactors:
 
     async def confirm(self, person_id: UUID, code: str, *, now: datetime, author: Author) -> list[str]:
         """Turn it on with its first code, and return the recovery codes: the only time that they are shown."""
-        self._brake.take(str(person_id), now=now)
+        await self._brake.take(str(person_id), now=now)
         factor = await self._find(person_id)
         secret = None if factor.is_on else self._read_secret(person_id, factor)
         if secret is None:
@@ -153,7 +159,7 @@ class SecondFactors:
         if step is None:
             message = "is not the code that the app shows now"
             raise wrong_field("code", message, f"This {message}. Check the clock of your phone.")
-        self._brake.give_back(str(person_id))
+        await self._brake.give_back(str(person_id))
         codes = _make_recovery_codes()
         async with self._pool.acquire() as connection, connection.transaction():
             if not await store.confirm_factor(connection, person_id, step=step, now=now):
@@ -164,7 +170,7 @@ class SecondFactors:
 
     async def check_code(self, person_id: UUID, code: str, *, now: datetime, author: Author) -> None:
         """Use a code of the app, or a recovery code, up; raises SecondFactorWrongError."""
-        self._brake.take(str(person_id), now=now)
+        await self._brake.take(str(person_id), now=now)
         typed, factor = clean_code(code), await self._find(person_id)
         secret = self._read_secret(person_id, factor)
         step = None
@@ -180,7 +186,7 @@ class SecondFactors:
                 await record_event(connection, author, action, USER, person_id, at=now)
         if not is_right:
             raise SecondFactorWrongError
-        self._brake.give_back(str(person_id))
+        await self._brake.give_back(str(person_id))
 
     async def replace_recovery_codes(
         self, person_id: UUID, code: str, *, now: datetime, author: Author
