@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -28,6 +28,7 @@ from adloom.runtime.postgres import Pool, open_pool
 from adloom.runtime.supervisor.program import Program, send, start
 from adloom.runtime.telemetry.heartbeat import HeartbeatReader, ShardReading
 from adloom.runtime.valkey import Valkey, open_valkey
+from bench.drills.stand_ins.nats import make_servers
 from bench.drills.stand_ins.postgres import Standby, copy_standby, make_synchronous, name_both
 from bench.servers import PASSWORD, filter_environment, open_folder
 
@@ -39,11 +40,12 @@ ROOT: Final = Path(__file__).parents[2]
 WESTERN_HOURS: Final = 9  # Zones are at most 14 hours ahead of UTC.
 STOP_SECONDS_MAX: Final = 10.0
 BUDGET_PAISA: Final = 100_000_000
-INSERT_CAMPAIGN: Final = """
+INSERT_CAMPAIGNS: Final = """
     INSERT INTO campaigns (public_id, name, status, budget_daily_paisa, bid_type, bid_amount_micros, pacing_strategy,
                            timezone)
-    VALUES ($1, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated', $3)
+    SELECT public_id, 'drill', 'active', $2, 'cpm', 1000000, 'Accelerated', $3 FROM unnest($1::uuid[]) AS public_id
 """
+INSERTED_AT_ONCE: Final = 1_000
 
 
 # Takes a name, seconds by which the clock is ahead, what the command begins with, and where the servers are.
@@ -91,7 +93,7 @@ class Cluster:
         pool: Pool,
         valkey: Valkey,
         sender: NatsSender,
-        nats: Server,
+        nats: Mapping[str, Server],
         postgres: Server,
         nats_url: str,
         ports: Sequence[int],
@@ -103,7 +105,7 @@ class Cluster:
         self.pool = pool
         self.valkey = valkey
         self.sender = sender
-        self.nats = nats
+        self.nats = nats  # By name; one, or three that share all messages.
         self.postgres = postgres
         self.nats_url = nats_url
         self.ports = ports  # Of PostgreSQL, Valkey and NATS.
@@ -111,6 +113,7 @@ class Cluster:
         self._start_worker = start_worker
         self.workers: dict[str, Process] = {}
         self.campaigns: list[Address] = []
+        self.owned_seconds = 0.0  # From the start of the workers until they had all shards.
 
     async def add_worker(
         self, name: str, *, ahead_seconds: float = 0, prefix: Sequence[str] = (), host: str = LOOPBACK
@@ -147,11 +150,12 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def run_cluster(
+async def run_cluster(  # noqa: PLR0913 - what drills change
     *,
     workers: int = WORKERS,
     campaigns: int = 300,
     has_standby: bool = False,
+    is_nats_replicated: bool = False,
     roles: str = "entity",
     patience: float = 1.0,
 ) -> AsyncGenerator[Cluster]:
@@ -162,11 +166,14 @@ async def run_cluster(
             folder / "postgres", listening=Listening(port=free_port()), password=PASSWORD
         )
         valkey = EmbeddedValkey(folder / "valkey", listening=Listening(port=free_port()), password=PASSWORD)
-        nats = EmbeddedNats(folder / "nats", port=free_port(), password=PASSWORD)
-        servers = [Server(one, folder / f"{one.program.name}.log") for one in (postgres, valkey, nats)]
-        for server in servers:
-            await server.start()
-            stack.push_async_callback(server.end, signal.SIGTERM)
+        nats = _make_nats(folder, is_replicated=is_nats_replicated)
+        nats_url = ",".join(one.url for one in nats.values())
+        programs = {"postgres": postgres, "valkey": valkey, **nats}
+        servers = {name: Server(one, folder / f"{name}.log") for name, one in programs.items()}
+        async with asyncio.TaskGroup() as group:  # Servers of NATS are ready when they have found each other.
+            for server in servers.values():
+                stack.push_async_callback(server.end, signal.SIGTERM)
+                group.create_task(server.start())
         await migrate.upgrade(postgres.url)
         standby = await _start_standby(stack, postgres, folder) if has_standby else None
         database_url = postgres.url if standby is None else name_both(postgres, standby)
@@ -174,21 +181,22 @@ async def run_cluster(
             **filter_environment(os.environ),
             "DATABASE_URL": database_url,
             "REDIS_URL": valkey.url,
-            "ADLOOM_NATS_URL": nats.url,
+            "ADLOOM_NATS_URL": nats_url,
+            "ADLOOM_NATS_REPLICAS": str(len(nats)),
             "ADLOOM_WORKER_ROLES": roles,
             "WORKER_PORT": "0",
         }
 
-        connection = NatsConnection(nats.url, name="drill")
+        connection = NatsConnection(nats_url, name="drill")
         sender = NatsSender(connection, {kind.name: kind for kind in make_kinds()}, SystemIds())
         cluster = Cluster(
             pool=await stack.enter_async_context(open_pool(database_url, size_max=4)),
             valkey=await stack.enter_async_context(open_valkey(valkey.url)),
             sender=sender,
-            nats=servers[2],
-            postgres=servers[0],
-            nats_url=nats.url,
-            ports=[one.port or 0 for one in (postgres, valkey, nats)],
+            nats={name: servers[name] for name in nats},
+            postgres=servers["postgres"],
+            nats_url=nats_url,
+            ports=[one.port or 0 for one in programs.values()],
             start_worker=_make_starter(stack, folder, environment),
             standby=standby,
             patience=patience,
@@ -199,8 +207,14 @@ async def run_cluster(
         _start_sending(stack, sender)
         for number in range(1, workers + 1):
             await cluster.add_worker(f"worker-{number}")
-        await cluster.wait_until_owned(workers)
+        cluster.owned_seconds = await cluster.wait_until_owned(workers)
         yield cluster
+
+
+def _make_nats(folder: Path, *, is_replicated: bool) -> dict[str, EmbeddedNats]:
+    if is_replicated:
+        return {one.name: one for one in make_servers(folder, password=PASSWORD)}
+    return {"nats": EmbeddedNats(folder / "nats", port=free_port(), password=PASSWORD)}
 
 
 def _make_starter(stack: contextlib.AsyncExitStack, folder: Path, environment: dict[str, str]) -> StartWorker:
@@ -265,10 +279,14 @@ def _find_late_zone(hour: int) -> str:
 async def _insert_campaigns(cluster: Cluster, count: int) -> None:
     """Insert campaigns, at least one of every shard."""
     ids, unseen, zone = SystemIds(), set(range(SHARDS)), _find_late_zone(SystemClock().now().hour)
-    while len(cluster.campaigns) < count or unseen:
+    inserted: list[CampaignId] = []
+    while len(inserted) < count or unseen:
         campaign_id = CampaignId(ids.new())
         address = campaign_address(campaign_id, None)
-        if len(cluster.campaigns) < count - len(unseen) or shard_of(address) in unseen:
+        if len(inserted) < count - len(unseen) or shard_of(address) in unseen:
             unseen.discard(shard_of(address))
-            await cluster.pool.execute(INSERT_CAMPAIGN, campaign_id, BUDGET_PAISA, zone)
+            inserted.append(campaign_id)
             cluster.campaigns.append(address)
+    for first in range(0, len(inserted), INSERTED_AT_ONCE):
+        some = inserted[first : first + INSERTED_AT_ONCE]
+        await cluster.pool.execute(INSERT_CAMPAIGNS, some, BUDGET_PAISA, zone)

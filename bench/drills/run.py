@@ -12,11 +12,14 @@ from bench.drills.failures import (
     delete_stream,
     freeze_worker,
     kill_nats,
+    kill_nats_leader,
     kill_worker,
     promote_standby,
     restart_postgres,
     restart_workers,
 )
+from bench.drills.large import CAMPAIGNS as LARGE_CAMPAIGNS
+from bench.drills.large import measure_large
 from bench.drills.load import Books, Load
 from bench.drills.market import kill_directory
 from bench.drills.namespace import cut_off_worker
@@ -31,6 +34,7 @@ DRILLS: Final[dict[str, Drill]] = {
     "4": add_worker,
     "5": restart_workers,
     "6": kill_nats,
+    "6-of-three": kill_nats_leader,
     "7": delete_stream,
     "8": disorder_messages,
     "9": restart_postgres,
@@ -39,8 +43,12 @@ DRILLS: Final[dict[str, Drill]] = {
     "13": cut_off_worker,
     "14": measure_rates,
     "postgres": promote_standby,
+    "large": measure_large,
 }
-UNLOADED: Final = frozenset({"14"})  # It brings its own load.
+UNLOADED: Final = frozenset({"14", "large"})  # They bring their own load.
+CAMPAIGNS: Final = {"large": LARGE_CAMPAIGNS}
+CAMPAIGNS_OTHERWISE: Final = 300
+WITH_THREE_NATS: Final = frozenset({"6-of-three"})
 WITH_STANDBY: Final = frozenset({"postgres"})
 # Workers that also tell actors what has changed in the catalog.
 ROLES: Final = {"10": "entity,singleton"}
@@ -52,7 +60,12 @@ SHORT_PAUSE_SECONDS: Final = 0.3
 
 async def run_drill(name: str) -> tuple[Figures, Books]:
     """Run one drill on a cluster of its own, under load, and check the books at its end."""
-    async with run_cluster(has_standby=name in WITH_STANDBY, roles=ROLES.get(name, "entity")) as cluster:
+    async with run_cluster(
+        campaigns=CAMPAIGNS.get(name, CAMPAIGNS_OTHERWISE),
+        has_standby=name in WITH_STANDBY,
+        is_nats_replicated=name in WITH_THREE_NATS,
+        roles=ROLES.get(name, "entity"),
+    ) as cluster:
         if name in UNLOADED:
             return await DRILLS[name](cluster), await Load(cluster).check()
         figures, books = await _run_under(Load(cluster), cluster, [name])
