@@ -63,6 +63,31 @@ async def test_a_process_is_listed_while_it_sends_heartbeats(valkey: Valkey) -> 
     assert await reader.processes(now=NOON + GONE_AFTER) == []
 
 
+async def test_figures_that_do_not_change_are_written_every_third_second(valkey: Valkey) -> None:
+    clock, counter = ManualClock(NOON), Counter()
+    publisher, reader = a_publisher(valkey, clock, counter), HeartbeatReader(valkey)
+
+    async def tell_after(seconds: float) -> float:
+        """Return how old the heartbeat is after it may have been written again."""
+        clock.advance(timedelta(seconds=seconds))
+        await publisher.publish_if_due()
+        [known] = await reader.processes(now=clock.now())
+        return (clock.now() - known.told_at).total_seconds()
+
+    assert [await tell_after(1) for _ in range(5)] == [0, 1, 2, 0, 1]
+    counter.serve(3, filled=2)
+    assert await tell_after(1) == 0
+    [minute] = await reader.traffic(MINUTE, count=1, now=clock.now())
+    assert (minute.requests, minute.filled) == (3, 2)
+    # Its rate is of the last ten heartbeats: it is told until it is 0 again.
+    for _ in range(12):
+        await tell_after(1)
+    [known] = await reader.processes(now=clock.now())
+    assert known.requests_per_second == 0
+    [minute] = await reader.traffic(MINUTE, count=1, now=clock.now())
+    assert minute.requests == 3
+
+
 async def test_a_process_without_heartbeats_is_deleted_after_a_while(valkey: Valkey) -> None:
     await a_publisher(valkey, ManualClock(NOON), Counter()).publish()
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -192,6 +193,45 @@ async def test_a_crawl_does_not_replace_categories_that_were_given_and_keeps_the
     assert row is not None
     assert (row["source"], "424" in row["categories"]) == ("given", True)
     assert row["expires_at"] > expiry(given_at)
+
+
+@pytest.mark.usefixtures("site")
+async def test_without_pages_the_classifier_is_put_out_of_memory_and_loaded_again_for_the_next(
+    pool: Pool, valkey: Valkey
+) -> None:
+    loaded: list[FakeClassifier] = []
+
+    async def load() -> Classifier:
+        loaded.append(FakeClassifier())
+        return loaded[-1]
+
+    worker = ClassifyWorker(
+        pool,
+        valkey,
+        load,
+        consumer="one",
+        clock=SystemClock(),
+        ids=SystemIds(),
+        claim_seconds=0.05,
+        idle_seconds_max=0,
+    )
+    async with running(worker):
+        assert loaded == []
+        for number in range(2):
+            kept = weakref.ref(await classify_one(worker, valkey, loaded, f"page-{number}"))
+            await eventually(lambda kept=kept: kept() is None, seconds=30)
+
+    assert worker.tally.outcomes["classified"] == 2
+
+
+async def classify_one(
+    worker: ClassifyWorker, valkey: Valkey, loaded: list[FakeClassifier], path: str
+) -> FakeClassifier:
+    """Have a page classified; return the classifier that was loaded for it."""
+    before = count_of(worker)()
+    await ClassifyQueue(valkey).put(a_request(path))
+    await eventually(lambda: count_of(worker)() > before, seconds=30)
+    return loaded.pop()
 
 
 @pytest.mark.usefixtures("site")

@@ -89,11 +89,14 @@ class BudgetCatalog:
         return {row["campaign_id"]: row["advertiser_id"] for row in rows}
 
     async def load_version(self) -> int:
-        async with self._connection() as connection:
-            return await read_version(connection)
+        with unavailable_when_away("The catalog cannot be read"):
+            async with self._pool.acquire() as connection:
+                return await read_version(connection)
 
     async def load_changes(self, since: int) -> tuple[int, list[Address] | None]:
         """Return the version by now and what changed since; None if that is too long ago to know."""
+        if await self.load_version() == since:
+            return since, []
         async with self._connection() as connection:
             version = await read_version(connection)
             # A catalog that went back comes from a backup: what we know of it is void.

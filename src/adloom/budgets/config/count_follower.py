@@ -5,6 +5,7 @@ Counts and the cursor of the tables are read in one snapshot, so that a campaign
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 import structlog
@@ -20,9 +21,11 @@ from adloom.events.log.event import BEGINNING
 from adloom.events.tables.store import EVENT_TABLES
 from adloom.runtime.actors.mailboxes import Host
 from adloom.runtime.loops import pause
-from adloom.runtime.postgres import Pool, unavailable_when_away
+from adloom.runtime.postgres import Connection, Pool, unavailable_when_away
 
 LOOK_SECONDS: Final = 1.0
+# What was read is read again after so long, even if neither catalog nor tables have moved.
+READ_AGAIN: Final = timedelta(seconds=10)
 TELL_AGAIN_SECONDS: Final = 60.0  # Where a message to a campaign may be lost on its way.
 
 CAPPED: Final = """
@@ -33,6 +36,10 @@ CAPPED: Final = """
        AND campaign.status IN ('active', 'scheduled') AND campaign.deleted_at IS NULL
 """
 CURSOR: Final = "SELECT entry_id FROM projection_cursors WHERE projection = $1"
+MOVED: Final = """
+    SELECT version, (SELECT entry_id FROM projection_cursors WHERE projection = $1) AS entry_id
+      FROM catalog_version
+"""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -45,6 +52,15 @@ class CampaignCount(NamedTuple):
     counts: LifetimeCounts
 
 
+class CountReading(NamedTuple):
+    """What was read, when, and how far catalog and tables were just before."""
+
+    counts: Sequence[CampaignCount]
+    until: str
+    read_at: datetime
+    moved: tuple[int, str | None]
+
+
 class CountReader:
     """Reads the counts of campaigns with caps in PostgreSQL; UnavailableError when it is away."""
 
@@ -52,21 +68,28 @@ class CountReader:
         self._pool = pool
         self._clock = clock
         self._cap_counts = CapCounts()
+        self._last: CountReading | None = None
 
     async def read(self) -> tuple[Sequence[CampaignCount], str]:
         """Read the counts of the campaigns, and the last entry that they include."""
+        now, last = self._clock.now(), self._last
         with unavailable_when_away("The counts of campaigns cannot be read"):
-            async with (
-                self._pool.acquire() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                rows = await connection.fetch(CAPPED)
-                until = await connection.fetchval(CURSOR, EVENT_TABLES)
-                keys = [row["key"] for row in rows]
-                counts = await self._cap_counts.read(connection, keys, self._clock.now())
-        return [
-            CampaignCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows
-        ], until or BEGINNING
+            async with self._pool.acquire() as connection:
+                row = await connection.fetchrow(MOVED, EVENT_TABLES)
+                moved = (0, None) if row is None else (row["version"], row["entry_id"])
+                if last is None or last.moved != moved or now - last.read_at >= READ_AGAIN:
+                    last = self._last = await self._read(connection, now, moved)
+        return last.counts, last.until
+
+    async def _read(
+        self, connection: Connection, now: datetime, moved: tuple[int, str | None]
+    ) -> CountReading:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            rows = await connection.fetch(CAPPED)
+            until = await connection.fetchval(CURSOR, EVENT_TABLES)
+            counts = await self._cap_counts.read(connection, [row["key"] for row in rows], now)
+        found = [CampaignCount(row["id"], row["payer_id"], counts[row["key"]]) for row in rows]
+        return CountReading(found, until or BEGINNING, now, moved)
 
 
 class CountFollower:

@@ -28,17 +28,19 @@ from adloom.pages.notice import PageNotice, publish_page_notice
 from adloom.pages.store import PageClassification, write_classification, write_failure
 from adloom.runtime.loops import pause
 from adloom.runtime.postgres import Pool
+from adloom.runtime.process.tuning import give_memory_back
 from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 
 # Few at once: what one worker has taken, no other can begin.
 ENTRIES_AT_ONCE: Final = 4
-WAIT_SECONDS: Final = 1.0
+WAIT_SECONDS: Final = 4.0  # A connection gives up after five.
 CLAIM_EVERY_SECONDS: Final = 10.0
 KEEP_EVERY_SECONDS: Final = CLAIM_SECONDS / 3
 AWAY_SECONDS: Final = 1.0
 # A text that ended so many classifiers is not tried again.
 DELIVERIES_MAX: Final = 4
 TEXT_START_CHARACTERS: Final = 2_000
+IDLE_SECONDS_MAX: Final = 60.0  # Without a page for so long, the classifier is put out of memory.
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -75,8 +77,12 @@ class ClassifyWorker:
         ids: IdSource,
         fresh_hours: int = FRESH_HOURS,
         claim_seconds: float = CLAIM_SECONDS,
+        idle_seconds_max: float = IDLE_SECONDS_MAX,
     ) -> None:
-        """Make a worker; `load` is called for the first page: until then a classifier takes no memory."""
+        """Make a worker; `load` is called for the first page, and for the first after a while without any.
+
+        Meanwhile a classifier takes no memory.
+        """
         self._pool = pool
         self._valkey = valkey
         self._queue = ClassifyQueue(valkey)
@@ -88,6 +94,8 @@ class ClassifyWorker:
         self._ids = ids
         self._fresh_hours = fresh_hours
         self._claim_seconds = claim_seconds
+        self._idle_seconds_max = idle_seconds_max
+        self._worked_at = 0.0
         self.tally = ClassifyTally(dict.fromkeys(PageOutcome, 0))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -104,17 +112,42 @@ class ClassifyWorker:
                     )
                     claimed_at = claimed_at if entries else time.monotonic()
                 else:
-                    entries = await self._queue.read(
-                        self._consumer, count_max=ENTRIES_AT_ONCE, wait_seconds=WAIT_SECONDS
-                    )
+                    entries = await self._wait_for_entries(stop)
                 self.tally.queue_length = await self._queue.length()
                 await self._work_off(entries, stop)
+                self._unload_if_idle(is_idle=not entries)
             except (UnavailableError, asyncpg.PostgresError, asyncpg.InterfaceError, *VALKEY_AWAY) as error:
                 # What was taken and not acknowledged is taken up again.
                 is_resumed = False
                 self.tally.away += 1
                 log.warning("classifier_waits", reason=type(error).__name__)
                 await pause(AWAY_SECONDS, stop)
+
+    def _unload_if_idle(self, *, is_idle: bool) -> None:
+        now = time.monotonic()
+        if not is_idle:
+            self._worked_at = now
+        elif self._classifier is not None and now - self._worked_at >= self._idle_seconds_max:
+            self._classifier = None
+            give_memory_back()
+            log.info("classifier_unloaded")
+
+    async def _wait_for_entries(self, stop: asyncio.Event) -> Sequence[QueuedRequest]:
+        """Take new entries; none after a while, or at a stop. What comes at that moment is taken up again later."""
+        reading = asyncio.ensure_future(
+            self._queue.read(
+                self._consumer,
+                count_max=ENTRIES_AT_ONCE,
+                wait_seconds=min(WAIT_SECONDS, self._claim_seconds),
+            )
+        )
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait([reading, stopping], return_when=asyncio.FIRST_COMPLETED)
+            return reading.result() if reading.done() else []
+        finally:
+            stopping.cancel()
+            reading.cancel()
 
     async def _work_off(self, entries: Sequence[QueuedRequest], stop: asyncio.Event) -> None:
         if not entries:

@@ -1,4 +1,8 @@
-"""Checks that run in the background, so that a probe reads their last result and never waits for one."""
+"""Checks that run in the background, so that a probe reads their last result and does not wait for one.
+
+While nobody probes, they run rarely: an idle process would otherwise do little else. The first probe after that
+waits until the part has answered, or counts as away.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -12,12 +16,15 @@ EVERY_SECONDS: Final = 0.5
 SECONDS_MAX: Final = 1.0
 GIVEN_BACK_SECONDS_MAX: Final = 0.2
 FIRST_SECONDS_MAX: Final = 0.15  # A probe must be answered within 0.2 s.
+# Without a probe for so long, a part is looked at less often: the connection for it may close meanwhile.
+QUIET_AFTER_SECONDS: Final = 15.0
+QUIET_EVERY_SECONDS: Final = 30.0
 
 T = TypeVar("T")
 
 
 class BackgroundCheck(Generic[T]):
-    """Looks at a part again and again; `result` is what was seen last, None while it is away."""
+    """Looks at a part again and again while it is asked about; `result` is what was seen last, None while away."""
 
     def __init__(
         self,
@@ -25,11 +32,14 @@ class BackgroundCheck(Generic[T]):
         *,
         away: tuple[type[Exception], ...],
         every_seconds: float = EVERY_SECONDS,
+        quiet_after_seconds: float = QUIET_AFTER_SECONDS,
     ) -> None:
         self._look = look
         self._every_seconds = every_seconds
+        self._quiet_after_seconds = quiet_after_seconds
         self._away = away
         self._seen_at: float | None = None
+        self._asked_at = 0.0
         self._is_asked = asyncio.Event()
         self._is_known = asyncio.Event()
         self.result: T | None = None
@@ -42,16 +52,29 @@ class BackgroundCheck(Generic[T]):
         return round(asyncio.get_running_loop().time() - self._seen_at, 3)
 
     async def run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        self._asked_at = clock()
         await pause(EVERY_SECONDS, self._is_asked)
         while True:
+            self._is_asked.clear()
             await self.look()
             await asyncio.sleep(self._every_seconds)
+            if clock() - self._asked_at >= self._quiet_after_seconds:
+                await pause(QUIET_EVERY_SECONDS, self._is_asked)
 
     async def wait_until_known(self) -> None:
-        """Wait a moment for the first result: right after the start there is none."""
+        """Wait for a result where there is none yet, or only one from a time without probes."""
+        now = asyncio.get_running_loop().time()
+        is_quiet = now - self._asked_at >= self._quiet_after_seconds
+        self._asked_at = now
         if self._seen_at is None:
             self._is_asked.set()
             await pause(FIRST_SECONDS_MAX, self._is_known)
+        elif is_quiet and now - self._seen_at > self._every_seconds:
+            self._is_known.clear()
+            self._is_asked.set()
+            # By then the look has ended, or the part counts as away.
+            await pause(SECONDS_MAX + FIRST_SECONDS_MAX, self._is_known)
 
     async def look(self) -> None:
         """Look once. A look that takes too long means away from then on, until it has ended."""

@@ -12,6 +12,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from adloom.runtime.loops import pause
+
 
 class TimeoutProtocol(HttpToolsProtocol):
     """A connection that is cut when a request does not arrive in time, or its head has no end."""
@@ -71,6 +73,7 @@ class TimeoutProtocol(HttpToolsProtocol):
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 KEEP_ALIVE_SECONDS_MAX = 30
+DATE_SECONDS = 1.0  # How often the date of answers is written anew.
 # A listening socket yields one connection per tick, and ticks of a busy process are long. Each copy yields one more.
 CONNECTIONS_PER_TICK = 8
 WEB_SOCKET_BYTES_MAX = 1024 * 1024  # What people type into a form is far from it.
@@ -86,6 +89,7 @@ class GracefulServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, *, before_drain: Callable[[], None] | None = None) -> None:
         super().__init__(config)
         self._before_drain = before_drain
+        self._is_told_to_stop = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -103,6 +107,12 @@ class GracefulServer(uvicorn.Server):
         del sig, frame
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._is_told_to_stop.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the stop. uvicorn looks for it ten times a second, which is most of what an idle process does."""
+        while not await self.on_tick(0):
+            await pause(DATE_SECONDS, self._is_told_to_stop)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._before_drain is not None:

@@ -1,4 +1,6 @@
-"""Heartbeats: every second each process writes its figures to Valkey, so that any machine can list all of them.
+"""Heartbeats: each process writes its figures to Valkey, so that any machine can list all of them.
+
+Every second, or every third while nothing changes.
 
 In Valkey: one hash of processes, one of their settings, and one of request counts for each hour and minute.
 """
@@ -31,9 +33,10 @@ RETENTION: Final = {HOUR: timedelta(days=8), MINUTE: timedelta(hours=3)}
 GONE_AFTER: Final = timedelta(seconds=10)  # Without a heartbeat for this long a process counts as gone.
 FORGOTTEN_AFTER: Final = timedelta(days=1)
 INTERVAL_SECONDS: Final = 1.0
+UNCHANGED_SECONDS: Final = 3.0  # For so long, figures that have not changed are not written again.
 RATE_OVER: Final = 10  # Heartbeats: at few requests a single second says little.
 # Settings do not change while a process lives; they are repeated for a Valkey that has lost them.
-SETTINGS_EVERY: Final = 60
+SETTINGS_EVERY: Final = 20
 LAST_WRITE_SECONDS_MAX: Final = 0.5  # If Valkey is away when a process stops, it expires a little later.
 MASK: Final = "…"
 
@@ -121,6 +124,7 @@ class HeartbeatPublisher:
         self._host = socket.gethostname()
         self._started_at = clock.now()
         self._recent: deque[tuple[datetime, Reading]] = deque(maxlen=RATE_OVER)
+        self._written: ProcessHeartbeat | None = None
         self._count = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -128,7 +132,7 @@ class HeartbeatPublisher:
         is_away = False
         while not stop.is_set():
             try:
-                await self.publish()
+                await self.publish_if_due()
                 is_away = False
             except VALKEY_AWAY as error:
                 if not is_away:
@@ -143,9 +147,22 @@ class HeartbeatPublisher:
             await self._valkey.hdel(PROCESSES, name)
             await self._valkey.hdel(SETTINGS, name)
 
-    async def publish(self) -> None:
+    async def publish_if_due(self) -> None:
+        """Publish what has changed, and else only now and then."""
         now, reading = self._clock.now(), self._read()
-        heartbeat = self._build_heartbeat(now, reading)
+        heartbeat, written = self._build_heartbeat(now, reading), self._written
+        if written is not None and now - written.told_at < timedelta(seconds=UNCHANGED_SECONDS):
+            same = msgspec.structs.replace(heartbeat, told_at=written.told_at)
+            if same == written:
+                self._recent.append((now, reading))
+                return
+        await self._write(heartbeat)
+
+    async def publish(self) -> None:
+        await self._write(self._build_heartbeat(self._clock.now(), self._read()))
+
+    async def _write(self, heartbeat: ProcessHeartbeat) -> None:
+        now, reading = heartbeat.told_at, heartbeat.reading
         before = self._recent[-1][1] if self._recent else Reading()
         pipe = self._valkey.pipeline(transaction=False)
         pipe.hset(PROCESSES, heartbeat.id, msgspec.json.encode(heartbeat).decode())
@@ -160,6 +177,7 @@ class HeartbeatPublisher:
                 pipe.expire(key, int(RETENTION[step].total_seconds()))
         await pipe.execute()
         self._recent.append((now, reading))
+        self._written = heartbeat
         self._count += 1
 
     def _build_heartbeat(self, now: datetime, reading: Reading) -> ProcessHeartbeat:

@@ -12,11 +12,20 @@ Cold code may register any other kind of `prometheus_client` at `metrics.registr
 
 import contextlib
 import platform
+import selectors
+import socket
+import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, start_http_server
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    ProcessCollector,
+    make_wsgi_app,  # pyright: ignore[reportUnknownVariableType]  it has no types
+)
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -24,10 +33,14 @@ from prometheus_client.core import (
     InfoMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from adloom import VERSION
 from adloom.runtime.settings import SettingsError, Telemetry
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 # Never another address: the figures are not public, and Prometheus runs beside us or through a tunnel.
 METRICS_HOST: Final = "127.0.0.1"
@@ -85,17 +98,43 @@ def serve_metrics(telemetry: Telemetry) -> Generator[Metrics]:
         yield metrics
         return
     try:
-        server, thread = start_http_server(telemetry.metrics_port, METRICS_HOST, metrics.registry)
+        server = make_server(
+            METRICS_HOST,
+            telemetry.metrics_port,
+            cast("WSGIApplication", make_wsgi_app(metrics.registry)),
+            ThreadingWSGIServer,
+            _SilentHandler,
+        )
     except OSError as error:
         raise SettingsError(
             f"ADLOOM_METRICS_PORT is {telemetry.metrics_port}: cannot listen there ({error.strerror})."
         ) from error
-    try:
-        yield metrics
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    stop, stopped = socket.socketpair()
+    thread = threading.Thread(target=_answer_until, args=(stopped, server), name="metrics", daemon=True)
+    with stop, stopped, server:
+        thread.start()
+        try:
+            yield metrics
+        finally:
+            stop.send(b".")
+            thread.join()
+
+
+def _answer_until(stopped: socket.socket, server: WSGIServer) -> None:
+    """Answer scrapes until there is a byte; asleep meanwhile, where `serve_forever` would wake twice a second."""
+    server.timeout = 0  # A connection may be gone again.
+    with selectors.DefaultSelector() as selector:
+        for one in (server, stopped):
+            selector.register(one, selectors.EVENT_READ)
+        while all(key.fileobj is server for key, _ in selector.select()):
+            server.handle_request()
+
+
+class _SilentHandler(WSGIRequestHandler):
+    """Writes no line per scrape."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library names it
+        pass
 
 
 class _Reading(Collector):
