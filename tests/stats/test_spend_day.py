@@ -124,6 +124,28 @@ async def test_an_advertiser_without_a_running_campaign_is_projected_to_spend_no
     assert projected == [(12, 24), (12, 12)], "at noon"
 
 
+async def test_only_what_runs_is_projected_to_go_on_within_its_budget(admin: Client, pool: Pool) -> None:
+    advertiser = await admin.make_advertiser()
+    path = f"/admin/advertisers/{advertiser['id']}/spend/day"
+    for charged, budget, moves in (
+        (10, 2_400, ("activate",)),
+        (30, 35, ("activate",)),
+        (90, 2_400, ("activate", "pause")),
+    ):
+        campaign = await admin.make_campaign(advertiserId=advertiser["id"], budgetDailyPaisa=budget)
+        await keep(pool, campaign, a_busy_state(charged=charged, held=0, leased=0))
+        for move in moves:
+            assert (await admin.patch(f"/admin/campaigns/{campaign['id']}/{move}")).status_code == 200
+
+    free = await _day(admin, path)
+    limit = {"dailyBudgetPaisa": 137}
+    assert (await admin.patch(f"/admin/advertisers/{advertiser['id']}", json=limit)).status_code == 200
+    limited = await _day(admin, path)
+
+    assert (free["spentPaisa"], free["projectedPaisa"]) == (130, 130 + 10 + 5), "at noon"
+    assert (limited["spentPaisa"], limited["projectedPaisa"]) == (130, 137)
+
+
 async def test_an_advertiser_sees_only_its_own_days(admin: Client, control: ControlPlane) -> None:
     advertiser = await admin.make_advertiser()
     own = await admin.make_campaign(advertiserId=advertiser["id"])

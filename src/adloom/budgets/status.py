@@ -129,6 +129,13 @@ def project_spend(spent: Micros, day: BudgetDay, *, now: datetime, left: Micros 
     return Micros(spent + (more if left is None else min(more, left)))
 
 
+def project_advertiser(advertiser: AdvertiserBudgetStatus, running: Iterable[BudgetStatus]) -> Micros:
+    """Add to what was spent what each running campaign is projected to spend more, within the advertiser's budget."""
+    more = sum(one.projected - one.spent_today for one in running)
+    left = _subtract(advertiser.daily_budget, advertiser.spent)
+    return Micros(advertiser.spent + (more if left is None else min(more, left)))
+
+
 def _advance_to(state: CampaignState, config: ConfigureCampaign, now: datetime) -> CampaignState:
     """Apply the catalog and the clock; only the actor knows how long holds last."""
     if state.config is not None:

@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 from pydantic import Field
 
 from adloom.budgets.spent_at import NEVER, find_spent_at
-from adloom.budgets.status import project_spend
-from adloom.budgets.status_store import load_advertiser_status, load_campaign_status
+from adloom.budgets.status import project_advertiser
+from adloom.budgets.status_store import load_advertiser_status, load_campaign_status, load_campaign_statuses
 from adloom.catalog.advertiser import advertisers
 from adloom.catalog.campaign.model import Campaign
 from adloom.catalog.campaign.resource import campaigns
@@ -218,17 +218,15 @@ async def advertiser_day(advertiser_id: UUID, scope: AdvertiserReads, pool: Data
         found = await load_advertiser_status(connection, advertiser.id, now=now)
         day = build_budget_day(found.day, advertiser.timezone)
         by_hour = await spent_by_hour(connection, day, advertiser_id=advertiser.id)
-        plan = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
-    left = None if found.daily_budget is None else Micros(max(0, found.daily_budget - found.spent))
+        plan, running = await plan_of_advertiser(connection, advertiser.id, most=found.daily_budget, now=now)
+        statuses = await load_campaign_statuses(connection, running, now=now)
     return SpendDay.model_validate(
         {
             **msgspec.structs.asdict(day),
             "timezone": advertiser.timezone,
             "daily_budget": found.daily_budget,
             "spent": found.spent,
-            "projected": project_spend(
-                found.spent, day, now=now, left=left if plan.is_running else Micros(0)
-            ),
+            "projected": project_advertiser(found, statuses.values()),
             "points": curve(day, by_hour, plan, spent=found.spent, now=now),
         }
     )

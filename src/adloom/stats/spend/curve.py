@@ -23,7 +23,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     smooth: Micros = Micros(0)
     accelerated: Micros = Micros(0)
     most: Micros | None = None
-    is_running: bool = True  # False: none of the campaigns runs now.
 
     @property
     def is_empty(self) -> bool:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from adloom.core.ids import CampaignId
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.runtime.postgres import Connection
 from adloom.schedule.budget_day import BudgetDay
@@ -18,7 +19,7 @@ BY_HOUR: Final = """
 """
 # Active campaigns only: a paused budget is not planned.
 PLANS: Final = """
-    SELECT count(*) > 0 AS is_running,
+    SELECT coalesce(array_agg(it.public_id), '{}') AS running,
            coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy = 'Smooth'), 0)::bigint AS smooth,
            coalesce(sum(it.budget_daily_paisa) FILTER (WHERE it.pacing_strategy <> 'Smooth'), 0)::bigint AS accelerated
       FROM campaigns AS it JOIN advertisers AS owner ON owner.id = it.advertiser_id
@@ -41,13 +42,9 @@ async def spent_by_hour(
 
 async def plan_of_advertiser(
     connection: Connection, advertiser_id: UUID, *, most: Micros | None, now: datetime
-) -> Plan:
-    """Sum the daily budgets of an advertiser's active campaigns."""
+) -> tuple[Plan, list[CampaignId]]:
+    """Sum the daily budgets of an advertiser's active campaigns, and return which these are."""
     row = await connection.fetchrow(PLANS, advertiser_id, now)
     assert row is not None
-    return Plan(
-        smooth=micros_from_paisa(row["smooth"]),
-        accelerated=micros_from_paisa(row["accelerated"]),
-        most=most,
-        is_running=row["is_running"],
-    )
+    smooth, accelerated = micros_from_paisa(row["smooth"]), micros_from_paisa(row["accelerated"])
+    return Plan(smooth=smooth, accelerated=accelerated, most=most), row["running"]
