@@ -26,7 +26,7 @@ from adloom.runtime.postgres import Pool
 from tests.support.builders import NOON
 from tests.support.control import SECRET, ControlPlane, admin, control, control_settings, problem
 from tests.support.eventually import eventually
-from tests.support.pages import insert_approval, insert_site, write_page
+from tests.support.pages import insert_approval, insert_creative, insert_site, write_page
 
 __all__ = ["admin", "control"]
 
@@ -158,6 +158,31 @@ async def test_banners_that_wait_and_decisions_are_told(control: ControlPlane, p
 
     assert (name, event["bannerId"], event["title"], event["state"]) == ("pending", new, "Ad 1", "pending")
     assert told == [(name, old) for name in ("approved", "revoked", "rejected", "flagged", "pending")]
+
+
+async def test_a_banner_is_told_of_with_another_campaign_once_its_first_is_deleted(
+    control: ControlPlane, pool: Pool
+) -> None:
+    async with control.acting_as(Role.ADMIN) as admin:
+        site, first, second = (
+            await admin.make_site(),
+            await admin.make_campaign(),
+            await admin.make_campaign(),
+        )
+        banner, other = await admin.make_banner(), await admin.make_banner()
+        await insert_approval(pool, site["id"], banner["id"], first["id"], at=NOON)
+        await insert_creative(pool, banner["id"], second["id"])
+
+        async with following(SiteFeed(), pool, SiteId(UUID(site["id"]))) as follower:
+            await pool.execute("UPDATE campaigns SET deleted_at = $1 WHERE public_id = $2", NOON, first["id"])
+            await insert_approval(pool, site["id"], other["id"], second["id"], at=NOON)
+            new = await follower.next()
+            body = {"decision": "approve", "bannerIds": [banner["id"]]}
+            await admin.post(f"/admin/sites/{site['id']}/approvals", json=body)
+            ((name, event),) = await follower.next()
+
+    assert [(name, event["bannerId"]) for name, event in new] == [("pending", other["id"])]
+    assert (name, event["bannerId"], event["campaignId"]) == ("approved", banner["id"], second["id"])
 
 
 async def test_a_changed_banner_waits_again(control: ControlPlane, pool: Pool) -> None:

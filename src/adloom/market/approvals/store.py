@@ -14,6 +14,7 @@ from adloom.catalog.site.model import Site
 from adloom.core.actor import Actor, Role
 from adloom.core.ids import SiteId
 from adloom.market.approval import ApprovalState
+from adloom.pages.live.approvals import CAMPAIGN_OF_APPROVAL
 from adloom.resource.audit.entry import OWNED_NOUNS, AuditSubject, NewAuditEntry
 from adloom.resource.changes import CatalogWrite, IndexedNoun
 from adloom.resource.history.people import find_subject_id, read_people
@@ -46,16 +47,6 @@ MOVES: Final[Mapping[ApprovalDecision, tuple[frozenset[ApprovalState], ApprovalS
     ApprovalDecision.UNFLAG: (frozenset({_FLAGGED}), _PENDING),
 }
 
-# The campaign that a banner came with or, once that is deleted, another one that shows it.
-CAMPAIGN: Final = """
-    JOIN LATERAL (
-        SELECT own.* FROM campaigns AS own
-         WHERE own.deleted_at IS NULL AND (own.id = it.campaign_id OR EXISTS (
-               SELECT FROM creatives AS creative
-                WHERE creative.campaign_id = own.id AND creative.banner_id = it.banner_id))
-         ORDER BY own.id = it.campaign_id DESC, own.status IN ('active', 'scheduled') DESC, own.id LIMIT 1
-    ) AS campaign ON true
-"""
 # Nobody waits in vain: a campaign that runs must show the banner, and the site block neither its product nor where it
 # leads. `{nodes}` are products, each beside itself or one above it in `{blocked}`.
 WANTED: Final = """
@@ -85,7 +76,7 @@ SOURCE: Final = RowSource(
         site_approvals AS it
         JOIN sites AS site ON site.id = it.site_id
         JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
-        {CAMPAIGN}
+        {CAMPAIGN_OF_APPROVAL}
         LEFT JOIN advertisers AS payer ON payer.id = campaign.advertiser_id
     """,
     tiebreak="it.banner_id",

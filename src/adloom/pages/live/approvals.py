@@ -26,16 +26,26 @@ CHECKSUM: Final = """
     SELECT sum(hashtextextended(concat_ws(' ', approval.banner_id, approval.state, approval.decided_at), 0))
       FROM site_approvals AS approval WHERE approval.site_id = site.id
 """
-ROWS: Final = """
+# The campaign that a banner came with or, once that is deleted, another one that shows it.
+CAMPAIGN_OF_APPROVAL: Final = """
+    JOIN LATERAL (
+        SELECT own.* FROM campaigns AS own
+         WHERE own.deleted_at IS NULL AND (own.id = it.campaign_id OR EXISTS (
+               SELECT FROM creatives AS creative
+                WHERE creative.campaign_id = own.id AND creative.banner_id = it.banner_id))
+         ORDER BY own.id = it.campaign_id DESC, own.status IN ('active', 'scheduled') DESC, own.id LIMIT 1
+    ) AS campaign ON true
+"""
+ROWS: Final = f"""
     SELECT banner.public_id AS banner_id, campaign.public_id AS campaign_id, banner.title, it.state, it.reason,
            it.first_seen_at, it.decided_at
       FROM site_approvals AS it
       JOIN sites AS site ON site.id = it.site_id
       JOIN banners AS banner ON banner.id = it.banner_id AND banner.deleted_at IS NULL
-      JOIN campaigns AS campaign ON campaign.id = it.campaign_id AND campaign.deleted_at IS NULL
+      {CAMPAIGN_OF_APPROVAL}
      WHERE site.public_id = $1
      ORDER BY greatest(it.first_seen_at, it.decided_at) DESC, it.banner_id LIMIT $2
-"""
+"""  # noqa: S608 - our own
 
 
 class ApprovalEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,5 +78,10 @@ def name_event(before: ApprovalEvent | None, after: ApprovalEvent) -> str:
 
 def find_changes(before: Approvals, after: Approvals) -> list[tuple[str, ApprovalEvent]]:
     """Return the events between two readings, oldest first."""
-    changed = [one for one in after.values() if before.get(one.banner_id) != one]
+    changed = [one for one in after.values() if not _is_same(before.get(one.banner_id), one)]
     return [(name_event(before.get(one.banner_id), one), one) for one in reversed(changed)]
+
+
+def _is_same(before: ApprovalEvent | None, after: ApprovalEvent) -> bool:
+    """Another campaign of the banner, after one was deleted, changes nothing that was decided."""
+    return before is not None and msgspec.structs.replace(before, campaign_id=after.campaign_id) == after
