@@ -8,7 +8,7 @@ import pytest
 
 from adloom.app.listeners import LISTEN_FD
 from adloom.runtime.supervisor.signs import SIGN_FD
-from tests.docs.pages import ROOT, SETTINGS, pages, pages_about_the_code, prose
+from tests.docs.pages import ROOT, SETTINGS, pages, pages_about_the_code, prose, runnable_blocks
 
 SOURCE = ROOT / "src" / "adloom"
 VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
@@ -16,6 +16,7 @@ READ_ELSEWHERE = re.compile(r'(?:variables\.get|environ\.get|envvar=)\(?"(\w+)"'
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FILE = re.compile(r"`([\w/.-]+(?:\.py|/))`")
+FIXED_PLACE = re.compile(r"127\.0\.0\.1:\d|localhost:\d|/var/lib/adloom")
 # Not a setting of the product: the path to programs.
 NOT_OURS = {"PATH"}
 
@@ -49,6 +50,13 @@ def test_every_link_within_the_repository_has_a_target(page: Path) -> None:
     links = [link for link in LINK.findall(prose(page)) if "://" not in link]
 
     assert [link for link in links if not leads_somewhere(page, link)] == []
+
+
+def test_commands_name_no_port_and_no_data_directory() -> None:
+    blocks = runnable_blocks(*(page.relative_to(ROOT).as_posix() for page in pages()))
+
+    assert len(blocks) > 50
+    assert [block for block in blocks if FIXED_PLACE.search(block)] == []
 
 
 def test_every_page_of_the_guide_is_in_its_index() -> None:
