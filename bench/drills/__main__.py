@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.drills.load import Books
 from bench.drills.result import DrillError, Figures, NotPossibleError
-from bench.drills.run import DRILLS, SHORT, run_drill, run_short_drills
+from bench.drills.run import DRILLS, NAMED_ONLY, SHORT, run_drill, run_short_drills
 
 TOGETHER: Final = "short"
 
@@ -16,7 +16,7 @@ TOGETHER: Final = "short"
 def main() -> None:
     console = Console(soft_wrap=True)
     is_lost = False
-    for name in sys.argv[1:] or DRILLS:
+    for name in sys.argv[1:] or [one for one in DRILLS if one not in NAMED_ONLY]:
         try:
             if name == TOGETHER:
                 found, books = asyncio.run(run_short_drills())

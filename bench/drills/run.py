@@ -46,6 +46,7 @@ DRILLS: Final[dict[str, Drill]] = {
     "large": measure_large,
 }
 UNLOADED: Final = frozenset({"14", "large"})  # They bring their own load.
+NAMED_ONLY: Final = frozenset({"large"})  # Takes ten minutes and more.
 CAMPAIGNS: Final = {"large": LARGE_CAMPAIGNS}
 CAMPAIGNS_OTHERWISE: Final = 300
 WITH_THREE_NATS: Final = frozenset({"6-of-three"})

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+TLS_BEGINS = b"\x16"  # A client that speaks TLS begins with it, and none that does not.
 SSL_REQUEST = bytes.fromhex("0000000804d2162f")  # What a client of PostgreSQL begins with that wants TLS.
 
 
@@ -78,12 +80,6 @@ async def speaking_tls(files: TlsFiles, port: int, *, is_postgres: bool = False)
     """Put TLS in front of a server: those of the wheels are built without it. Plain connections are refused."""
     context = files.make_server_context()
 
-    async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, ssl.SSLError):
-            while piece := await source.read(65_536):
-                target.write(piece)
-        target.close()
-
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(
             asyncio.CancelledError, ConnectionError, ssl.SSLError, asyncio.IncompleteReadError
@@ -96,9 +92,61 @@ async def speaking_tls(files: TlsFiles, port: int, *, is_postgres: bool = False)
                 await writer.start_tls(context)
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
             async with asyncio.TaskGroup() as group:
-                group.create_task(pass_on(reader, far_writer))
-                group.create_task(pass_on(far_reader, writer))
+                group.create_task(_pass_on(reader, far_writer))
+                group.create_task(_pass_on(far_reader, writer))
 
     server = await asyncio.start_server(relay, "127.0.0.1", ssl=None if is_postgres else context)
     async with server:
         yield server.sockets[0].getsockname()[1]
+
+
+@contextlib.asynccontextmanager
+async def taking_both(files: TlsFiles, port: int) -> AsyncGenerator[int]:
+    """Take encrypted and plain connections on one port: sentinels of the wheel watch a server by plain ones."""
+    context, loop = files.make_server_context(), asyncio.get_running_loop()
+
+    async def relay(accepted: socket.socket) -> None:
+        with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.CancelledError):
+            first = await _peek(accepted)
+            reader = asyncio.StreamReader()
+            protocol = asyncio.StreamReaderProtocol(reader)
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, accepted, ssl=context if first == TLS_BEGINS else None
+            )
+            writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_pass_on(reader, far_writer))
+                group.create_task(_pass_on(far_reader, writer))
+
+    async def accept(listening: socket.socket) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                accepted, _ = await loop.sock_accept(listening)
+                group.create_task(relay(accepted))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        accepting = loop.create_task(accept(listening))
+        yield listening.getsockname()[1]
+        accepting.cancel()
+        await asyncio.wait([accepting])
+
+
+async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while piece := await source.read(65_536):
+            target.write(piece)
+    target.close()
+
+
+async def _peek(accepted: socket.socket) -> bytes:
+    """Wait for the first byte, and leave it where it is."""
+    accepted.settimeout(0)
+    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(accepted, is_there.set)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(accepted)
+    return accepted.recv(1, socket.MSG_PEEK)

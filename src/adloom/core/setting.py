@@ -99,7 +99,9 @@ VALKEY_SCHEMES = (
     "valkeys",
     "unix",
     "redis+sentinel",
+    "rediss+sentinel",
     "valkey+sentinel",
+    "valkeys+sentinel",
 )
 
 

@@ -5,6 +5,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -18,10 +19,11 @@ from adloom.runtime.failover.sentinel import SentinelValkey
 from adloom.runtime.ports import free_port
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
 from adloom.runtime.schema import describe_database
-from adloom.runtime.valkey import make_client, open_valkey
+from adloom.runtime.valkey import VALKEY_AWAY, make_client, open_valkey
 from bench.drills.cluster import Server
 from bench.drills.stand_ins.postgres import copy_standby, make_synchronous, name_both
-from bench.drills.stand_ins.valkey import PairedValkey, SentinelServer, name_sentinels
+from bench.drills.stand_ins.valkey import SERVICE, PairedValkey, SentinelServer, name_sentinels
+from tests.support.certificates import make_tls_files, speaking_tls, taking_both
 from tests.support.product import an_open_folder
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
@@ -151,3 +153,30 @@ async def test_a_promoted_replica_has_every_accepted_event() -> None:
 
     assert len(accepted) == 1_000
     assert set(accepted) == found
+
+
+async def test_sentinels_and_their_primary_are_reached_by_tls(tmp_path: Path) -> None:
+    files, stranger = (make_tls_files(tmp_path / name, name=name) for name in ("tls", "stranger"))
+    with an_open_folder() as folder:
+        primary = PairedValkey(folder / "one", password=PASSWORD)
+        async with (
+            started(Server(primary, folder / "one.log")),
+            taking_both(files, primary.port or 0) as encrypted,
+        ):
+            sentinel = SentinelServer(folder / "sentinel", primary=encrypted, password=PASSWORD, quorum=1)
+            async with (
+                started(Server(sentinel, folder / "sentinel.log")),
+                speaking_tls(files, sentinel.port) as port,
+            ):
+
+                def name(ca: Path, scheme: str) -> str:
+                    hosts = f":{PASSWORD}@127.0.0.1:{port}"
+                    return f"{scheme}+sentinel://{hosts}/{SERVICE}?replicas=0&ssl_ca_certs={ca}"
+
+                for scheme in ("rediss", "valkeys"):
+                    async with open_valkey(name(files.authority, scheme)) as valkey:
+                        assert await valkey.ping()
+                for url in (name(stranger.authority, "rediss"), name(files.authority, "redis")):
+                    async with open_valkey(url) as valkey:
+                        with pytest.raises(VALKEY_AWAY):
+                            await valkey.ping()

@@ -2,6 +2,7 @@
 
 `REDIS_URL` is then `redis+sentinel://:password@one:26379,two:26379,three:26379/NAME`, where NAME is what the sentinels
 call the primary. The password is that of the primary; `?sentinelPassword=` is that of the sentinels, `db=` the database.
+With `rediss+sentinel://` the connections to sentinels and to the primary are encrypted; files are named as for `rediss://`.
 """
 
 from typing import Any, Final
@@ -10,7 +11,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from redis.asyncio import Redis
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 
-SCHEMES: Final = ("redis+sentinel", "valkey+sentinel")
+ENCRYPTED: Final = ("rediss+sentinel", "valkeys+sentinel")
+SCHEMES: Final = ("redis+sentinel", "valkey+sentinel", *ENCRYPTED)
+TLS_FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 SENTINEL_PORT: Final = 26_379
 SENTINEL_SECONDS_MAX: Final = 1.0
 # A primary that dies takes with it what no replica has. So an event is accepted when one has it.
@@ -42,7 +45,11 @@ def make_sentinel_client(redis_url: str, **options: Any) -> SentinelValkey:  # n
     user, _, password = login.partition(":")
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     addresses = [_split_host(host) for host in hosts.split(",")]
+    tls: dict[str, Any] = {}
+    if parts.scheme in ENCRYPTED:
+        tls = {"ssl": True, **{name: query[name] for name in TLS_FILES if name in query}}
     sentinel_options = {
+        **tls,
         "password": query.get("sentinelPassword"),
         "socket_timeout": SENTINEL_SECONDS_MAX,
         "socket_connect_timeout": SENTINEL_SECONDS_MAX,
@@ -55,6 +62,7 @@ def make_sentinel_client(redis_url: str, **options: Any) -> SentinelValkey:  # n
         username=unquote(user) or None,
         password=unquote(password) or None,
         db=int(query.get("db", "0")),
+        **tls,
         **options,
     )
     client = SentinelValkey(connection_pool=pool)
