@@ -1,7 +1,7 @@
 """Drill 14: questions and messages a second through NATS, as ratios to the host in one process in the same run."""
 
 import asyncio
-import signal
+import shutil
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +13,7 @@ import psutil
 from adloom.budgets.config.catalog_store import BudgetCatalog
 from adloom.budgets.config.entity_config import EntityConfigurer
 from adloom.budgets.kinds import make_kinds
+from adloom.budgets.leader import OWNER_KEY
 from adloom.budgets.messages import AskBudget, Confirms
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.transport.inbox import ValkeyBroadcaster
@@ -23,12 +24,17 @@ from adloom.runtime.actors.state_store import PostgresStateStore
 from adloom.runtime.random import system_chance
 from bench.drills.cluster import Cluster
 from bench.drills.load import make_confirms
+from bench.drills.result import Figures, NotPossibleError
 
 SECONDS: Final = 5.0
 ASKED_AT_ONCE: Final = 200
 SENT_AT_ONCE: Final = 1_000
 HOLD_SECONDS: Final = 300
 MEGABYTE: Final = 10**6
+LONE: Final = "worker-alone"
+SHARING: Final = ("ADLOOM_NATS_URL", "ADLOOM_NATS_REPLICAS", "ADLOOM_WORKER_ROLES")  # It runs without these.
+START_SECONDS_MAX: Final = 60.0
+LOOK_SECONDS: Final = 0.05
 
 
 class MeasuredHost(Protocol):
@@ -39,22 +45,43 @@ class MeasuredHost(Protocol):
     def send_durably(self, address: Address, message: msgspec.Struct) -> "asyncio.Future[None]": ...
 
 
-async def measure_rates(cluster: Cluster) -> dict[str, float]:
-    """14. Questions a second, durable messages a second, latency and memory, and the ratios to one process."""
-    shared = await _measure(cluster.sender, cluster)
-    memory = [psutil.Process(one.pid).memory_info().rss / MEGABYTE for one in cluster.workers.values()]
+async def measure_rates(cluster: Cluster) -> Figures:
+    """14. Questions and durable messages a second, latency, memory and start, and the ratios to one process."""
+    started = {"start, s": cluster.owned_seconds, "memory at the start, MB": _read_memory(cluster)}
+    shared = {**await _measure(cluster.sender, cluster), **started}
+    loaded = _read_memory(cluster)
     for name in list(cluster.workers):
-        cluster.signal(name, signal.SIGTERM)
-        await cluster.workers[name].wait()
+        await cluster.end_worker(name)
     async with _run_local(cluster) as host:
         local = await _measure(host, cluster)
+    local |= await _measure_start(cluster)
     ratios = {f"{what}, ratio": shared[what] / local[what] for what in shared}
     return {
         **{f"{what}, NATS": figure for what, figure in shared.items()},
         **{f"{what}, one process": figure for what, figure in local.items()},
         **ratios,
-        "memory of a worker, MB": max(memory),
+        "memory of a worker under load, MB": loaded,
     }
+
+
+async def _measure_start(cluster: Cluster) -> Figures:
+    """Start a worker without NATS; it has all roles, and has begun when all budgets are its own."""
+    program = shutil.which("env")
+    if program is None:
+        raise NotPossibleError("it needs `env`")
+    began_at = time.perf_counter()
+    await cluster.add_worker(LONE, prefix=(program, *(word for name in SHARING for word in ("-u", name))))
+    async with asyncio.timeout(START_SECONDS_MAX * cluster.patience):
+        while not await cluster.valkey.exists(OWNER_KEY):  # noqa: ASYNC110 - the worker sends no notice
+            await asyncio.sleep(LOOK_SECONDS)
+    figures = {"start, s": time.perf_counter() - began_at, "memory at the start, MB": _read_memory(cluster)}
+    await cluster.end_worker(LONE)
+    return figures
+
+
+def _read_memory(cluster: Cluster) -> float:
+    """Return the memory of the largest worker."""
+    return max(psutil.Process(one.pid).memory_info().rss for one in cluster.workers.values()) / MEGABYTE
 
 
 async def _measure(host: MeasuredHost, cluster: Cluster) -> dict[str, float]:
