@@ -1,12 +1,15 @@
 """`adloom bench`, also as `python -m bench`: the cost of the hot routes, as ratios within one run; others by name."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Annotated, Final
 
 import typer
 
+from adloom.app.progress import show_elapsed
 from bench.load import BenchPlan
 from bench.processes import LoadError
 from bench.routes.measure import measure_routes
@@ -55,6 +58,11 @@ def run(  # noqa: PLR0913 - one an option
         measure_routes(plan, json_file)
 
 
+def is_work(arguments: Sequence[str]) -> bool:
+    """Whether a bench is going to run, rather than a text to be printed."""
+    return "--help" not in arguments
+
+
 def _find_message(errors: ExceptionGroup[LoadError]) -> str:
     first = errors.exceptions[0]
     return str(first) if isinstance(first, LoadError) else _find_message(first)
@@ -65,6 +73,11 @@ if __name__ == "__main__":
         app.command(name)(resolve_name(function))
     # Task groups raise exception groups.
     try:
-        app(prog_name="adloom bench")
+        with (
+            show_elapsed(f"adloom bench {' '.join(sys.argv[1:2])}".strip())
+            if is_work(sys.argv[1:])
+            else nullcontext()
+        ):
+            app(prog_name="adloom bench")
     except* LoadError as errors:
         sys.exit(f"adloom bench: {_find_message(errors)}")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from adloom.app.progress import SecondLines, show_elapsed
 from simulation.base_world import Outcome
 from simulation.faults import ORDINARY
 from simulation.market.world import simulate_market
@@ -118,7 +119,7 @@ def _run_days(seed: int, days: int) -> None:
         pace=CALM,
     )
     console, tally, started_at = Console(), Tally(), time.perf_counter()
-    with console.status(f"Simulating {days} days with seed {seed} …"):
+    with show_elapsed(f"Simulating {days} days with seed {seed}"):
         tally.add(simulate(plan))
     title = f"{days} days in {time.perf_counter() - started_at:.1f} s, seed {seed}"
     _report(console, title, EVENT_LOG, tally, again=f"adloom simulate --seed {seed} --days {days}")
@@ -126,12 +127,15 @@ def _run_days(seed: int, days: int) -> None:
 
 def _run_many(swarm: Swarm, seeds: range) -> None:
     console, tally, started_at = Console(), Tally(), time.perf_counter()
+    lines = SecondLines()
     with (
         Progress(console=console, transient=True) as progress,
         contextlib.closing(run_seeds(swarm.run, seeds)) as runs,
     ):
         for outcome in progress.track(runs, total=len(seeds), description="Simulating"):
             tally.add(outcome)
+            if not console.is_terminal:
+                lines.say(f"{tally.runs:,} of {len(seeds):,} runs are simulated.")
             if len(tally.broken) == BROKEN_MAX:
                 break
     title = f"{tally.runs:,} runs in {time.perf_counter() - started_at:.1f} s"

@@ -1,12 +1,14 @@
-"""Shows what a command is doing: a spinner on a terminal, one line a step or a second elsewhere."""
+"""Shows what a command is doing: a bar or a spinner on a terminal, one line a second elsewhere."""
 
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 # As wide as the longest title.
@@ -18,7 +20,8 @@ LINE_SECONDS = 1.0
 class StepProgress:
     """Reports steps on standard output, each with the time it took."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, line_seconds: float = LINE_SECONDS) -> None:
+        self._line_seconds = line_seconds
         # Lines are never folded: programs read them.
         self._console = _LastingConsole(highlight=False, soft_wrap=True)
 
@@ -27,7 +30,11 @@ class StepProgress:
         """Show a step while it runs, and how it ended."""
         started_at = time.perf_counter()
         try:
-            with self._console.status(title) if self._console.is_terminal else contextlib.nullcontext():
+            with (
+                self._console.status(title)
+                if self._console.is_terminal
+                else say_elapsed(title, self.print_line, every_seconds=self._line_seconds)
+            ):
                 yield
         except BaseException:
             self._console.print(f"[red]✗[/red] {title}")
@@ -70,6 +77,42 @@ class SecondLines:
         if now - self._said_at >= LINE_SECONDS:
             self._said_at = now
             self._write(line)
+
+
+@contextlib.contextmanager
+def say_elapsed(
+    title: str, write: Callable[[str], object], *, every_seconds: float = LINE_SECONDS
+) -> Generator[None]:
+    """Say every second for how long something has been running, from a thread: it need not say so itself."""
+    is_over = threading.Event()
+
+    def say() -> None:
+        started_at = time.monotonic()
+        while not is_over.wait(every_seconds):
+            write(f"… {title}, {time.monotonic() - started_at:.0f} s")
+
+    thread = threading.Thread(target=say, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def show_elapsed(title: str, console: Console | None = None) -> Generator[None]:
+    """Show that something of unknown length runs: a moving bar on a terminal, a line a second elsewhere."""
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        with say_elapsed(title, _write_error):
+            yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    # Drawn rarely: what runs may be measured.
+    with Progress(*columns, console=console, transient=True, refresh_per_second=1) as bar:
+        bar.add_task(title, total=None)
+        yield
 
 
 def _write_error(line: str) -> None:

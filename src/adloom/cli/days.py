@@ -1,4 +1,7 @@
-"""`adloom rollup` and `adloom sync`: some days again, with a bar on a terminal and a line a day or job elsewhere."""
+"""`adloom rollup` and `adloom sync`: some days again, with a bar on a terminal.
+
+Elsewhere there is a line a day or job, and one a second on standard error.
+"""
 
 import asyncio
 import contextlib
@@ -10,6 +13,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from adloom.app.progress import SecondLines
 from adloom.core.clock import Clock
 from adloom.runtime.jobs.queue import JobState, ListedJob
 from adloom.runtime.postgres import POSTGRES_AWAY, open_pool
@@ -62,7 +66,15 @@ def _make_bar(console: Console) -> Progress:
     )
 
 
-async def roll_up(database_url: str, first: date, last: date, clock: Clock, console: Console) -> None:
+async def roll_up(  # noqa: PLR0913 - where, what, and how it is shown
+    database_url: str,
+    first: date,
+    last: date,
+    clock: Clock,
+    console: Console,
+    *,
+    lines: SecondLines | None = None,
+) -> None:
     """Roll up days one after another, both included; each is replaced whole or not at all."""
     check_days(first, last, today=clock.now().date(), error=RollupRefusedError)
     days = [first + number * ONE_DAY for number in range((last - first).days + 1)]
@@ -70,7 +82,7 @@ async def roll_up(database_url: str, first: date, last: date, clock: Clock, cons
         async with open_pool(database_url, size_max=POOL_SIZE_MAX) as pool:
             await refuse_dropped(pool, first, last)
             rollup = Rollup(pool, clock)
-            with _show_days(console, days) as show:
+            with _show_days(console, days, lines or SecondLines()) as show:
                 for day in days:
                     show(day, 0.0)
                     rolled = await rollup.roll_up(day, on_progress=lambda share, day=day: show(day, share))
@@ -81,13 +93,18 @@ async def roll_up(database_url: str, first: date, last: date, clock: Clock, cons
 
 
 @contextlib.contextmanager
-def _show_days(console: Console, days: list[date]) -> Generator[Callable[[date, float], None]]:
-    """Show a progress bar over all days on a terminal."""
+def _show_days(
+    console: Console, days: list[date], lines: SecondLines
+) -> Generator[Callable[[date, float], None]]:
+    """Show a progress bar over all days on a terminal, a line a second elsewhere."""
     bar = _make_bar(console)
     task = bar.add_task("", total=len(days))
 
     def show(day: date, share: float) -> None:
-        bar.update(task, description=day.isoformat(), completed=(day - days[0]).days + share)
+        done = (day - days[0]).days + share
+        bar.update(task, description=day.isoformat(), completed=done)
+        if not console.is_terminal:
+            lines.say(f"{day}: {done / len(days):.0%} of {len(days):,} days")
 
     with bar:
         yield show
@@ -144,6 +161,7 @@ class _Following:
         self._total = len(jobs)
         self._failed: list[ListedJob] = []
         self._seconds_idle = 0.0
+        self._lines = SecondLines()
 
     async def run(self, look_seconds: float) -> list[ListedJob]:
         """Follow the jobs to their end, and return those that failed."""
@@ -176,7 +194,12 @@ class _Following:
 
     def _show(self, bar: Progress, task: TaskID) -> None:
         done = self._total - len(self._open)
-        bar.update(task, completed=done + sum(self._open.values()), description=f"{done}/{self._total}")
+        share = done + sum(self._open.values())
+        bar.update(task, completed=share, description=f"{done}/{self._total}")
+        if not self._console.is_terminal:
+            self._lines.say(
+                f"{done:,} of {self._total:,} jobs are done, {share / self._total:.0%} of the work."
+            )
 
     def _warn_if_idle(self, seconds: float) -> None:
         is_told = self._seconds_idle >= PATIENCE_SECONDS

@@ -28,13 +28,17 @@ def status(*, data_dir: DataDir = None) -> None:
 def remove(*, data_dir: DataDir = None) -> None:
     """Remove the sample, and nothing else; `adloom up` has to run."""
     from adloom.app import sample_data
+    from adloom.app.progress import show_elapsed
 
-    sample_data.remove(os.environ, data_directory(data_dir), typer.echo)
+    with show_elapsed("Removing the sample"):
+        sample_data.remove(os.environ, data_directory(data_dir), typer.echo)
 
 
 @app.command()
 def load(*, data_dir: DataDir = None) -> None:
     """Load the sample, also beside your own data; `adloom up` has to run."""
     from adloom.app import sample_data
+    from adloom.app.progress import show_elapsed
 
-    sample_data.load(os.environ, data_directory(data_dir), typer.echo)
+    with show_elapsed("Loading the sample"):
+        sample_data.load(os.environ, data_directory(data_dir), typer.echo)
