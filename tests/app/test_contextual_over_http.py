@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+import redis
 
+from adloom.budgets.traffic.page_counts import pages_key
 from tests.support.days import zone_at_noon
 from tests.support.product import Product, wait_until
 
@@ -101,7 +104,9 @@ def clients(shared_product: Product) -> Iterator[tuple[httpx.Client, httpx.Clien
         yield admin, page
 
 
-def test_a_page_gets_an_ad_of_a_category_above_its_own(clients: tuple[httpx.Client, httpx.Client]) -> None:
+def test_a_page_gets_an_ad_of_a_category_above_its_own_and_its_requests_are_counted(
+    clients: tuple[httpx.Client, httpx.Client], shared_product: Product
+) -> None:
     magazine = Magazine(*clients, topic=CATS)
     _, banner_id = magazine.sell(categories=[PETS])
 
@@ -110,6 +115,15 @@ def test_a_page_gets_an_ad_of_a_category_above_its_own(clients: tuple[httpx.Clie
     ad = magazine.ask().json()
     assert ad["category"] == {"id": PETS, "name": "Pets"}
     assert ad["slot"] == magazine.slot["slug"]
+
+    def is_counted() -> bool:
+        with redis.Redis.from_url(shared_product.redis_url) as valkey:
+            days = (datetime.now(UTC).date() - timedelta(days=ago) for ago in (0, 1))
+            return any(
+                magazine.domain in str(field) for day in days for field in valkey.hkeys(pages_key(day))
+            )
+
+    wait_until(is_counted, seconds=60, what="the requests of the page")
 
 
 def test_what_is_taken_down_is_gone(clients: tuple[httpx.Client, httpx.Client]) -> None:

@@ -163,7 +163,9 @@ async def test_categories_change_how_many_pages_are_reached(admin: Client, runne
     assert plain["contextual"] is None
     assert found["contextual"]["before"] == {"pages": 0, "reached": 0}
     assert found["contextual"]["after"]["pages"] >= 1
-    assert "Contextual slots are not simulated" in found["sentence"]
+    assert "In contextual slots it would reach" in found["sentence"]
+    assert any("nobody has asked for an ad on such a page" in note for note in found["notes"])
+    assert not found["isEnough"]
     assert runner.question is None
 
 
@@ -264,6 +266,9 @@ def test_as_much_is_simulated_as_there_is_time_for() -> None:
     assert choose_share(5.0, 0.1) == 1
     assert choose_share(5.0, 1.0) == 1 / 4
     assert 0 < choose_share(-1.0, 1.0) < 1e-5
+    # Six pairs of a second each are too many, three are not; still fewer requests would save little.
+    assert choose_share(5.0, 0.1, fixed=0.5) == 1
+    assert choose_share(5.0, 4.0, fixed=0.5) == 1 / 16
 
 
 def test_rivals_bids_are_a_third_apart_and_ones_own_is_exact() -> None:

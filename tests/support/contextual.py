@@ -18,7 +18,7 @@ from adloom.pages.follow.page_table import NO_PAGES, PageEntry, PageTable
 from adloom.pages.model import expiry
 from adloom.runtime.http.fast.fast_routes import FastAnswer, FastRequest
 from adloom.serving.auction.recorder import AuctionRecorder
-from adloom.serving.contextual.api import SlotRoutes
+from adloom.serving.contextual.api import CountPage, SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.page_look import PageTables
@@ -141,6 +141,7 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
     publish_served: Publish | None = None,
     results: SiteResults = NO_RESULTS,
     method: ChoiceMethod = ChoiceMethod.INFORMED,
+    count_page: CountPage | None = None,
 ) -> SlotRoutes:
     """Build the slot routes of a delivery process."""
     signer, states = TokenSigner("a secret of tests"), states or PlacementStates()
@@ -162,4 +163,5 @@ def make_slot_routes(  # noqa: PLR0913 - what a test may be about
         shortlists=shortlists or FakeShortlists(),
         auctions=SlotAuctions(filler, recorder, publish_served=publish_served),
         seal_user=signer.seal_user,
+        count_page=count_page,
     )

@@ -78,6 +78,7 @@ from adloom.serving.assets.api import AssetApp
 from adloom.serving.auction.events import AdEventRoutes
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.model_loader import ModelLoader
+from adloom.serving.background.page_traffic import PageTraffic
 from adloom.serving.background.reporter_keys import ReporterKeys
 from adloom.serving.background.site_traffic import SiteTraffic
 from adloom.serving.crawler_page import crawler_routes
@@ -106,7 +107,9 @@ ALIVE = FastAnswer(
     encode_head(HTTPStatus.OK, b"application/json", (b"cache-control", b"no-store")), b'{"status":"ok"}'
 )
 
-Part = TypeVar("Part", LeaseClient, ModelLoader, ReporterKeys, CountSharer, SiteLoaders, SiteTraffic)
+Part = TypeVar(
+    "Part", LeaseClient, ModelLoader, ReporterKeys, CountSharer, SiteLoaders, SiteTraffic, PageTraffic
+)
 
 
 def main() -> None:
@@ -130,6 +133,7 @@ class Running(NamedTuple):
     refresher: IndexRefresher
     bounds: OfferBounds
     site_traffic: SiteTraffic
+    page_traffic: PageTraffic
 
 
 async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
@@ -164,12 +168,13 @@ async def deliver(settings: DeliverySettings, metrics: Metrics) -> None:
             )
         ) as refresher,
         _run_beside(SiteTraffic(valkey, clock, leases.leases, lambda: refresher.current)) as site_traffic,
+        _run_beside(PageTraffic(valkey, clock)) as page_traffic,
         open_files(settings.assets_url, clock, is_cached=True) as files,
     ):
         health = DeliveryHealth(refresher, pool, valkey, clock, spool=spool)
         running = Running(
             clock, pool, line, spool, appender, RecordingParts(beside, recording), leases, models, reporters, sites,
-            valkey, refresher, bounds, site_traffic,
+            valkey, refresher, bounds, site_traffic, page_traffic,
         )  # fmt: skip
         public, auctions, figures = _build_public_routes(settings, metrics, running)
         routes = _add_other_routes(public, settings, refresher)
@@ -337,6 +342,7 @@ def _build_contextual(
         running.clock,
         leases=running.leases.leases,
         shared=shared,
+        count_page=running.page_traffic.count,
         publish_served=running.appender.enqueue if settings.has_served_events else None,
     )
     register_contextual(metrics, contextual, running.sites.pages)

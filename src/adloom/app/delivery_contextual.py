@@ -20,7 +20,7 @@ from adloom.serving.auction.recorder import AuctionRecorder
 from adloom.serving.background.index_refresh import IndexRefresher
 from adloom.serving.background.site_results import ResultsLoader
 from adloom.serving.background.site_tables import PageLoader, ShortlistLoader
-from adloom.serving.contextual.api import SlotRoutes
+from adloom.serving.contextual.api import CountPage, SlotRoutes
 from adloom.serving.contextual.classify_page import ClassifyPageRoutes
 from adloom.serving.contextual.fill import SlotFiller
 from adloom.serving.contextual.recent_texts import RecentTexts
@@ -102,6 +102,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
     *,
     leases: LocalLeases,
     shared: SharedParts,
+    count_page: CountPage,
     publish_served: Publish | None,
 ) -> ContextualParts:
     recent = RecentTexts()
@@ -129,6 +130,7 @@ def build_contextual(  # noqa: PLR0913 - a composition root names them all
             frequency=DirectFrequency(shared.frequency),
             page_check=shared.pages,
             count_traffic=shared.count_traffic,
+            count_page=count_page,
         ),
         ClassifyPageRoutes(
             lambda: refresher.current,

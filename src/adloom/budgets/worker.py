@@ -18,6 +18,7 @@ from adloom.budgets.kinds import make_kinds
 from adloom.budgets.leader import OWNER_KEY, LeaderLoop, Run
 from adloom.budgets.money.store import MoneyWriter
 from adloom.budgets.traffic.learner import TrafficLearner
+from adloom.budgets.traffic.page_recorder import PageTrafficRecorder
 from adloom.budgets.transport.inbox import Inbox, ValkeyBroadcaster
 from adloom.budgets.transport.session_store import SessionStore
 from adloom.budgets.transport.sessions import DeliverySessions
@@ -173,6 +174,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
 ) -> BudgetService:
     """Build what tells the actors of a host of the world; `beside` runs on the leader too."""
     traffic = TrafficLearner(pool, valkey, clock)
+    pages = PageTrafficRecorder(pool, valkey, clock)
     inbox = Inbox(
         valkey,
         SessionStore(pool),
@@ -187,7 +189,7 @@ def _make_service(  # noqa: PLR0913 - what it tells the actors of
     lock = ValkeyLock(valkey, OWNER_KEY, consumer=worker.consumer, incarnation=worker.incarnation)
     counts = CountFollower(CountReader(pool, clock), host, again_seconds=again_seconds)
     parts.decider.tell = host.tell
-    leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run])
+    leader = LeaderLoop(lock, [*beside, inbox.run, follower.run, counts.run, traffic.run, pages.run])
     recent_counted = RecentCounted()
     return BudgetService(
         inbox=inbox,

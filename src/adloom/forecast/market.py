@@ -93,6 +93,8 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
     sites: Sequence[SiteRow] = ()
     pages: Sequence[SoldPage] = ()
     creatives: Sequence[CreativeRow] = ()  # What campaigns show in contextual slots.
+    approvals: Mapping[int, ApprovalRules] = {}  # By site; where there are none, its mode decides.
+    page_auction_seconds: int = 0  # How far apart auctions of pages are at least; 0: as in the product.
     advertisers: Sequence[ConfigureAdvertiser] = ()
     cells: Sequence[TrafficCell]
     response: VisitorResponse
@@ -105,6 +107,9 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requests_a_week(self) -> float:
         return sum(sum(cell.hours) for cell in self.cells)
+
+    def find_approvals(self, site: SiteRow) -> ApprovalRules:
+        return self.approvals.get(site.key) or ApprovalRules(site.approval_mode)
 
     def compile_index(self) -> Index:
         index = compile_index(
@@ -120,7 +125,7 @@ class SimulatedMarket(msgspec.Struct, frozen=True, kw_only=True):
         for row in self.creatives:
             by_campaign.setdefault(row.assignment.campaign_id, []).append(row)
         shared = Interner()
-        sites = [compile_site(row, ApprovalRules(row.approval_mode)) for row in self.sites]
+        sites = [compile_site(row, self.find_approvals(row)) for row in self.sites]
         return replace_placements(
             index,
             version=1,

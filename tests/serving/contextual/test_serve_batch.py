@@ -85,6 +85,21 @@ def classified(at: datetime) -> PageTable:
     return NO_PAGES.with_changes([PageEntry("example.com/bread", 1, (), at, expiry(at))])
 
 
+def test_requests_are_counted_by_slot_and_page_once_the_page_is_classified() -> None:
+    counted: list[tuple[int, str, bool]] = []
+
+    def count(placement_key: int, url: str, *, is_filled: bool) -> None:
+        counted.append((placement_key, url, is_filled))
+
+    body = json.dumps({"url": "https://example.com/bread?utm_source=x", "slots": ["top", "side"]}).encode()
+    for table in (NO_PAGES, classified(NOON)):
+        routes = make_slot_routes(compile_index(snapshot()), FakeTables({SITE: table}), count_page=count)
+        routes.serve_batch(FastRequest(b"POST", b"/v1/serve/batch", body=body))
+
+    assert [(url, is_filled) for _, url, is_filled in counted] == [("example.com/bread", False)] * 2
+    assert len({placement_key for placement_key, _, _ in counted}) == 2
+
+
 def test_a_page_that_nobody_knows_is_asked_for_its_text() -> None:
     answer = ask("top", "side", "top")
 

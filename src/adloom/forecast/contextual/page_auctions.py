@@ -18,7 +18,6 @@ from adloom.core.money import Micros
 from adloom.core.random import Chance
 from adloom.forecast.actor_steps import SimulatedActors
 from adloom.forecast.market import SimulatedMarket
-from adloom.market.approval import ApprovalRules
 from adloom.market.auctioneer.state import (
     AuctionSlot,
     ConfigureAuctions,
@@ -34,6 +33,7 @@ from adloom.market.shortlist.model import PageShortlists
 from adloom.market.shortlist.table import NO_SHORTLISTS, ListedPage, ShortlistTable
 from adloom.runtime.actors.actor import Publish, RecordRow
 from adloom.serving.index.contextual import CreativeRow
+from adloom.serving.index.rows import AssignmentStatus
 from adloom.serving.index.site import SiteRow, with_descendants
 from adloom.targeting.values import find_landing_domain
 
@@ -50,12 +50,15 @@ class PageAuctions:
     def __init__(self, market: SimulatedMarket, chance: Chance) -> None:
         self._actors = SimulatedActors(make_kinds(), chance, self._on_row)
         self.tables: dict[SiteId, ShortlistTable] = {}
+        self._seconds_between = market.page_auction_seconds
+        self._auctioned_at = market.starts_at
+        self._is_changed = True  # Who can pay, since the last auctions.
         self._demands = {one.campaign_id: one for one in build_demands(market.creatives)}
         now = market.starts_at
         self._actors.send(DIRECTORY, AllDemand(1, tuple(self._demands.values())), now)
         for site in market.sites:
             address = auctioneer_address(site.id)
-            configured = ConfigureAuctions(build_terms(site, market), ApprovalRules(site.approval_mode))
+            configured = ConfigureAuctions(build_terms(site, market), market.find_approvals(site))
             pages = [
                 PageForSale(one.url, 1, one.categories, FOREVER)
                 for one in market.pages
@@ -72,13 +75,20 @@ class PageAuctions:
             if demand is not None and demand.is_spent is not is_spent:
                 changed = msgspec.structs.replace(demand, is_spent=is_spent, version=demand.version + 1)
                 self._demands[demand.campaign_id] = changed
+                self._is_changed = True
                 self._actors.send(DIRECTORY, CampaignReady(changed), now)
 
     def advance(self, rows: Sequence[ResultRow], now: datetime) -> None:
-        """Tell rankers what was counted, and do what is due: pages are auctioned again every five minutes."""
+        """Tell rankers what was counted, and do what is due: pages are auctioned again every five minutes.
+
+        In a market that cannot afford that, they are auctioned when it is time, or when somebody has nothing left.
+        """
         for address, message in sum_for_rankers(rows):
             self._actors.send(address, message, now)
-        self._actors.wake_due(now)
+        is_time = (now - self._auctioned_at).total_seconds() >= self._seconds_between
+        if is_time or self._is_changed:
+            self._auctioned_at, self._is_changed = now, False
+            self._actors.wake_due(now)
 
     def _on_row(self, effect: Publish | RecordRow) -> None:
         if not isinstance(effect, RecordRow) or not isinstance(effect.row, PageShortlists):
@@ -92,9 +102,9 @@ class PageAuctions:
 
 
 def build_demands(creatives: Sequence[CreativeRow]) -> list[CampaignDemand]:
-    """Return the campaigns as bidders know them."""
+    """Return the campaigns as bidders know them: those with something to show."""
     by_campaign: dict[UUID, list[CreativeRow]] = {}
-    for row in creatives:
+    for row in (one for one in creatives if one.assignment.status is AssignmentStatus.LIVE):
         by_campaign.setdefault(row.assignment.campaign_id, []).append(row)
     return [_build_demand(rows) for rows in by_campaign.values()]
 

@@ -2,7 +2,7 @@
 
 # pure
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -21,6 +21,15 @@ from adloom.budgets.lifetime_counts import NO_COUNTS, LifetimeCounts
 from adloom.budgets.messages import ConfigureCampaign
 from adloom.core.money import Micros
 from adloom.forecast.changes import BY_PRICE
+from adloom.forecast.live.page_traffic import (
+    NO_CONTEXTUAL,
+    ContextualRows,
+    Kind,
+    SlotHour,
+    describe_kind,
+    find_seen_share,
+    share_kinds,
+)
 from adloom.forecast.market import (
     HOURS_A_WEEK,
     NamedCampaign,
@@ -30,6 +39,7 @@ from adloom.forecast.market import (
     VisitorResponse,
 )
 from adloom.schedule.traffic_shape import HOURS
+from adloom.serving.index.contextual import CreativeRow
 from adloom.serving.index.rows import AssignmentRow, AssignmentStatus, Delivery, PlacementRow, PlacementRows
 from adloom.targeting.rules import Rule, RuleType
 
@@ -45,6 +55,13 @@ NOT_STARTED: Final = frozenset(
 )
 _FIRST_HOUR: Final = datetime(1970, 1, 5, tzinfo=UTC)  # A Monday.
 _ONE_HOUR: Final = timedelta(hours=1)
+# Auctions of pages cost more than the requests between them; what rankers learn of a category changes slowly.
+PAGE_AUCTION_SECONDS: Final = 21_600
+
+
+_CellKey = tuple[
+    bytes | None, str | None, VisitorFields, str | None
+]  # Slug, or placement type; visitor; page.
 
 
 class SeenHour(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,19 +110,30 @@ class LiveRows(msgspec.Struct, frozen=True, kw_only=True):
     results: Sequence[CampaignResults]
     shares: Mapping[int, float] = {}  # By campaign, how much of its delivery these placements are; else all.
     click_model: bytes | None = None  # What the policy `learned` knows.
-    contextual_impressions: int = 0  # Of these campaigns, in slots that are not simulated.
+    contextual: ContextualRows = NO_CONTEXTUAL
+    wants_pages: bool = False  # There are contextual slots, or the campaign that is asked about wants some.
 
 
 def keep_serving(rows: PlacementRows, own: UUID | None) -> PlacementRows:
     """Keep what serves, or would with another bid; the campaign that is asked about serves if it only has to be started."""
-    kept = [
-        msgspec.structs.replace(row, status=AssignmentStatus.LIVE)
-        if row.campaign_id == own and row.status in NOT_STARTED
-        else row
-        for row in rows.assignments
-        if row.status in BY_PRICE or (row.campaign_id == own and row.status in NOT_STARTED)
-    ]
-    return PlacementRows(rows.placement, kept)
+    kept = [start_assignment(row, own) for row in rows.assignments]
+    return PlacementRows(rows.placement, [row for row in kept if row.status in BY_PRICE])
+
+
+def keep_showing(rows: Iterable[CreativeRow], own: UUID | None) -> list[CreativeRow]:
+    """Keep what is shown in contextual slots, or would be with another bid."""
+    kept = [msgspec.structs.replace(row, assignment=start_assignment(row.assignment, own)) for row in rows]
+    return [row for row in kept if row.assignment.status in BY_PRICE]
+
+
+def start_assignment(row: AssignmentRow, own: UUID | None) -> AssignmentRow:
+    """Return an assignment of the campaign that is asked about as if it had been started."""
+    if row.campaign_id != own or row.status not in NOT_STARTED:
+        return row
+    # A draft that bids by click, or not at all, has no bid for contextual slots.
+    is_contextual = row.placement_key < 0
+    has_bid = not is_contextual or (row.bid_type is BidType.CPM and bool(row.bid))
+    return msgspec.structs.replace(row, status=AssignmentStatus.LIVE if has_bid else AssignmentStatus.NO_BID)
 
 
 def start_campaign(row: CampaignRow) -> CampaignRow:
@@ -116,11 +144,18 @@ def start_campaign(row: CampaignRow) -> CampaignRow:
 
 def build_live_market(rows: LiveRows) -> SimulatedMarket:
     """Build the market: from the next midnight on, with the traffic of the last week."""
-    placements = [
-        one.placement for one in rows.placements if one.placement.delivery is not Delivery.CONTEXTUAL
+    placements = [one.placement for one in rows.placements]
+    assignments = [
+        _keep_counted(row)
+        for one in rows.placements
+        for row in one.assignments
+        if one.placement.delivery is not Delivery.CONTEXTUAL
     ]
-    assignments = [_keep_counted(row) for one in rows.placements for row in one.assignments]
-    keys: dict[UUID, AssignmentRow] = {row.campaign_id: row for row in assignments}
+    contextual = rows.contextual
+    creatives = [
+        msgspec.structs.replace(row, assignment=_keep_counted(row.assignment)) for row in contextual.creatives
+    ]
+    keys: dict[UUID, AssignmentRow] = {row.campaign_id: row for row in list_assignments(rows)}
     campaigns = [_build_campaign(row, keys[row.id], rows) for row in rows.campaigns if row.id in keys]
     payers = {row.advertiser.id: row.advertiser for row in rows.campaigns if row.advertiser is not None}
     cells, is_short = build_cells(rows, placements)
@@ -130,6 +165,11 @@ def build_live_market(rows: LiveRows) -> SimulatedMarket:
         .replace(hour=0, minute=0, second=0, microsecond=0),
         placements=placements,
         assignments=assignments,
+        sites=contextual.sites,
+        pages=list({one.page.url: one.page for one in contextual.pages}.values()),
+        creatives=creatives,
+        approvals=contextual.approvals,
+        page_auction_seconds=PAGE_AUCTION_SECONDS,
         campaigns=campaigns,
         advertisers=[build_advertiser_config(one, version=1) for one in _scale_payers(payers.values(), rows)],
         cells=cells,
@@ -139,34 +179,72 @@ def build_live_market(rows: LiveRows) -> SimulatedMarket:
     )
 
 
+def list_assignments(rows: LiveRows) -> list[AssignmentRow]:
+    """Return all that campaigns show, wherever it is; of one campaign at least one."""
+    direct = [row for one in rows.placements for row in one.assignments]
+    return [*(row.assignment for row in rows.contextual.creatives), *direct]
+
+
 def build_cells(rows: LiveRows, placements: Sequence[PlacementRow]) -> tuple[list[TrafficCell], bool]:
     """Build the week of requests; hours before the first known traffic are filled up. Returns whether there were any."""
     by_key = {one.key: one for one in placements}
-    hours: dict[tuple[bytes | None, str | None, VisitorFields], dict[datetime, float]] = {}
+    hours: dict[_CellKey, dict[datetime, float]] = {}
 
-    def add(key: tuple[bytes | None, str | None, VisitorFields], hour: datetime, requests: float) -> None:
+    def add(key: _CellKey, hour: datetime, requests: float) -> None:
         of_cell = hours.setdefault(key, {})
         of_cell[hour] = of_cell.get(hour, 0.0) + requests
 
     for one in rows.seen:
         placement = by_key.get(one.placement_key)
-        if placement is not None:
+        if placement is not None and placement.delivery is not Delivery.CONTEXTUAL:
             # One request may show several banners, and each of them once.
             requests = max(one.most, -(-one.impressions // max(1, placement.max_banners)))
-            add((placement.slug.encode(), None, _describe(one.country, one.device)), one.hour, requests)
+            visitor = describe_kind(one.country, one.device)
+            add((placement.slug.encode(), None, visitor, None), one.hour, requests)
     for unsold in rows.unsold:
         placement = None if unsold.placement_key is None else by_key.get(unsold.placement_key)
         slug = None if placement is None else placement.slug.encode()
         kind = unsold.placement_type if placement is None else None
-        add((slug, kind, _describe(unsold.country, unsold.device)), unsold.hour, unsold.auctions)
+        visitor = describe_kind(unsold.country, unsold.device)
+        add((slug, kind, visitor, None), unsold.hour, unsold.auctions)
+    for key, hour, requests in iter_page_requests(rows, by_key):
+        add(key, hour, requests)
     this_hour = rows.now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     first = min((hour for of_cell in hours.values() for hour in of_cell), default=this_hour)
     known = [first + number * _ONE_HOUR for number in range((this_hour - first) // _ONE_HOUR)]
     cells = [
-        TrafficCell(slug=slug, placement_type=kind, visitor=visitor, hours=_fill_week(of_cell, known))
-        for (slug, kind, visitor), of_cell in sorted(hours.items(), key=repr)
+        TrafficCell(
+            slug=slug, placement_type=kind, visitor=visitor, page=page, hours=_fill_week(of_cell, known)
+        )
+        for (slug, kind, visitor, page), of_cell in sorted(hours.items(), key=repr)
     ]
     return cells, len(known) < HOURS_A_WEEK
+
+
+def iter_page_requests(
+    rows: LiveRows, placements: Mapping[int, PlacementRow]
+) -> Iterator[tuple[_CellKey, datetime, float]]:
+    """Yield the requests of contextual slots by hour: of each page, by visitors of each kind that was seen there."""
+    seen: dict[int, dict[Kind, int]] = {}
+    for one in rows.seen:
+        kinds = seen.setdefault(one.placement_key, {})
+        kinds[one.country, one.device] = kinds.get((one.country, one.device), 0) + one.impressions
+    filled: dict[int, int] = {}
+    hours: dict[int, list[SlotHour]] = {}
+    for hour in rows.contextual.hours:
+        filled[hour.placement_key] = filled.get(hour.placement_key, 0) + hour.filled
+        hours.setdefault(hour.placement_key, []).append(hour)
+    for share in rows.contextual.pages:
+        key = share.placement_key
+        placement = placements.get(key)
+        if placement is None:
+            continue
+        kinds = seen.get(key, {})
+        part = share.share * find_seen_share(filled.get(key, 0), sum(kinds.values()))
+        for visitor, of_kind in share_kinds(kinds):
+            cell = placement.slug.encode(), None, visitor, share.page.url
+            for hour in hours.get(key, ()):
+                yield cell, hour.hour, hour.requests * part * of_kind
 
 
 def _fill_week(requests: Mapping[datetime, float], known: Sequence[datetime]) -> list[float]:
@@ -184,10 +262,6 @@ def _fill_week(requests: Mapping[datetime, float], known: Sequence[datetime]) ->
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-def _describe(country: str | None, device: str | None) -> VisitorFields:
-    return (("country", country), ("device", device))
 
 
 def _keep_counted(row: AssignmentRow) -> AssignmentRow:
@@ -232,9 +306,7 @@ def _take_share(config: ConfigureCampaign, share: float) -> ConfigureCampaign:
 def _scale_payers(payers: Collection[AdvertiserRow], rows: LiveRows) -> list[AdvertiserRow]:
     """Return the advertisers; one whose campaigns run elsewhere too has the largest share of them here."""
     shares: dict[object, float] = {}
-    keys: dict[UUID, int] = {
-        row.campaign_id: row.campaign_key for one in rows.placements for row in one.assignments
-    }
+    keys: dict[UUID, int] = {row.campaign_id: row.campaign_key for row in list_assignments(rows)}
     for row in rows.campaigns:
         if row.advertiser is not None and row.id in keys:
             share = rows.shares.get(keys[row.id], 1.0)
@@ -282,7 +354,7 @@ def _pull(clicks: int, impressions: int, usual: float) -> float:
 
 def _list_notes(rows: LiveRows, *, is_short: bool) -> list[str]:
     """Return what this copy leaves out."""
-    live = [row for one in rows.placements for row in one.assignments if row.status is AssignmentStatus.LIVE]
+    live = [row for row in list_assignments(rows) if row.status is AssignmentStatus.LIVE]
     ignored = sorted({rule.rule_type for row in live for rule in row.rules} - COUNTED)
     notes: list[str] = []
     if is_short:
@@ -293,6 +365,10 @@ def _list_notes(rows: LiveRows, *, is_short: bool) -> list[str]:
         notes.append(f"Rules about {', '.join(ignored)} are taken to hold: visitors are not counted by that.")
     if any(row.frequency for row in live):
         notes.append("Frequency caps are not simulated: it is not kept who came when.")
-    if rows.contextual_impressions:
-        notes.append("Contextual slots are not simulated.")
+    if rows.contextual.pages:
+        notes.append("In contextual slots, pages of a site with the same categories are taken for one.")
+    elif rows.wants_pages:
+        notes.append(
+            "Contextual slots are not simulated: nobody has asked for an ad on such a page in the last seven days."
+        )
     return notes

@@ -15,6 +15,8 @@ from adloom.budgets.config.catalog_store import load_rows
 from adloom.budgets.status_store import load_states
 from adloom.core.ids import CampaignId
 from adloom.events.ctr.store import read_model_state
+from adloom.forecast.live.page_store import ContextualBounds, read_contextual
+from adloom.forecast.live.page_traffic import ContextualRows, WantedPages
 from adloom.forecast.live.rows import (
     LOOKED_BACK,
     CampaignResults,
@@ -22,13 +24,19 @@ from adloom.forecast.live.rows import (
     SeenHour,
     UnsoldHour,
     keep_serving,
+    keep_showing,
     start_campaign,
 )
 from adloom.runtime.postgres import Connection
 from adloom.serving.index import store
 from adloom.serving.index.rows import AssignmentRow, Delivery
 
+# How much of the contextual market is read: of a whole installation, and for a question that is answered in seconds.
+WHOLE: Final = ContextualBounds(slots_max=1_000, pages_max=2_000, campaigns_max=10_000)
+OF_ONE: Final = ContextualBounds(slots_max=20, pages_max=30, campaigns_max=150)
+
 PLACEMENTS: Final = "SELECT id FROM placements WHERE delivery <> 'contextual'"
+HAS_SLOTS: Final = "SELECT EXISTS (SELECT FROM placements WHERE delivery = 'contextual' AND is_active)"
 # The busiest ones of a campaign that has very many.
 OF_CAMPAIGN: Final = """
     SELECT link.placement_id
@@ -73,28 +81,45 @@ RESULTS: Final = """
 
 
 async def read_installation(connection: Connection, *, now: datetime) -> LiveRows:
-    """Read everything that is direct or auctioned."""
+    """Read everything."""
+    first, end = _find_week(now)
     async with store.read_one_version(connection):
         keys = [row[0] for row in await connection.fetch(PLACEMENTS)]
-        return await _read(connection, keys, now)
+        contextual = await read_contextual(connection, first, end, WHOLE, now=now)
+        wants_pages = bool(await connection.fetchval(HAS_SLOTS))
+        return await _read(connection, keys, contextual, now, wants_pages=wants_pages)
 
 
 async def read_surroundings(
-    connection: Connection, campaign_id: UUID, *, now: datetime, placements_max: int
+    connection: Connection, campaign_id: UUID, *, wanted: WantedPages, now: datetime, placements_max: int
 ) -> LiveRows:
-    """Read the placements of one campaign, and all campaigns that bid there."""
+    """Read the placements of one campaign and the pages that it wants, and all campaigns that bid there."""
     first, end = _find_week(now)
     async with store.read_one_version(connection):
         rows = await connection.fetch(OF_CAMPAIGN, campaign_id, first, end, placements_max)
-        return await _read(connection, [row[0] for row in rows], now, own=campaign_id)
+        contextual = await read_contextual(
+            connection, first, end, OF_ONE, now=now, own=campaign_id, wanted=wanted
+        )
+        keys = [row[0] for row in rows]
+        return await _read(connection, keys, contextual, now, own=campaign_id, wants_pages=wanted.is_any)
 
 
-async def _read(
-    connection: Connection, keys: Sequence[int], now: datetime, *, own: UUID | None = None
+async def _read(  # noqa: PLR0913 - what it is about
+    connection: Connection,
+    direct_keys: Sequence[int],
+    contextual: ContextualRows,
+    now: datetime,
+    *,
+    own: UUID | None = None,
+    wants_pages: bool = False,
 ) -> LiveRows:
     first, end = _find_week(now)
+    keys = [*direct_keys, *contextual.placement_keys]
+    contextual = msgspec.structs.replace(contextual, creatives=keep_showing(contextual.creatives, own))
     placements = [keep_serving(one, own) async for one in store.iter_placements(connection, keys)]
-    rows = {row.campaign_key: row for one in placements for row in one.assignments}
+    rows = {row.assignment.campaign_key: row.assignment for row in contextual.creatives} | {
+        row.campaign_key: row for one in placements for row in one.assignments
+    }
     campaign_keys = sorted(rows)
     campaigns = await load_rows(connection, [rows[key].campaign_id for key in campaign_keys], [])
     types = sorted(
@@ -115,6 +140,8 @@ async def _read(
         unsold=_convert(await connection.fetch(UNSOLD, first, end, keys, types), UnsoldHour),
         results=[one for one in had if one.placement_key in set(keys)],
         shares=_compute_shares(had, set(keys)),
+        contextual=contextual,
+        wants_pages=wants_pages,
         click_model=await read_model_state(connection) if is_learned else None,
     )
 

@@ -19,6 +19,7 @@ from adloom.core.errors import FieldProblem, ValidationFailedError, wrong_field
 from adloom.core.money import Micros, micros_from_paisa
 from adloom.forecast.changes import CampaignChange, apply_changes
 from adloom.forecast.comparison import DayEstimate, Estimate
+from adloom.forecast.live.page_traffic import expand_wanted
 from adloom.forecast.live.rows import LiveRows, build_live_market, keep_counted_rules
 from adloom.forecast.live.store import read_surroundings
 from adloom.forecast.market import SimulatedMarket
@@ -62,9 +63,7 @@ class WhatIfBody(Body):
     target_cpa: Annotated[Price | None, Field(description="What a conversion should cost.")] = None
     categories: Annotated[
         tuple[ContentCategory, ...],
-        Field(
-            max_length=CATEGORIES_MAX, description="Of contextual slots: pages are counted, not simulated."
-        ),
+        Field(max_length=CATEGORIES_MAX, description="Of pages, for contextual slots."),
     ] = ()
     targeting: Annotated[
         tuple[RuleBody, ...],
@@ -106,7 +105,7 @@ class PagesReached(Answer):
 
 
 class ContextualForecast(Answer):
-    """The pages of contextual slots, without and with the change; what they bring is not simulated."""
+    """The pages of contextual slots, without and with the change."""
 
     before: PagesReached
     after: PagesReached
@@ -156,7 +155,15 @@ async def ask_what_if(  # noqa: PLR0913, PLR0917 - as the framework passes them
         _check_dates(campaign, body)
         runner.check_free()
         contextual = await _count_pages(connection, campaign, body, now)
-        rows = await read_surroundings(connection, campaign.id, now=now, placements_max=PLACEMENTS_MAX)
+        rows = await read_surroundings(
+            connection,
+            campaign.id,
+            wanted=expand_wanted(
+                {*campaign.categories, *body.categories}, takes_filler=campaign.bids_on_unmatched
+            ),
+            now=now,
+            placements_max=PLACEMENTS_MAX,
+        )
     market = build_live_market(rows)
     own = next((one for one in market.campaigns if one.id == campaign.id), None)
     if own is None or not has_traffic(market):
@@ -189,6 +196,7 @@ def _build_change(body: WhatIfBody, rows: LiveRows, key: int, rules: Any) -> Cam
         "bid_strategy": named.get("bid_strategy", UNSET),
         "target": named.get("target_cpa", UNSET),
         "rules": rules,
+        "categories": named.get("categories", UNSET),
     }
     return CampaignChange(campaign_key=key, **fields)
 

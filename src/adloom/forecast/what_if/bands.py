@@ -10,7 +10,7 @@ import msgspec
 
 from adloom.core.money import Micros
 from adloom.forecast.market import SimulatedMarket
-from adloom.serving.index.rows import compute_price
+from adloom.serving.index.rows import AssignmentRow, compute_price
 
 STEPS_A_DECADE: Final = 8  # A third apart.
 
@@ -22,15 +22,19 @@ def blur_rivals(market: SimulatedMarket, advertiser_id: UUID | None) -> Simulate
     """
     return msgspec.structs.replace(
         market,
-        assignments=[
-            row
-            if row.advertiser_id == advertiser_id or not row.bid
-            else msgspec.structs.replace(
-                row, bid=(bid := round_to_step(row.bid)), price=compute_price(row.bid_type, bid)
-            )
-            for row in market.assignments
+        assignments=[_blur(row, advertiser_id) for row in market.assignments],
+        creatives=[
+            msgspec.structs.replace(row, assignment=_blur(row.assignment, advertiser_id))
+            for row in market.creatives
         ],
     )
+
+
+def _blur(row: AssignmentRow, advertiser_id: UUID | None) -> AssignmentRow:
+    if row.advertiser_id == advertiser_id or not row.bid:
+        return row
+    bid = round_to_step(row.bid)
+    return msgspec.structs.replace(row, bid=bid, price=compute_price(row.bid_type, bid))
 
 
 def round_to_step(bid: Micros) -> Micros:

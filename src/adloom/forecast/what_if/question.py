@@ -17,6 +17,7 @@ RUNS: Final = 6
 SEED: Final = 1
 REQUESTS_MIN: Final = 500  # In seven days; with fewer, chance says more than a change.
 TRIED_REQUESTS: Final = 1_500  # To find out how fast this machine is.
+TRIED_FEWER: Final = 10  # So many times fewer in a second try: what is left does not depend on requests.
 RUNS_MIN: Final = 3
 MIN_SHARE: Final = 2.0**-20
 
@@ -47,10 +48,8 @@ def answer(question: WhatIfQuestion, simulate: Simulate, clock: Callable[[], flo
     """Simulate as much of the market as there is time for; `clock` is monotonic, in seconds."""
     began = clock()
     week = max(1.0, question.market.requests_a_week)
-    tried = min(1.0, TRIED_REQUESTS / week)
-    simulate(thin_out(question.market, tried), None, RunPlan(days=DAYS, runs=1, seed=SEED), lambda _: False)
-    seconds_a_week = (clock() - began) / tried
-    share = choose_share(question.seconds - (clock() - began), seconds_a_week)
+    speed = _try_out(question.market, min(1.0, TRIED_REQUESTS / week), simulate, clock)
+    share = choose_share(question.seconds - (clock() - began), speed.a_week, speed.fixed)
     plan = RunPlan(days=DAYS, runs=RUNS, seed=SEED)
     ends = began + question.seconds
     market, changed = thin_out(question.market, share), thin_out(question.changed, share)
@@ -73,10 +72,35 @@ def answer(question: WhatIfQuestion, simulate: Simulate, clock: Callable[[], flo
     )
 
 
-def choose_share(seconds: float, seconds_a_week: float) -> float:
-    """Return how much of the market can be simulated: 1, or a power of a half, so that answers repeat."""
+class _Speed(msgspec.Struct, frozen=True):
+    """What a run takes in seconds: without any request, and for all requests of a week beside that."""
+
+    fixed: float
+    a_week: float
+
+
+def _try_out(market: SimulatedMarket, share: float, simulate: Simulate, clock: Callable[[], float]) -> _Speed:
+    """Find out how fast this machine is, by two runs with few requests; a short one before loads what is needed."""
+    seconds: list[float] = []
+    for part, days in ((share / TRIED_FEWER, 1), (share, DAYS), (share / TRIED_FEWER, DAYS)):
+        began = clock()
+        simulate(thin_out(market, part), None, RunPlan(days=days, runs=1, seed=SEED), lambda _: False)
+        seconds.append(clock() - began)
+    _, more, fewer = seconds
+    a_week = max(0.0, more - fewer) / (share - share / TRIED_FEWER)
+    return _Speed(max(0.0, fewer - a_week * share / TRIED_FEWER), a_week)
+
+
+def choose_share(seconds: float, seconds_a_week: float, fixed: float = 0.0) -> float:
+    """Return how much of the market can be simulated: 1, or a power of a half, so that answers repeat.
+
+    Where a run without requests takes `fixed` seconds, fewer requests do not help for long: fewer runs do.
+    """
+    runs = RUNS if 2 * RUNS * fixed <= seconds / 2 else RUNS_MIN
     share = 1.0
-    while share * seconds_a_week * 2 * RUNS > seconds and share > MIN_SHARE:
+    while share > MIN_SHARE and share * seconds_a_week > fixed / 2:
+        if 2 * runs * (fixed + share * seconds_a_week) <= seconds:
+            break
         share /= 2
     return share
 

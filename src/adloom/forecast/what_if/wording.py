@@ -10,7 +10,7 @@ from adloom.forecast.what_if.question import REQUESTS_MIN
 WHOLE_FROM: Final = 10
 NOT_ENOUGH: Final = (
     "Not enough traffic yet: a forecast needs at least"
-    f" {REQUESTS_MIN} requests on the campaign's direct and auctioned placements in the last seven days."
+    f" {REQUESTS_MIN} requests on the campaign's placements, and on pages that it wants, in the last seven days."
 )
 
 
@@ -49,10 +49,10 @@ def describe(compared: CampaignComparison, *, is_per_click: bool) -> str:
 
 
 def describe_pages(before: int, after: int, pages: int) -> str:
-    """Say how many pages of contextual slots a campaign reaches; what they bring is not simulated."""
+    """Say how many pages of contextual slots a campaign reaches."""
     return (
-        f"Contextual slots are not simulated: there it would reach {after:,} of {pages:,} pages that fit its"
-        f" categories, in place of {before:,}."
+        f"In contextual slots it would reach {after:,} of {pages:,} pages that fit its categories, in place of"
+        f" {before:,}."
     )
 
 

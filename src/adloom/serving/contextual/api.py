@@ -7,7 +7,7 @@ text. An answer waits only where it depends on what the visitor has seen.
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -70,6 +70,12 @@ NO_OVERRIDES: Final = Overrides({})
 Slot = tuple[IndexedPlacement, IndexedSite]
 
 
+class CountPage(Protocol):
+    """Counts a request of a slot, by its placement's key and the page's URL."""
+
+    def __call__(self, placement_key: int, url: str, *, is_filled: bool) -> None: ...
+
+
 class SlotsRequest(msgspec.Struct, frozen=True, rename="camel"):
     """The contextual slots of a page."""
 
@@ -129,6 +135,7 @@ class SlotRoutes:
         frequency: DirectFrequency | None = None,
         page_check: PageCheck | None = None,
         count_traffic: CountTraffic | None = None,
+        count_page: CountPage | None = None,
     ) -> None:
         self._index = index
         self._known = KnownPages(pages, shortlists, recent)
@@ -141,6 +148,7 @@ class SlotRoutes:
         self._senders = senders or TrustingCheck()
         self._frequency = frequency
         self._count_traffic = count_traffic
+        self._count_page = count_page
         self._stamp = MillisecondStamp()
         self._queries = SlotQueries()
         self._prepared = PreparedSlots()
@@ -310,6 +318,8 @@ class SlotRoutes:
             if prepared.ready:
                 visit.is_free = not self._may_hold(visit, site)
             filled = self._auctions.hold(prepared, visit, number, on_page)
+            if self._count_page is not None:
+                self._count_page(placement.key, look.entry.url, is_filled=isinstance(filled, FilledSlot))
         if self._count_traffic is not None:
             self._count_traffic(placement.key, isinstance(filled, FilledSlot))
         if isinstance(filled, FilledSlot):

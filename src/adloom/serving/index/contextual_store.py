@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from adloom.catalog.banner_content import DELIVERED, write_columns
+from adloom.market.approval import ApprovalRules
 from adloom.market.site_store import build_approval_rules
 from adloom.runtime.postgres import Connection
 from adloom.serving.index.contextual import CreativeRow, CreativeTerms
@@ -101,12 +102,17 @@ CREATIVE_FREQUENCY = build_query(
 
 
 async def read_sites(connection: Connection, keys: Keys) -> list[IndexedSite]:
-    found: list[IndexedSite] = []
+    return [compile_site(row, approvals) for row, approvals in await read_site_rows(connection, keys)]
+
+
+async def read_site_rows(connection: Connection, keys: Keys) -> list[tuple[SiteRow, ApprovalRules]]:
+    """Read sites, and what their publishers decided of banners."""
+    found: list[tuple[SiteRow, ApprovalRules]] = []
     async for records in iter_batches(connection, SITES, keys, size=ROWS_A_BATCH):
         rows = [msgspec.convert(dict(record), SiteRow) for record in records]
         decided = await connection.fetch(APPROVALS, [row.key for row in rows])
         found += [
-            compile_site(row, build_approval_rules(row.approval_mode, decisions))
+            (row, build_approval_rules(row.approval_mode, decisions))
             for row in rows
             for decisions in ([one for one in decided if one["site_id"] == row.key],)
         ]

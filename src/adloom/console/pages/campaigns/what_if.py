@@ -73,7 +73,7 @@ async def show_what_if(visit: PageVisit, campaign: Json, _: Reload) -> None:
             "categories",
             "Pages about",
             content(),
-            hint="For contextual slots: pages are counted, not simulated.",
+            hint="For contextual slots.",
             check=lambda value: None if len(value) <= CATEGORIES_MAX else f"must be at most {CATEGORIES_MAX}",
         )
         rules = TriedRules(await _read_rules(visit, campaign))
