@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.chaos.contextual import PAGES, ContextualSite
-from tests.support.product import NO_CRAWLS, Product, an_open_folder, wait_until
+from tests.support.product import NO_CRAWLS, Product, a_data_folder, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
@@ -22,7 +22,7 @@ FAILOVER_SECONDS_MAX = 60.0
 @pytest.fixture
 def product() -> Iterator[Product]:
     with (
-        an_open_folder() as folder,
+        a_data_folder() as folder,
         Product(folder / "data", "--empty", "--nats", "--entity-workers", "2", *NO_CRAWLS) as product,
     ):
         yield product.wait_until_ready()

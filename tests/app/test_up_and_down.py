@@ -20,7 +20,7 @@ from adloom.runtime.valkey import open_valkey
 from tests.chaos.budgets.crowd import asked
 from tests.chaos.budgets.market import PRICE_PAISA, Market, awaited
 from tests.support.days import these_days
-from tests.support.product import NO_CRAWLS, Product, adloom, an_open_folder, wait_until
+from tests.support.product import NO_CRAWLS, Product, a_data_folder, adloom, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -56,7 +56,7 @@ def as_user() -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def stopped(as_user: tuple[str, ...]) -> Iterator[Stopped]:
-    with an_open_folder() as folder:
+    with a_data_folder() as folder:
         if as_user:
             shutil.chown(folder, "nobody", "nogroup")
         with Product(folder / "data", "--empty", "--workers", "1", *NO_CRAWLS, as_user=as_user) as product:
@@ -137,7 +137,7 @@ async def test_a_backup_of_a_running_installation_replaces_another_with_all_even
     restarted: Product, tmp_path: Path
 ) -> None:
     archive = tmp_path / "adloom.backup"
-    with restarted.admin() as admin, an_open_folder() as folder:
+    with restarted.admin() as admin, a_data_folder() as folder:
         market = Market(restarted, admin)
         campaign = market.an_ad("saved", budgetDailyPaisa=100 * PRICE_PAISA)
         await market.leased(campaign, seconds=LEASED_SECONDS_MAX)
@@ -203,7 +203,7 @@ async def test_data_is_there_after_a_stop_and_after_a_kill(
 
 
 async def test_a_stop_during_the_creation_of_the_database_leaves_nothing_behind() -> None:
-    with an_open_folder() as folder, Product(folder / "data") as product:
+    with a_data_folder() as folder, Product(folder / "data") as product:
         wait_until(lambda: any(product.data_dir.glob("postgres.*")), seconds=30, what="initdb")
 
         seconds = product.stop(signal.SIGINT)

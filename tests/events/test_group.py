@@ -82,9 +82,9 @@ async def test_each_projection_has_its_own_owner(valkey: Valkey) -> None:
 
 async def test_an_owner_without_a_heartbeat_is_replaced_after_its_lease(valkey: Valkey) -> None:
     one, other = a_group(valkey, "one@host", lease=LEASE), a_group(valkey, "other@host", lease=LEASE)
-    assert await one.acquire()
     loop = asyncio.get_running_loop()
     began_at = loop.time()
+    assert await one.acquire()
 
     async with asyncio.timeout(60):
         while not await other.acquire():  # noqa: ASYNC110 - it ends in Valkey

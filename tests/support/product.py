@@ -23,11 +23,14 @@ from adloom.core.actor import Actor, Role
 from adloom.runtime.auth import issue_access_token
 from adloom.runtime.embedded.servers import find_database_url, find_redis_url
 from adloom.runtime.installation import DataDirectory, Installation, Secrets
+from tests.support.services import memory_folder
 
 START_SECONDS_MAX = 100.0
 ANSWER_SECONDS_MAX = 15.0
 POLL_SECONDS = 0.02
 MARK = "ADLOOM_TEST_MARK"
+# A product has a hundred megabytes at its start, and its database may log a gigabyte more.
+DATA_BYTES_MIN = 6_000_000_000
 # Variables that would connect the product to other servers, or change what is tested.
 OWN_VARIABLES = ("DATABASE_URL", "REDIS_URL", "JWT_SECRET", "WORKER_PORT", "RATE_LIMIT_PERMITS_PER_MINUTE")
 # For tests that need no pages of sites: two processes fewer to start.
@@ -90,12 +93,17 @@ def wait_until(is_so: Callable[[], bool], *, seconds: float, what: str) -> float
 
 
 @contextlib.contextmanager
-def an_open_folder() -> Generator[Path]:
+def an_open_folder(parent: str | None = None) -> Generator[Path]:
     """Return a folder that every user can reach; only the user of pytest can reach its folders."""
-    with tempfile.TemporaryDirectory(prefix="adloom-tests-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="adloom-tests-", dir=parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
         yield folder
+
+
+def a_data_folder() -> contextlib.AbstractContextManager[Path]:
+    """Return one for products: in memory where that has room for all of them, because tests wait for a slow disk."""
+    return an_open_folder(memory_folder(DATA_BYTES_MIN))
 
 
 def status_of(address: str) -> int | None:

@@ -43,9 +43,9 @@ class Services(msgspec.Struct, frozen=True):
     template_url: str
 
 
-def memory_folder() -> str | None:
+def memory_folder(bytes_min: int = MEMORY_BYTES_MIN) -> str | None:
     """Return a folder in memory if it has room for one database per test; containers may have very little."""
-    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > bytes_min:
         return str(MEMORY)
     return None
 
@@ -110,7 +110,7 @@ def ask_for_services(address: str) -> Services:
 def running_valkey(
     *, appendfsync: str = "no", memory_bytes_max: int | None = None
 ) -> Generator[EmbeddedValkey]:
-    folder = Path(tempfile.mkdtemp(prefix="adloom-tests-"))
+    folder = Path(tempfile.mkdtemp(prefix="adloom-tests-", dir=memory_folder()))
     valkey = EmbeddedValkey(
         folder,
         listening=Listening(port=free_port()),

@@ -14,7 +14,7 @@ import pytest
 from xdist.scheduler.loadfile import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support.product import Product, an_open_folder, wait_until
+from tests.support.product import Product, a_data_folder, wait_until
 
 HEALED_SECONDS_MAX = 60.0
 PRODUCT_MARKERS = ("process", "browser")
@@ -134,7 +134,7 @@ class SharedProducts:
 
     def _start(self, name: str, flags: Sequence[str], variables: dict[str, str]) -> None:
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(an_open_folder())
+            folder = stack.enter_context(a_data_folder())
             product = stack.enter_context(Product(folder / "data", *flags, variables=variables))
             product.wait_until_ready()
             self._running[name] = product, stack.pop_all()

@@ -19,7 +19,7 @@ from tests.chaos.attack import Attack
 from tests.chaos.budgets.conftest import MANY_READERS
 from tests.chaos.budgets.market import PRICE_MICROS, PRICE_PAISA, Market, awaited
 from tests.chaos.budgets.readers import Readers, event_key
-from tests.support.product import NO_CRAWLS, Product, adloom, an_open_folder
+from tests.support.product import NO_CRAWLS, Product, a_data_folder, adloom
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -40,7 +40,7 @@ BRISK_SECONDS_MEAN = 0.1
 def attacked() -> Iterator[Market]:
     variables = {**MANY_READERS, "ADLOOM_HOLD_SECONDS": str(HOLD_SECONDS)}
     with (
-        an_open_folder() as folder,
+        a_data_folder() as folder,
         Product(folder / "data", "--empty", "--workers", "2", *NO_CRAWLS, variables=variables) as product,
         product.wait_until_ready().admin() as admin,
     ):

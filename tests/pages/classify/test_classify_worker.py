@@ -26,6 +26,7 @@ from adloom.pages.store import PageClassification, write_classification
 from adloom.runtime.postgres import Pool
 from adloom.runtime.valkey import Subscription, Valkey
 from tests.support.eventually import eventually
+from tests.support.slow_writes import slow_writes
 
 SITE = SiteId(UUID(int=0x0190_0000_0000_7000_8000_0000_0000_0001))
 NEW_SITE = "INSERT INTO sites (public_id, domain, name, created_at, updated_at) VALUES ($1, 'a.test', 'A', now(), now())"
@@ -335,11 +336,11 @@ async def test_a_classifier_that_is_killed_loses_nothing_and_repeats_little(
 
     process = start_process(database_url, redis_url)
     try:
-        async with asyncio.timeout(90):
+        async with slow_writes(pool, "site_pages", seconds=0.2), asyncio.timeout(90):
             while await count_classified() < 5:  # noqa: ASYNC110 - another process counts
                 await asyncio.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait(60)
+            process.send_signal(signal.SIGKILL)
+            process.wait(60)
         done = await count_classified()
         versions = {row[0] for row in await pool.fetch("SELECT version FROM site_pages")}
         process = start_process(database_url, redis_url)
