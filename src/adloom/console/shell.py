@@ -12,7 +12,7 @@ from adloom.console.client import ApiClient
 from adloom.console.components.format import shown_currency
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import div, hint, html, set_attributes
+from adloom.console.components.layout import div, hint, html, menu_entry, set_attributes
 from adloom.console.guide import GUIDE, find_help
 from adloom.console.palette import CommandPalette, Hit
 from adloom.console.sign_in.gate import LOG_IN
@@ -27,7 +27,7 @@ PUBLISHER_SIDE: Final = STAFF | {Role.PUBLISHER}
 ADMINS: Final = frozenset({Role.ADMIN})
 # A form, so that the browser itself sends the request with the cookie.
 _LOG_OUT_FORM = (
-    '<form method="post" action="/console/logout"><button type="submit" class="q-item full" '
+    '<form method="post" action="/console/logout"><button type="submit" role="menuitem" class="q-item full" '
     'style="all: unset; cursor: pointer; display: block; padding: .5rem .75rem .75rem; box-sizing: border-box">'
     "Log out</button></form>"
 )
@@ -139,8 +139,8 @@ def _account_menu(email: str, role: Role, api: ApiClient) -> None:
         with ui.element("div").style("padding: .75rem .75rem .25rem"):
             ui.label(email).classes("strong")
             hint(role.value)
-        ui.menu_item("Second factor", on_click=lambda: ui.navigate.to("/console/account"))
-        ui.menu_item("Change password", on_click=lambda: _change_password(api))
+        menu_entry("Second factor", lambda: ui.navigate.to("/console/account"))
+        menu_entry("Change password", lambda: _change_password(api))
         html(_LOG_OUT_FORM)
 
 

@@ -70,6 +70,11 @@ def link_button(label: str, href: str, *, icon: str | None = None, look: str = "
     return button
 
 
+def menu_entry(label: str, on_click: Callable[[], object]) -> ui.menu_item:
+    """Add an entry of a menu; Quasar's own says that it is one of a list."""
+    return set_attributes(ui.menu_item(label, on_click=on_click), role="menuitem")
+
+
 def badge(text: str, kind: str = "") -> Markup:
     """Show a status; `kind` is good, warn, bad, info or empty."""
     return Markup('<span class="al-badge {}">{}</span>').format(kind, text)

@@ -305,9 +305,12 @@ def plain_table(columns: Sequence[Column], rows: Sequence[Row]) -> Markup:
 
 
 def _frame(caption: str, head: str, rows: str, foot: str = "") -> Markup:
+    # A wide table is scrolled by the keyboard too: where nothing in it takes the focus, it does itself.
+    has_focus = any(tag in head + rows for tag in ("<a ", "<button", "<input"))
+    keys = Markup("") if has_focus else Markup(' tabindex="0" role="group" aria-label="Table"')
     return Markup(
-        '<div class="al-table-scroll"><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody>{}</table></div>'
-    ).format(caption, head, rows, foot)
+        '<div class="al-table-scroll"{}><table class="al-table">{}<thead><tr>{}</tr></thead><tbody>{}</tbody>{}</table></div>'
+    ).format(keys, caption, head, rows, foot)
 
 
 def _foot(columns: Sequence[Column], cells: Sequence[str]) -> Markup:

@@ -16,6 +16,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from adloom.console.client import Json, ProblemError
 from adloom.console.components.forms import checks
 from adloom.console.components.forms.amounts import AmountField, money_field, price_field
+from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.moments import to_local, to_utc
 from adloom.console.components.forms.nested import flatten, nest
 from adloom.console.components.forms.zones import offer_zone
@@ -129,7 +130,7 @@ class Form:
         """Choose one value; a mapping gives each value its label. One that is not offered is not chosen."""
         choices: Any = dict(options) if isinstance(options, Mapping) else list(options)
         given = self._initial.get(name)
-        field = ui.select(
+        field = LongSelect(
             choices,
             label=label,
             value=given if given in choices else None,
@@ -165,7 +166,7 @@ class Form:
     ) -> ui.select:
         """Choose several values; the options give each its label."""
         value = list(self._initial.get(name) or [])
-        field = ui.select(dict(options), label=label, value=value, multiple=True, with_input=True)
+        field = LongSelect(dict(options), label=label, value=value, multiple=True, with_input=True)
         field.props("use-chips")
         self._add(name, field, hint=hint, check=check)
         self._encoders[name] = lambda value: list(value or [])

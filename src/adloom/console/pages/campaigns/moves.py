@@ -10,7 +10,7 @@ from adloom.catalog.campaign.model import ALLOWED_MOVES, CampaignStatus
 from adloom.console import strings
 from adloom.console.client import ApiClient, Json
 from adloom.console.components.forms.form import Form, form_dialog
-from adloom.console.components.layout import link_button, notice
+from adloom.console.components.layout import link_button, menu_entry, notice
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.resource_pages import Reload
 from adloom.console.words.campaign_words import describe_missing
@@ -90,12 +90,10 @@ def add_move_buttons(
         ).props("unelevated")
     with ui.button(icon="more_horiz").props('outline aria-label="More"'), ui.menu():
         for move in moves[1:]:
-            ui.menu_item(
-                _label(move, campaign), on_click=functools.partial(ask_move, api, campaign, move, reload)
-            )
-        ui.menu_item("Duplicate", on_click=lambda: ask_copy(api, campaign))
+            menu_entry(_label(move, campaign), functools.partial(ask_move, api, campaign, move, reload))
+        menu_entry("Duplicate", lambda: ask_copy(api, campaign))
         ui.separator()
-        ui.menu_item("Delete", on_click=on_delete)
+        menu_entry("Delete", on_delete)
 
 
 def ask_copy(api: ApiClient, campaign: Json) -> None:

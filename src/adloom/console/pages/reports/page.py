@@ -12,6 +12,7 @@ from adloom.console import strings
 from adloom.console.client import ApiClient, Json, ProblemError, short_id
 from adloom.console.components import format as fmt
 from adloom.console.components.forms.fields import day_field, picker
+from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.forms.zones import offer_zone
 from adloom.console.components.layout import Tile, card, div, empty_state, heading, notice, set_attributes
 from adloom.console.components.messages import download_sheet
@@ -138,7 +139,7 @@ async def _controls(visit: PageVisit, question: ReportFilters, today: date) -> N
         ui.checkbox("Compare with the period before", value=question.is_compared).props(
             'dense data-field="compare"'
         ).on_value_change(lambda event: ask(compare="1" if event.value else None))
-        ui.select(offer_zone(question.zone), label="Days of", value=question.zone, with_input=True).props(
+        LongSelect(offer_zone(question.zone), label="Days of", value=question.zone, with_input=True).props(
             'outlined dense options-dense data-field="zone"'
         ).on_value_change(lambda event: ask(zone=event.value))
         for name, field in (await _filters(visit, question)).items():
@@ -179,7 +180,7 @@ async def _filters(visit: PageVisit, question: ReportFilters) -> dict[str, ui.se
     for name, label, options in choices:
         value = given.get(name)
         known = dict(options) if value is None or value in options else {**options, value: value}
-        found[name] = ui.select(known, label=label, value=value, clearable=True, with_input=True)
+        found[name] = LongSelect(known, label=label, value=value, clearable=True, with_input=True)
     return found
 
 

@@ -13,6 +13,7 @@ from adloom.console.client import ApiClient, Json, ProblemError
 from adloom.console.components import format as fmt
 from adloom.console.components.charts.bars import funnel
 from adloom.console.components.forms.fields import picker
+from adloom.console.components.forms.long_select import LongSelect
 from adloom.console.components.layout import (
     card,
     div,
@@ -117,7 +118,7 @@ async def _form(visit: PageVisit) -> None:
         for name, label, options in choices:
             given = query.get(name)
             known = dict(options) if given is None or given in options else {**options, given: given}
-            fields[name] = ui.select(
+            fields[name] = LongSelect(
                 known, label=label, value=given, clearable=True, with_input=len(known) > SHORT_LIST
             )
         fields["segment"] = ui.input("Segment", value=query.get("segment", ""))
