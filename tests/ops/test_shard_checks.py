@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adloom.ops.checks.finding import FindingState
-from adloom.ops.checks.shards import judge_shards
+from adloom.ops.checks.shards import judge_shards, name_longest
 from adloom.runtime.telemetry.heartbeat import ProcessHeartbeat, Reading, ShardReading
 from tests.support.builders import NOON
 
@@ -36,7 +36,9 @@ def test_shares_waiting_messages_and_refused_writes_are_told() -> None:
     [found] = judge_shards([a_worker("worker-1", range(60), waiting=7), a_worker("worker-2", range(60, 100))])
 
     assert found.state is FindingState.OK
-    assert found.detail == ("worker-1 60, worker-2 40; 7 messages wait, 4 late writes were refused, 6 moves")
+    assert found.detail == (
+        "worker-1 60, worker-2 40; 7 messages wait (shard 0: 7), 4 late writes were refused, 6 moves"
+    )
 
 
 def test_shards_without_a_worker_are_a_warning() -> None:
@@ -52,6 +54,11 @@ def test_a_worker_without_nats_is_a_failure() -> None:
 
     assert found.state is FindingState.FAIL
     assert "ADLOOM_NATS_URL" in found.remedy
+
+
+def test_the_shards_where_most_wait_are_named() -> None:
+    assert name_longest({}) == name_longest({4: 0}) == ""
+    assert name_longest({"12": 40, "7": 1_080, "3": 40, "9": 1}) == " (shard 7: 1,080, 3: 40, 12: 40)"
 
 
 def test_many_waiting_messages_need_more_workers() -> None:

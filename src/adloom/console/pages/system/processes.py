@@ -12,6 +12,7 @@ from adloom.console.components.layout import Tile, badge, card, div, empty_state
 from adloom.console.components.messages import confirm, notify_success
 from adloom.console.components.table import CLICK_HANDLER, Column, plain_table, row_button
 from adloom.console.page import PageVisit, refresh_every
+from adloom.ops.checks.shards import name_longest
 
 REFRESH_SECONDS: Final = 2.0
 LAG_SECONDS_GOOD: Final = 10.0
@@ -95,7 +96,9 @@ def _shards(row: Json) -> str | Markup:
         return badge("no NATS", "bad")
     waiting = sum(shards["lag"].values())
     hint = strings.SHARDS_HINT.format(
-        waiting=count(waiting), fenced=count(shards["fencedWrites"]), moves=count(shards["moves"])
+        waiting=count(waiting) + name_longest(shards["lag"]),
+        fenced=count(shards["fencedWrites"]),
+        moves=count(shards["moves"]),
     )
     shown = f"{len(shards['held'])}" + (f", {count(waiting)} wait" if waiting else "")
     return Markup('<span title="{}">{}</span>').format(hint, shown)
