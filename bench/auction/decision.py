@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from random import Random  # noqa: TID251 - seeded, and of the bench alone
 from typing import Final
 
+import msgspec
 from rich.console import Console
 
 from adloom.auction.features import SLOTS
@@ -57,6 +58,9 @@ def main() -> None:
         "by slug": _measure_spreads([(bench.run_auction, bench.by_slug) for bench in benches]),
         "learned, type": _measure_spreads([(bench.run_learned_auction, bench.by_type) for bench in benches]),
         "learned, slug": _measure_spreads([(bench.run_learned_auction, bench.by_slug) for bench in benches]),
+        # Visitors of a segment that never came before: nothing is ranked or cached for them.
+        "unseen, type": _measure_spreads([(bench.run_unseen_auction, bench.by_type) for bench in benches]),
+        "unseen, slug": _measure_spreads([(bench.run_unseen_auction, bench.by_slug) for bench in benches]),
         # To list the highest 256 bids and count the others, for the record.
         "listed, type": _measure_spreads([(bench.count_bids, bench.by_type[:LISTED]) for bench in benches]),
         "listed, slug": _measure_spreads([(bench.count_bids, bench.by_slug[:LISTED]) for bench in benches]),
@@ -65,7 +69,7 @@ def main() -> None:
         [*bench.format_cells(mebibytes), *(f"{mean:.1f} / {p99:.1f}" for mean, p99 in of_size)]
         for bench, mebibytes, *of_size in zip(benches, memory, *spreads.values(), strict=True)
     ]
-    console = Console(width=160)
+    console = Console(width=190)
     title = "Auctions in process, µs: mean / p99"
     console.print(render(BenchTable(title=title, headings=[*HEADINGS, *spreads], rows=rows)))
     growth = {name: of_sizes[-1][0] / of_sizes[0][0] for name, of_sizes in spreads.items()}
@@ -87,6 +91,7 @@ class AuctionBench:
 
     def __init__(self, campaigns: int) -> None:
         self._campaigns = campaigns
+        self._segments = 0
         snapshot = build_auction_catalog(campaigns)
         started_at = time.thread_time()
         index = compile_index(snapshot)
@@ -137,6 +142,12 @@ class AuctionBench:
         """Run an auction in which CTRs differ by ad."""
         win, _ = self._markets.decide(market, (context,), [self._learned.build_scorer(signals)])
         return win
+
+    def run_unseen_auction(self, market: Market, context: Context, signals: Signals) -> WinningBid | None:
+        """Run an auction in which CTRs differ by ad, for a visitor of a new segment."""
+        self._segments += 1
+        asked = msgspec.structs.replace(signals, segment=f"new {self._segments}", device=context.device)
+        return self.run_learned_auction(market, context, asked)
 
     def count_bids(self, market: Market, context: Context, signals: Signals) -> int:
         scorers = self._markets.build_scorers(market, signals)

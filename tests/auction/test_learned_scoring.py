@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from adloom.auction import learned
 from adloom.auction.bid import CTR_ONE
-from adloom.auction.features import SLOTS, ad_slots, banner_slots, hash_slot, placement_slots, request_slots
+from adloom.auction.features import (
+    SLOTS,
+    ad_slots,
+    banner_slots,
+    find_slot,
+    hash_banner,
+    hash_slot,
+    placement_slots,
+    request_slots,
+)
 from adloom.auction.learned import LearnedScorer, LearnedScoring, VisitorKind
 from adloom.auction.model import (
     LOGIT_MAX,
@@ -236,3 +245,11 @@ def test_bytes_that_are_not_a_model_are_refused(blob: bytes) -> None:
 
 def test_the_slot_of_a_feature_never_changes() -> None:
     assert [hash_slot(feature) for feature in ("all", "banner 2", "hour 9")] == [71_884, 180_642, 174_930]
+
+
+@given(st.integers(0, 2**62), st.none() | st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_feature_whose_beginning_is_hashed_has_the_same_slot(banner: int, value: str | None) -> None:
+    begun = hash_banner(banner)
+    ends = f"device {value}".encode(), f"segment {value}".encode()
+
+    assert tuple(find_slot(begun, end) for end in ends) == banner_slots(banner, value, value)

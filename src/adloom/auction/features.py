@@ -12,10 +12,10 @@ from zlib import crc32
 SLOT_BITS: Final = 18
 SLOTS: Final = 1 << SLOT_BITS
 
-# Neighbours differ in few bits of a CRC; a multiplication spreads them over the upper ones.
-_SPREAD: Final = 2_654_435_761
-_WORD: Final = 0xFFFF_FFFF
-_SHIFT: Final = 32 - SLOT_BITS
+# How `hash_slot` computes; public for loops that have no time for a call. Neighbours differ in few bits of a CRC; a multiplication spreads them over the upper ones.
+SPREAD: Final = 2_654_435_761
+WORD: Final = 0xFFFF_FFFF
+SHIFT: Final = 32 - SLOT_BITS
 
 # Cached hashes; they do not depend on the model.
 _ADS_MAX: Final = 32_768
@@ -26,7 +26,7 @@ Slots = tuple[int, ...]
 
 def hash_slot(feature: str) -> int:
     """Return the slot of a feature's weight; it must never change, since models are stored."""
-    return (crc32(feature.encode()) * _SPREAD & _WORD) >> _SHIFT
+    return (crc32(feature.encode()) * SPREAD & WORD) >> SHIFT
 
 
 @lru_cache(_KINDS_MAX)
@@ -56,6 +56,16 @@ def banner_slots(banner_key: int, device: str | None, segment: str | None) -> Sl
         hash_slot(f"banner {banner_key} device {device}"),
         hash_slot(f"banner {banner_key} segment {segment}"),
     )
+
+
+def hash_banner(banner_key: int) -> int:
+    """Hash how the features of `banner_slots` begin; `find_slot` hashes the rest."""
+    return crc32(f"banner {banner_key} ".encode())
+
+
+def find_slot(begun: int, rest: bytes) -> int:
+    """Return the slot of a feature of whose name the beginning is hashed already."""
+    return (crc32(rest, begun) * SPREAD & WORD) >> SHIFT
 
 
 @lru_cache(_KINDS_MAX)

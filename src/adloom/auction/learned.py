@@ -8,13 +8,24 @@ Predictions are capped at the request's `ctr_max`, a little above what ads had r
 banner for a kind of visitor is capped. That keeps bounds close, and a search that relies on them exact.
 """
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable
-from math import exp
+from collections.abc import Generator, Iterable, Sequence
+from math import exp, log
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from adloom.auction.bid import CTR_ONE, Ctr
-from adloom.auction.features import ad_slots, banner_slots, placement_slots, request_slots
+from adloom.auction.features import (
+    SHIFT,
+    SPREAD,
+    WORD,
+    ad_slots,
+    banner_slots,
+    find_slot,
+    placement_slots,
+    request_slots,
+)
 from adloom.auction.model import (
     Model,
     ctr_to_odds,
@@ -24,7 +35,17 @@ from adloom.auction.model import (
     odds_to_ctr,
     round_up_to_bound,
 )
-from adloom.auction.score import AdFeatures, CtrSpan, Heuristic, RankedScorer, Scorer, Signals, Strengths
+from adloom.auction.score import (
+    AdFeatures,
+    CtrSpan,
+    DeviceWeights,
+    Heuristic,
+    RankedBids,
+    RankedScorer,
+    Scorer,
+    Signals,
+    Strengths,
+)
 
 LEARNED: Final = "learned"
 
@@ -32,10 +53,12 @@ CACHED_MAX: Final = 100_000  # Factors of a model, about 20 MB at most. Beyond, 
 SCORERS_MAX: Final = 4_096
 KINDS_MAX: Final = 12  # Kinds of visitors for which the strengths of ads are known.
 FREQUENT: Final = 20  # Requests of a kind that make it worth ranking.
+DEVICES: Final = (None, "mobile", "tablet", "desktop")  # Of most requests.
 SPAN_MARGIN: Final = 1e-9  # For rounding errors of a product.
 
-# By banner, the factor for one kind of visitor.
+# By banner, the factor for one kind of visitor; by placement, that for a device and an hour.
 CrossFactors = dict[int, float]
+PlacementFactors = dict[int, float]
 
 
 class VisitorKind(NamedTuple):
@@ -59,6 +82,7 @@ class LearnedScoring:
         self._heuristic = Heuristic()
         self._scorers: dict[tuple[object, ...], LearnedScorer] = {}
         self._cross_factors: dict[VisitorKind, CrossFactors] = {}
+        self._placement_factors: dict[tuple[str | None, int | None], PlacementFactors] = {}
         self._strengths: dict[tuple[int, int, int], float] = {}  # By placement, banner and campaign.
         self._cached = 0
         self._requests: Counter[VisitorKind] = Counter()
@@ -70,6 +94,10 @@ class LearnedScoring:
     def strengths(self) -> "tuple[LearnedScoring | KindStrengths, ...]":
         """Strengths of ads, known before a request; none without a model."""
         return () if self._model is None else (self, *self._for_kinds.values())
+
+    @property
+    def base(self) -> "LearnedScoring":
+        return self
 
     @property
     def kinds(self) -> list[VisitorKind]:
@@ -92,6 +120,19 @@ class LearnedScoring:
         assert self._model is not None, "without a model all visitors are equal"
         at_most = max_cross_logit(self._model)
         return exp_sum(self._model.weights, banner_slots(banner_key, *kind), at_most=at_most)
+
+    def collect_device_weights(self, banner_hashes: Sequence[int]) -> Generator[None, None, DeviceWeights]:
+        assert self._model is not None, "without a model all visitors are equal"
+        by_device: dict[str | None, Sequence[float]] = {}
+        for device in DEVICES:
+            yield
+            by_device[device] = self.list_device_weights(banner_hashes, device)
+        return by_device
+
+    def list_device_weights(self, banner_hashes: Sequence[int], device: str | None) -> "array[float]":
+        assert self._model is not None, "without a model all visitors are equal"
+        weights, name = self._model.weights, f"device {device}".encode()
+        return array("f", [weights[find_slot(one, name)] for one in banner_hashes])
 
     def build_scorer(self, signals: Signals) -> Scorer:
         flat = self._heuristic.build_scorer(signals)
@@ -129,11 +170,17 @@ class LearnedScoring:
         self._count_cached()
         return self._cross_factors.setdefault(kind, {})
 
+    def open_placement_factors(self, device: str | None, hour: int | None) -> PlacementFactors:
+        """Return the cached factors of placements for a device and an hour, with space for one more."""
+        self._count_cached()
+        return self._placement_factors.setdefault((device, hour), {})
+
     def forget(self) -> None:
         """Drop all cached values, also those of scorers that are still in use."""
-        for factors in self._cross_factors.values():
+        for factors in (*self._cross_factors.values(), *self._placement_factors.values()):
             factors.clear()
         self._cross_factors = {}
+        self._placement_factors = {}
         self._strengths = {}
         self._scorers = {}
         self._requests = Counter({kind: self._requests[kind] for kind in self._for_kinds})
@@ -158,8 +205,17 @@ class KindStrengths:
         self._kind = kind
 
     @property
+    def base(self) -> LearnedScoring:
+        return self._policy
+
+    @property
     def is_retired(self) -> bool:
         return self._policy.is_retired
+
+    def collect_device_weights(self, banner_hashes: Sequence[int]) -> Generator[None, None, DeviceWeights]:
+        del banner_hashes
+        yield
+        return {}
 
     def compute_strength(self, ad: AdFeatures) -> float:
         return self._policy.compute_strength(ad) * self._policy.compute_cross_factor(
@@ -188,11 +244,12 @@ class LearnedScorer:
             model.weights, request_slots(signals.device, signals.country, signals.hour, signals.segment)
         )
         self.cross_factors: CrossFactors = {}
-        self._placement_factors: dict[int, float] = {}
+        self._cross_max = max_cross_logit(model)
+        self._placement_factors = policy.open_placement_factors(signals.device, signals.hour)
         highest = self._odds * exp(max_ad_logit(model))
         self.ctr_max = round_up_to_bound(odds_to_ctr(highest, self._scale))
         self.ranked: RankedScorer = (
-            _RankedForAny(self, policy, exp(max_cross_logit(model)))
+            _RankedForAny(self, policy, exp(self._cross_max))
             if for_kind is None
             else _RankedForKind(self, for_kind)
         )
@@ -229,13 +286,48 @@ class LearnedScorer:
             high=self._scale * self._odds * factor_max * max(here) * (1 + SPAN_MARGIN),
         )
 
+    def find_log_highs(self, placement_keys: Sequence[int]) -> list[float]:
+        everywhere = log(self._scale * self._odds * (1 + SPAN_MARGIN))
+        return [
+            everywhere + log(self._placement_factors.get(key) or self._compute_placement_factor(key))
+            for key in placement_keys
+        ]
+
+    def select(
+        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
+    ) -> list[tuple[int, float]]:
+        """Select bids by their banner's weights for this visitor, see `RankedScorer.select`."""
+        at_most, weights, segment = self._cross_max, self._weights, f"segment {self.kind.segment}".encode()
+        log_caps, numbers, hashes = bids.log_caps, bids.placement_numbers, bids.banner_hashes
+        by_device = bids.device_weights.get(self.kind.device) or self._policy.list_device_weights(
+            hashes, self.kind.device
+        )
+        # Written out, without calls: it looks at a hundred bids of a visitor of whom nothing is cached. The sum is cut off
+        # at `at_most` in both directions.
+        return [
+            (position, logit if -at_most < logit < at_most else at_most if logit > 0 else -at_most)
+            for position in among
+            if (over := log_caps[position] - needed[numbers[position]]) >= -at_most
+            and (
+                over
+                + (
+                    logit := by_device[position]
+                    + weights[(crc32(segment, hashes[position]) * SPREAD & WORD) >> SHIFT]
+                )
+                >= 0
+                or over >= at_most
+            )
+        ]
+
     def _compute_cross_factor(self, banner: int) -> float:
         self.cross_factors = self._policy.open_cross_factors(self.kind)
         factor = self.cross_factors[banner] = self._policy.compute_cross_factor(self.kind, banner)
         return factor
 
     def _compute_placement_factor(self, placement: int) -> float:
-        slots = placement_slots(placement, self._signals.device, self._signals.hour)
+        device, hour = self._signals.device, self._signals.hour
+        self._placement_factors = self._policy.open_placement_factors(device, hour)
+        slots = placement_slots(placement, device, hour)
         factor = self._placement_factors[placement] = exp_sum(self._weights, slots)
         return factor
 
@@ -245,9 +337,11 @@ class _RankedForAny:
 
     def __init__(self, scorer: LearnedScorer, strengths: Strengths, factor_max: float) -> None:
         self.strengths = strengths
+        self.predict_from_factor = scorer.predict_from_factor
         self._scorer = scorer
         self._factor_max = factor_max
         self._spans: dict[tuple[int, ...], CtrSpan] = {}
+        self._log_highs: dict[tuple[int, ...], Sequence[float]] = {}
 
     def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(
@@ -260,6 +354,17 @@ class _RankedForAny:
             span = self._spans[placement_keys] = self._scorer.span(placement_keys, self._factor_max)
         return span
 
+    def find_log_highs(self, placement_keys: tuple[int, ...]) -> Sequence[float]:
+        highs = self._log_highs.get(placement_keys)
+        if highs is None:
+            highs = self._log_highs[placement_keys] = self._scorer.find_log_highs(placement_keys)
+        return highs
+
+    def select(
+        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
+    ) -> list[tuple[int, float]]:
+        return self._scorer.select(bids, among, needed)
+
 
 class _RankedForKind(_RankedForAny):
     """Ranks by strengths for this kind of visitor, which are exact."""
@@ -269,3 +374,9 @@ class _RankedForKind(_RankedForAny):
 
     def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         return self._scorer.predict_from_factor(ad.placement_key, strength)
+
+    def select(
+        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
+    ) -> list[tuple[int, float]]:
+        log_caps, numbers = bids.log_caps, bids.placement_numbers
+        return [(position, 0.0) for position in among if log_caps[position] >= needed[numbers[position]]]

@@ -1,5 +1,6 @@
 """Scoring policies: the CTR and quality of an ad. A placement chooses its policy."""
 
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -52,12 +53,25 @@ class AdFeatures(Protocol):
         ...
 
 
+# By device and position.
+DeviceWeights = Mapping[str | None, Sequence[float]]
+
+
 class Strengths(Protocol):
     """What a policy knows of ads before a request: for any request, or for those of one kind."""
 
     @property
     def is_retired(self) -> bool:
         """Whether a newer model has replaced it."""
+        ...
+
+    @property
+    def base(self) -> "Strengths":
+        """The strengths of the same model for any request."""
+        ...
+
+    def collect_device_weights(self, banner_hashes: Sequence[int]) -> Generator[None, None, DeviceWeights]:
+        """Return the weights of banners by device, unless they are in the strengths; with pauses."""
         ...
 
     def compute_strength(self, ad: AdFeatures) -> float:
@@ -72,6 +86,18 @@ class CtrSpan(NamedTuple):
     high: float
 
 
+class RankedBids(NamedTuple):
+    """Bids per click by position, with what is known of them before a request."""
+
+    log_caps: Sequence[float]  # The logarithms of their worth multiplied by their strength.
+    strengths: Sequence[float]
+    placement_numbers: Sequence[int]  # In `placement_keys`.
+    placement_keys: tuple[int, ...]
+    banner_hashes: Sequence[int]
+    device_weights: DeviceWeights  # Of the banners, unless they are in the strengths.
+    worth_max: int
+
+
 class RankedScorer(Protocol):
     """A scorer whose CTRs lie within a range of the ads' strengths, so that few have to be predicted."""
 
@@ -80,6 +106,23 @@ class RankedScorer(Protocol):
 
     def predict_from_strength(self, ad: AdFeatures, strength: float) -> Ctr:
         """Predict as `Scorer.predict_ctr` does, for an ad whose strength is known."""
+        ...
+
+    def predict_from_factor(self, placement: int, factor: float) -> Ctr:
+        """Predict for an ad of which the strength is known, multiplied by its banner's factor for this visitor."""
+        ...
+
+    def find_log_highs(self, placement_keys: tuple[int, ...]) -> Sequence[float]:
+        """Return the logarithm of `CtrSpan.high` for each placement, where the banner's factor is 1."""
+        ...
+
+    def select(
+        self, bids: RankedBids, among: Iterable[int], needed: Sequence[float]
+    ) -> list[tuple[int, float]]:
+        """Return the bids whose cap, multiplied by their banner's factor for this visitor, is not too low.
+
+        `needed` has the logarithm of that for each placement. Bids come with the logarithm of the banner's factor.
+        """
         ...
 
     def span(self, placement_keys: tuple[int, ...]) -> CtrSpan:

@@ -71,7 +71,9 @@ def compare_auctions(seed: int) -> int:
     )
     own_bids = chance.choice(list(OwnBids))
     states = PlacementStates()
-    markets = Markets(states, policies=build_policies(), own_bids=own_bids)
+    markets = Markets(
+        states, policies=build_policies(), own_bids=own_bids, strongest_max=chance.choice([1, 4, 30])
+    )
     if chance.random() < 1 / 2:
         markets.install(run_steps(markets.prepare(index, now=NOW, bidders_max=chance.choice([1, 3, 9]))))
     excluded: set[int] = set()

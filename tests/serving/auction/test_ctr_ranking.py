@@ -13,8 +13,12 @@ from adloom.auction.learned import LEARNED, LearnedScorer, LearnedScoring, Visit
 from adloom.auction.model import Model
 from adloom.auction.score import Signals
 from adloom.core.money import Micros
+from adloom.serving.auction.bid_record import AuctionInput
 from adloom.serving.auction.funnel import AuctionFunnel, build_funnel
 from adloom.serving.auction.market import Market, Markets
+from adloom.serving.auction.result_cache import DecidedAuction
+from adloom.serving.auction.scan_plan import TOP_BIDS_MAX
+from adloom.serving.auction.strongest import STRONGEST_MAX, find_strongest
 from adloom.serving.eligibility.placement_state import PlacementStates
 from adloom.serving.index.bid_block import BidBlock
 from adloom.serving.index.index import Index
@@ -65,11 +69,24 @@ def some_rows(chance: Random, count: int) -> list[AssignmentRow]:
 class LearnedMarket:
     """Auctions with one learned policy, with or without rankings."""
 
-    def __init__(self, index: Index, policy: LearnedScoring, own_bids: OwnBids, *, is_ranked: bool) -> None:
+    def __init__(  # noqa: PLR0913 - the sizes too
+        self,
+        index: Index,
+        policy: LearnedScoring,
+        own_bids: OwnBids,
+        *,
+        is_ranked: bool,
+        top_max: int = TOP_BIDS_MAX,
+        strongest_max: int = STRONGEST_MAX,
+    ) -> None:
         self.index = index
-        self.markets = Markets(PlacementStates(), policies={LEARNED: policy}, own_bids=own_bids)
+        self.states = PlacementStates()
+        self.markets = Markets(
+            self.states, policies={LEARNED: policy}, own_bids=own_bids, strongest_max=strongest_max
+        )
+        self.early = 0  # Auctions that were decided among the strongest bids alone.
         if is_ranked:
-            self.markets.install(run_steps(self.markets.prepare(index, now=NOON)))
+            self.markets.install(run_steps(self.markets.prepare(index, now=NOON, bidders_max=top_max)))
 
     def run(self, chance: Random, signals: Signals, slug: str | None) -> Result:
         market = self.find_market(slug)
@@ -79,7 +96,8 @@ class LearnedMarket:
             "seen_enough": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
             "unreserved": frozenset(chance.sample(range(1, 200), chance.choice([0, 60]))),
         }
-        win, _ = self.markets.decide(market, contexts, scorers, **absent)
+        win, scanned = self.markets.decide(market, contexts, scorers, **absent)
+        self.early += bool(win) and not scanned
         field = build_funnel(
             market.plan_scan(scorers), contexts, scorers, bids_max=chance.choice([1, 20, 256]), **absent
         )
@@ -128,6 +146,84 @@ def test_ranked_bids_give_the_same_winner_price_and_funnel_as_all_bids(seed: int
         slug = chance.choice([None, *(f"slot-{key}" for key in SLOTS_KEYS)])
         run_seed = chance.random()
         assert ranked.run(Random(run_seed), signals, slug) == plain.run(Random(run_seed), signals, slug)  # noqa: S311 - not a secret
+
+
+@pytest.mark.slow
+@for_each("seed", range(24))
+def test_the_strongest_bids_give_the_same_result_as_all_bids_while_campaigns_come_and_go(seed: int) -> None:
+    chance = Random(seed)  # noqa: S311 - not a secret
+    policy, own_bids = a_model(chance), chance.choice(list(OwnBids))
+    zones = chance.choice([["UTC"] * 3, ["Asia/Kolkata"] * 3])
+    slots = [
+        a_slot(key, floor=chance.choice(["0", "0", "0.5"]), scoring=LEARNED, timezone=zone)
+        for key, zone in zip(SLOTS_KEYS, zones, strict=True)
+    ]
+    count = chance.choice([60, 900])
+    rows = some_rows(chance, count)
+    sizes = {"top_max": chance.choice([1, 9]), "strongest_max": chance.choice([2, 24, 300, STRONGEST_MAX])}
+    strong, plain = (
+        LearnedMarket(an_index(rows, *slots), policy, own_bids, is_ranked=is_ranked, **sizes)
+        for is_ranked in (True, False)
+    )
+    for number in range(25):
+        out = {key: chance.choice([None, "daily_budget"]) for key in chance.sample(range(1, count + 1), 20)}
+        bids = {key: chance.choice([0.3, 0.9, 1.0]) for key in chance.sample(range(1, count + 1), 20)}
+        signals = Signals(
+            placement_type="feed",
+            segment=chance.choice([None, "high-intent", f"segment {number}"]),
+            device=chance.choice([None, "mobile", "desktop", "console"]),
+            hour=chance.randrange(24),
+        )
+        run_seed, results = chance.random(), list[Result]()
+        for market in (strong, plain):
+            market.states.mark_changed(out)
+            market.states.set_multipliers(bids)
+            results.append(market.run(Random(run_seed), signals, None))  # noqa: S311 - not a secret
+        assert results[0] == results[1]
+    assert not plain.early
+    if sizes["strongest_max"] == STRONGEST_MAX:
+        assert strong.early
+
+
+def test_a_result_of_the_strongest_bids_is_stale_once_one_of_them_goes() -> None:
+    chance = Random(6)  # noqa: S311 - not a secret
+    policy = LearnedScoring(Model(version=1, weights=draw_weights(chance, 0.1), highest=1.0, crossing=0.4))
+    index = an_index(some_rows(chance, 300), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    learned = LearnedMarket(index, policy, OwnBids.IGNORE, is_ranked=True, top_max=9)
+    market = learned.find_market(None)
+    scorers = learned.markets.build_scorers(market, Signals(placement_type="feed"))
+    win, scanned = learned.markets.decide(market, [a_context()], scorers)
+    assert win is not None
+    assert scanned == 0
+    auction_input = AuctionInput(market.plan_scan(scorers), (a_context(),), scorers)
+    auction = DecidedAuction(
+        win, market, auction_input, scanned=scanned, strongest=market.find_strongest(scorers)
+    )
+    changes = learned.markets.change_counter
+
+    assert auction.is_fresh(changes.count)
+    learned.states.mark_changed({win.bidder.campaign_key: "daily_budget"})
+    assert not auction.is_fresh(changes.count)
+
+
+def test_the_strongest_bids_follow_the_model_and_a_retired_model_has_none() -> None:
+    chance = Random(7)  # noqa: S311 - not a secret
+    index = an_index(some_rows(chance, 300), *(a_slot(key, scoring=LEARNED) for key in SLOTS_KEYS))
+    first, second, third = (a_model(chance, version=number) for number in (1, 2, 3))
+    learned = LearnedMarket(index, first, OwnBids.IGNORE, is_ranked=True, top_max=9)
+    (top,) = learned.find_market(None).top_bids
+
+    assert set(top.strongest) == {first}
+    run_steps(learned.markets.rank(LEARNED, lambda: second.strengths))
+    assert set(top.strongest) == {first, second}
+    first.retire()
+    run_steps(learned.markets.rank(LEARNED, lambda: third.strengths))
+    assert set(top.strongest) == {second, third}
+    kind = third.for_kind(VisitorKind("tablet", "new"))
+    run_steps(learned.markets.rank(LEARNED, lambda: (kind,)))
+    assert {kind, *third.strengths} <= set(find_strongest(top))
+    steps = learned.find_market(None).find_strongest([third.build_scorer(Signals(placement_type="feed"))])
+    assert [step.eligible_set for step in steps] == [top.strongest[third]]
 
 
 @for_each("seed", range(12))

@@ -89,7 +89,12 @@ class Auctioneer:
             auction_input = self._build_input(visitor, market, context, now)
             win, scanned = self._markets.decide(market, auction_input.contexts, auction_input.scorers)
             auction = DecidedAuction(
-                win, market, auction_input, scanned=scanned, scored_by=self._markets.list_policies(market)
+                win,
+                market,
+                auction_input,
+                scanned=scanned,
+                strongest=market.find_strongest(auction_input.scorers),
+                scored_by=self._markets.list_policies(market),
             )
             self._cache.put(key, auction)
         return auction

@@ -8,15 +8,18 @@ scan ends as soon as the next block can change neither the winner nor the second
 # pure
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from math import exp, inf, log
 from operator import neg
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 from uuid_utils import UUID
 
-from adloom.auction.bid import BidType, OwnBids
+from adloom.auction.bid import BidType, Ctr, OwnBids
 from adloom.auction.price import (
     HALF_PER_CLICK,
     HALF_PER_IMPRESSION,
@@ -27,15 +30,20 @@ from adloom.auction.price import (
     ecpm_of,
     final_price,
 )
-from adloom.auction.score import RankedScorer, Scorer
+from adloom.auction.score import RankedBids, RankedScorer, Scorer
 from adloom.core.money import IMPRESSIONS_PER_CPM, Micros, impression_cost
 from adloom.events.log.event import ChargedBy
 from adloom.serving.auction.scan_plan import ScanStep
+from adloom.serving.auction.strongest import StrongBlock, StrongestBids, StrongStep
 from adloom.serving.index.bid_block import BidBlock, Bidder, lower_bidder
 from adloom.targeting.context import Context
 
 NO_BID: Final = -1
 OFFER_COST_MIN: Final = Micros(1)  # No bidder is shown for nothing.
+FIRST_BIDS: Final = 96  # Of the strongest, eligible or not.
+NO_CTR: Final = Ctr(0)  # Of bids per impression.
+_BITS: Final = bytes.maketrans(b"01", b"\0\1")
+NO_MULTIPLIERS: Final[Mapping[int, float]] = MappingProxyType({})
 NO_KEYS: Final[frozenset[int]] = frozenset()
 
 
@@ -56,22 +64,31 @@ class WinningBid(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple([str(UUID(bytes=one.pair[:16])) for one in both if one.frequency])
 
 
-def decide(  # noqa: PLR0913 - all that a request is
+def decide(  # noqa: C901, PLR0913 - all that a request is
     steps: Sequence[ScanStep],
     contexts: Sequence[Context],
     scorers: Sequence[Scorer],
     *,
+    strongest: Sequence[StrongStep] = (),
     own_bids: OwnBids = OwnBids.IGNORE,
     seen_enough: Collection[int] = NO_KEYS,
     unreserved: Collection[int] = NO_KEYS,
 ) -> tuple[WinningBid | None, int]:
     """Return the winner, and how many steps were scanned: bids of later steps could not change the result.
 
-    Banners that the visitor has seen often enough, and campaigns that could not be reserved, take no part.
+    Banners that the visitor has seen often enough, and campaigns that could not be reserved, take no part. The strongest
+    bids of the market, if they are known, are scanned before all steps.
     """
-    leader = _Leader(own_bids is OwnBids.COUNT, seen_enough, unreserved)
+    # All sets of a process share them.
+    multipliers = steps[0].eligible_set.multipliers if steps else NO_MULTIPLIERS
+    leader = _Leader(own_bids is OwnBids.COUNT, seen_enough, unreserved, multipliers)
+    if strongest:
+        if leader.compare_strongest(strongest, contexts, scorers):
+            return leader.build_win(), 0
+        if leader.is_counting_own:
+            # The steps have the strongest bids again, and a bid must not be its own second.
+            leader = _Leader(leader.is_counting_own, seen_enough, unreserved, multipliers)
     scanned = 0
-    multipliers = steps[0].eligible_set.multipliers if steps else None  # All sets of a process share them.
     for bound, oldest, eligible_set, number, block, members, scorer_index, context_index in steps:
         if not bound:
             break  # No bid that is left can reach a floor.
@@ -95,9 +112,7 @@ def decide(  # noqa: PLR0913 - all that a request is
             eligible ^= lowered
         if eligible:
             leader.compare(block, eligible, scorer)
-    if leader.best is None:
-        return None, scanned
-    return _build_win(leader.best, leader.ecpm, leader.runner_up, leader.second), scanned
+    return leader.build_win(), scanned
 
 
 @dataclass(slots=True)
@@ -107,6 +122,7 @@ class _Leader:
     is_counting_own: bool
     seen_enough: Collection[int]
     unreserved: Collection[int]
+    multipliers: Mapping[int, float]
     best: Bidder | None = None
     ecpm: int = NO_BID
     runner_up: Bidder | None = None
@@ -211,16 +227,105 @@ class _Leader:
             if self.payer is not None and most < self.ecpm:
                 # The payer's bids here can neither win nor count as second.
                 mask &= ~block.own_bids.get(self.payer, 0)
-            while mask:
-                lowest = mask & -mask
-                position = lowest.bit_length() - 1
-                mask ^= lowest
-                most = ranking.max_ecpm(ranking.caps[position], high)
-                if most > self.second or most >= self.ecpm:
-                    one = block.bidders[position]
-                    ctr = scorer.predict_from_strength(one, ranking.strengths[position])
-                    self._compare_one(one, (block.worths[position] * ctr + HALF_PER_CLICK) // PER_CLICK)
+            if mask:
+                self._compare_ranked_bids(block, ranking.bids, iter_positions(mask), scorer)
         return eligible ^ mine
+
+    def compare_strongest(
+        self, steps: Sequence[StrongStep], contexts: Sequence[Context], scorers: Sequence[Scorer]
+    ) -> bool:
+        """Compare the strongest bids of a market; return whether no other bid can change anything."""
+        for step in steps:
+            self._compare_strong_blocks(step, contexts[step.context_index], scorers[step.scorer_index])
+        return all(self._exceeds_rest(step.strongest, scorers[step.scorer_index]) for step in steps)
+
+    def _compare_strong_blocks(self, step: StrongStep, context: Context, scorer: Scorer) -> None:
+        """Compare strongest bids in their order, which is that of the highest eCPM they can have."""
+        available, strongest, ranked = step.eligible_set.available, step.strongest, scorer.ranked
+        assert ranked is not None, "strongest bids are of a policy that has strengths"
+        for number, block in enumerate(strongest.strong_blocks):
+            tail = block.orders[ranked.strengths].tails[0]
+            if not block.shown and tail < self._find_cap_needed(strongest, ranked):
+                return
+            eligible = block.targeting.find_eligible(context, available[number])
+            lowered = eligible & step.eligible_set.lowered[number]
+            shown = eligible & ((1 << block.shown) - 1)
+            if shown:
+                self._compare_shown(block, shown, lowered)
+            if eligible ^ shown:
+                self._compare_strong(step, block, eligible ^ shown, lowered, ranked)
+
+    def _compare_shown(self, block: StrongBlock, eligible: int, lowered: int) -> None:
+        """Compare bids per impression, the highest first."""
+        for position in iter_positions(eligible):
+            ecpm = ecpm_of(BidType.CPM, block.worths[position], NO_CTR)
+            if ecpm <= self.second and ecpm < self.ecpm:
+                return  # The rest of them is lower.
+            one = block.bidders[position]
+            if lowered >> position & 1:
+                one = lower_bidder(one, self.multipliers)
+                ecpm = ecpm_of(BidType.CPM, one.worth, NO_CTR)
+            self._compare_one(one, ecpm)
+
+    def _compare_strong(
+        self, step: StrongStep, block: StrongBlock, eligible: int, lowered: int, ranked: RankedScorer
+    ) -> None:
+        """Compare bids per click, first some: they raise what the others need."""
+        bids, tails = block.orders[ranked.strengths]
+        start, end = block.shown, block.shown + FIRST_BIDS
+        digits = bin(eligible)[:1:-1].encode().translate(_BITS)
+        while start < len(digits):
+            needed = self._find_cap_needed(step.strongest, ranked)
+            end = bisect_right(tails, -needed, lo=start, hi=min(end, len(digits)), key=neg)
+            if start == end:
+                return  # The rest is lower.
+            among = compress(range(start, end), digits[start:end])
+            self._compare_ranked_bids(block, bids, among, ranked, lowered)
+            start, end = end, len(digits)
+
+    def _compare_ranked_bids(
+        self,
+        block: BidBlock | StrongBlock,
+        bids: RankedBids,
+        among: Iterable[int],
+        ranked: RankedScorer,
+        lowered: int = 0,
+    ) -> None:
+        """Compare bids per click that may change something, by the bounds of `CtrRanking.max_ecpm`."""
+        log_caps, numbers, worth_max = bids.log_caps, bids.placement_numbers, bids.worth_max
+        highs = ranked.find_log_highs(bids.placement_keys)
+        to_count, to_win = self._find_logs_needed(worth_max)
+        for position, logit in ranked.select(bids, among, [to_count - high for high in highs]):
+            most = log_caps[position] + logit + highs[numbers[position]]
+            if most < to_count or (most < to_win and block.payers[position] == self.payer):
+                continue
+            one = block.bidders[position]
+            if lowered >> position & 1:
+                one = lower_bidder(one, self.multipliers)
+            factor = bids.strengths[position] * exp(logit)
+            ctr = ranked.predict_from_factor(one.placement_key, factor)
+            self._compare_one(one, (one.worth * ctr + HALF_PER_CLICK) // PER_CLICK)
+            to_count, to_win = self._find_logs_needed(worth_max)
+
+    def _find_logs_needed(self, worth_max: int) -> tuple[float, float]:
+        """Return how high the logarithm of worth times CTR must be to change anything, and to win."""
+        to_win = (self.ecpm - 1) * PER_CLICK - worth_max
+        to_count = min(self.second * PER_CLICK - worth_max, to_win)
+        return log(to_count) if to_count > 0 else -inf, log(to_win) if to_win > 0 else -inf
+
+    def _exceeds_rest(self, strongest: StrongestBids, scorer: Scorer) -> bool:
+        """Whether no bid that is not among the strongest can change anything."""
+        ranked = scorer.ranked
+        assert ranked is not None, "strongest bids are of a policy that has strengths"
+        cap, per_impression = strongest.rests[ranked.strengths]
+        return (not cap or cap < self._find_cap_needed(strongest, ranked)) and (
+            not per_impression or (per_impression <= self.second and per_impression < self.ecpm)
+        )
+
+    def _find_cap_needed(self, strongest: StrongestBids, ranked: RankedScorer) -> float:
+        """Return the cap under which no bid per click changes anything; the bound is that of `CtrRanking.max_ecpm`."""
+        least = min(self.second, self.ecpm - 1) * PER_CLICK - strongest.worth_max
+        return least / ranked.span(strongest.placement_keys).high
 
     def _compare_one(self, one: Bidder, ecpm: int) -> None:
         if one.banner_key in self.seen_enough or one.campaign_key in self.unreserved:
@@ -236,19 +341,30 @@ class _Leader:
         elif one.payer != payer and ecpm > self.second:
             self.second, self.runner_up = ecpm, one
 
+    def build_win(self) -> WinningBid | None:
+        best = self.best
+        if best is None:
+            return None
+        ecpm = Micros(self.ecpm)
+        to_exceed = None if self.runner_up is None else Micros(self.second)
+        final = final_price(ecpm, second=to_exceed, floor=best.floor)
+        return WinningBid(
+            bidder=best,
+            ecpm=ecpm,
+            runner_up=self.runner_up,
+            second=to_exceed,
+            final=final,
+            charge=charge_of(best.bid, ecpm=ecpm, final=final),
+        )
 
-def _build_win(best: Bidder, best_ecpm: int, runner_up: Bidder | None, second: int) -> WinningBid:
-    ecpm = Micros(best_ecpm)
-    to_exceed = None if runner_up is None else Micros(second)
-    final = final_price(ecpm, second=to_exceed, floor=best.floor)
-    return WinningBid(
-        bidder=best,
-        ecpm=ecpm,
-        runner_up=runner_up,
-        second=to_exceed,
-        final=final,
-        charge=charge_of(best.bid, ecpm=ecpm, final=final),
-    )
+
+def iter_positions(mask: int) -> Iterator[int]:
+    """Iterate the set bits, the lowest first; by far the fastest way if there are many."""
+    digits = bin(mask)[:1:-1]
+    position = digits.find("1")
+    while position >= 0:
+        yield position
+        position = digits.find("1", position + 1)
 
 
 def offer_cost(win: WinningBid) -> Micros:

@@ -3,7 +3,7 @@
 # pure
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ from adloom.auction.price import (
     least_ecpm,
 )
 from adloom.auction.score import RankedScorer, Scorer
-from adloom.serving.auction.decide import NO_KEYS
+from adloom.serving.auction.decide import NO_KEYS, iter_positions
 from adloom.serving.auction.scan_plan import ScanPlan, ScanStep
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import BidBlock, Bidder, CtrRanking, Lane, lower_bidder
@@ -189,7 +189,7 @@ class _HighestBids:
 
         Chunks that have neither some of the highest nor some under the floor are only counted.
         """
-        span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.strengths
+        span, bidders, strengths = scorer.span(block.placement_keys), block.bidders, ranking.bids.strengths
         refused = 0
         for chunk in ranking.chunks:
             mask = among & chunk.members
@@ -236,15 +236,6 @@ class _HighestBids:
         if len(bids) > most:
             self._lowest_rank = bids[most - 1][0]
             del bids[bisect_right(bids, self._lowest_rank, lo=most, key=_rank) :]
-
-
-def iter_positions(mask: int) -> Iterator[int]:
-    """Iterate the set bits, the lowest first; by far the fastest way if there are many."""
-    digits = bin(mask)[:1:-1]
-    position = digits.find("1")
-    while position >= 0:
-        yield position
-        position = digits.find("1", position + 1)
 
 
 def _seniority(bid: RankedBid) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -12,6 +12,14 @@ from adloom.auction.bid import OwnBids
 from adloom.auction.score import Heuristic, Scorer, Scoring, Signals, Strengths
 from adloom.serving.auction.decide import NO_KEYS, WinningBid, decide
 from adloom.serving.auction.scan_plan import TOP_BIDS_MAX, BlockRef, ScanPlan, TopBids, build_top_bids
+from adloom.serving.auction.strongest import (
+    STRONGEST_MAX,
+    StrongStep,
+    collect_strongest,
+    find_strongest,
+    is_worthwhile,
+    order_by,
+)
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.eligibility.placement_state import PlacementState, PlacementStates
 from adloom.serving.index.bid_block import BidBlock, rank_blocks
@@ -46,6 +54,7 @@ class Market:
         self._current_states: list[PlacementState] = []
         self._block_refs: tuple[BlockRef, ...] = ()
         self._plans: dict[tuple[int, ...], ScanPlan] = {}
+        self._strong_steps: dict[tuple[Strengths, ...], tuple[StrongStep, ...]] = {}
         self._since = self._until = now
         self.requests = 0  # Since the last refresh.
         self._inquiries = 0  # The value of `states.inquiries` at the last refresh.
@@ -69,10 +78,12 @@ class Market:
             self._current_states = current
             self._block_refs = tuple(self._list_blocks())
             self._drop_plans()
-        for each in self._top_sets:
+        self._strong_steps = self._list_strong_steps()
+        strongest = [step.eligible_set for steps in self._strong_steps.values() for step in steps]
+        for each in (*self._top_sets, *strongest):
             if not each.since <= now < each.until:
                 each.advance_to(now)
-        eligible_sets = (*current, *self._top_sets)
+        eligible_sets = (*current, *self._top_sets, *strongest)
         self._since = max(each.since for each in eligible_sets)
         self._until = min(each.until for each in eligible_sets)
 
@@ -85,6 +96,28 @@ class Market:
                 self._drop_plans()
             plan = self._plans[bounds] = ScanPlan(self._block_refs, scorers)
         return plan
+
+    def find_strongest(self, scorers: Sequence[Scorer]) -> Sequence[StrongStep]:
+        """Return the strongest bids of all placements by what these scorers rank by; none if some are not known."""
+        if not self._strong_steps:
+            return ()
+        strengths = tuple([scorer.ranked.strengths for scorer in scorers if scorer.ranked is not None])
+        return self._strong_steps.get(strengths, ())
+
+    def _list_strong_steps(self) -> dict[tuple[Strengths, ...], tuple[StrongStep, ...]]:
+        """List the strongest bids by strengths, where one policy scores all and all placements have some."""
+        tops = self.top_bids
+        if len(self.scorings) > 1 or sum(len(top.placements) for top in tops) < len(self.placements):
+            return {}
+        by_top = [find_strongest(top) for top in tops]
+        return {
+            (strengths,): tuple(
+                StrongStep(*known[strengths], 0, self.zones.index(top.zone))
+                for top, known in zip(tops, by_top, strict=True)
+            )
+            for strengths in by_top[0]
+            if all(strengths in known for known in by_top)
+        }
 
     def _drop_plans(self) -> None:
         for plan in self._plans.values():
@@ -124,8 +157,10 @@ class Markets:
         *,
         policies: Mapping[str, Scoring] | None = None,
         own_bids: OwnBids = OwnBids.IGNORE,
+        strongest_max: int = STRONGEST_MAX,
     ) -> None:
         self._states = states
+        self._strongest_max = strongest_max
         self.change_counter = states.change_counter
         # The heuristic stands in for a policy that this process does not know yet.
         self._policies: Mapping[str, Scoring] = defaultdict(Heuristic, policies or {})
@@ -133,6 +168,7 @@ class Markets:
         self._index: Index | None = None
         self._top_sets: TopBidSets = {}
         self._prepared: tuple[Index, TopBidSets] | None = None
+        self._prepared_at = datetime.min.replace(tzinfo=UTC)
         self._by_type: dict[str, Market] = {}
         self._by_slug: dict[bytes, Market] = {}
 
@@ -148,7 +184,7 @@ class Markets:
                 continue
             built = yield from self._prepare_top_sets(placements, now, bidders_max)
             top_sets[placement_type] = placements, built
-        self._prepared = index, top_sets
+        self._prepared, self._prepared_at = (index, top_sets), now
         for policy in self._policies.values():
             yield from self.rank(policy.name, lambda policy=policy: policy.strengths)
         return top_sets
@@ -167,13 +203,41 @@ class Markets:
             bids = sum(len(block.candidates) for block in blocks)
             for strengths in ranked_by:
                 yield from rank_blocks(blocks, strengths)
+            if prepared is not None:
+                for _, sets in prepared[1].values():
+                    yield from self._collect_strongest(sets, scoring, ranked_by)
+        for market in self._by_type.values():
+            market.expire()  # To use the strongest bids.
         return bids
+
+    def _collect_strongest(
+        self, sets: Sequence[EligibleSet], scoring: str, ranked_by: Sequence[Strengths]
+    ) -> Generator[None, None, None]:
+        """Collect the strongest bids of a market by what a policy ranks by, with pauses."""
+        tops = [each.candidates for each in sets if isinstance(each.candidates, TopBids)]
+        if not any(map(is_worthwhile, tops)):
+            return
+        for top in [one for one in tops if one.scoring == scoring]:
+            for retired in [one for one in top.strongest if one.is_retired]:
+                self._states.unwatch(top.strongest.pop(retired))
+            for strengths in ranked_by:
+                if strengths.base is strengths and strengths not in top.strongest:
+                    found = yield from collect_strongest(top, strengths, bidders_max=self._strongest_max)
+                    eligible_set = yield from self._states.prepare_eligible_set(found, now=self._prepared_at)
+                    top.strongest[strengths] = eligible_set
+                    self._states.watch_also(eligible_set)
+                if strengths.base in top.strongest:
+                    yield from order_by(top, strengths)
 
     def install(self, top_sets: TopBidSets) -> None:
         """Use what was prepared, at the moment its index becomes the current one."""
         self._top_sets = top_sets
         self._index = None  # Every market is refreshed.
-        self._states.watch([each for _, sets in top_sets.values() for each in sets])
+        watched = [each for _, sets in top_sets.values() for each in sets]
+        for top in [each.candidates for each in watched]:
+            if isinstance(top, TopBids):
+                watched += top.strongest.values()
+        self._states.watch(watched)
 
     def find_by_type(self, index: Index, placement_type: str, *, now: datetime) -> Market | None:
         """Return the market of all placements of a type; None if none of them is auctioned."""
@@ -229,6 +293,7 @@ class Markets:
             market.plan_scan(scorers).steps,
             contexts,
             scorers,
+            strongest=market.find_strongest(scorers),
             own_bids=self._own_bids,
             seen_enough=seen_enough,
             unreserved=unreserved,

@@ -16,6 +16,7 @@ from adloom.serving.auction.decide import WinningBid, offer_cost, offer_hold
 from adloom.serving.auction.encode import RenderedWin
 from adloom.serving.auction.market import Market
 from adloom.serving.auction.request import VisitorInfo
+from adloom.serving.auction.strongest import StrongStep
 from adloom.serving.eligibility.eligible_set import ChangeCounter
 from adloom.serving.eligibility.frequency_lookup import BannerKeys
 from adloom.serving.request.context import LocalTime
@@ -47,13 +48,14 @@ class DecidedAuction:
         "win",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it was decided from
         self,
         win: WinningBid | None,
         market: Market,
         auction_input: AuctionInput,
         *,
         scanned: int | None = None,
+        strongest: Sequence[StrongStep] = (),
         scored_by: Sequence[Scoring] = (),
     ) -> None:
         self.win = win
@@ -67,8 +69,8 @@ class DecidedAuction:
         self.record: BidRecord | None = None
         self.record_version = 0  # A record has all bids, not only those that could change the outcome.
         # The sets that were scanned, and how often they had changed; None for a result that is never cached.
-        scanned_steps = auction_input.plan.steps[: scanned or 0]
-        self._eligible_sets = tuple(dict.fromkeys(step.eligible_set for step in scanned_steps))
+        scanned_steps = (*strongest, *auction_input.plan.steps[: scanned or 0])
+        self._eligible_sets = tuple(dict.fromkeys([step.eligible_set for step in scanned_steps]))
         self._change_count = None if scanned is None else self._count_changes()
         self._checked_at: int | None = None
         self._scored_by = [(policy, policy.version) for policy in scored_by]

@@ -16,7 +16,7 @@ import msgspec
 
 from adloom.auction.bid import BidType, Ctr
 from adloom.auction.price import ecpm_of, least_ecpm
-from adloom.auction.score import Scorer
+from adloom.auction.score import Scorer, Strengths
 from adloom.core.money import Micros
 from adloom.serving.eligibility.eligible_set import EligibleSet
 from adloom.serving.index.bid_block import ORDINARY_CLICKS, BidBlock, Bidder, build_bid_blocks
@@ -33,6 +33,9 @@ class TopBids(msgspec.Struct, frozen=True, eq=False):
     zone: ZoneInfo
     blocks: tuple[Block, ...]
     members: frozenset[tuple[int, int, int]]  # By the keys that identify bidders.
+    placements: tuple[IndexedPlacement, ...]
+    # By the strengths of a model, its highest bids once more, in the order of what they are worth by these.
+    strongest: dict[Strengths, EligibleSet]
 
 
 def build_top_bids(
@@ -48,7 +51,7 @@ def build_top_bids(
             highest = yield from _collect_highest(placements, bidders_max)
             blocks = yield from build_bid_blocks(highest)
             members = frozenset(one.seniority for one in highest)
-            built.append(TopBids(scoring, zone, tuple(blocks), members))
+            built.append(TopBids(scoring, zone, tuple(blocks), members, tuple(placements), {}))
     return built
 
 

@@ -235,11 +235,20 @@ class PlacementStates:
 
     def watch(self, sets: Sequence[EligibleSet]) -> None:
         """Keep these sets up to date from now on, and no others."""
-        self._watching = list(sets)
+        self._watching = []
         for eligible_set in sets:
-            if eligible_set.excluded_version != self._excluded.changes:
-                eligible_set.set_excluded(self._excluded)
-            eligible_set.update_lowered()
+            self.watch_also(eligible_set)
+
+    def watch_also(self, eligible_set: EligibleSet) -> None:
+        """Keep one more set up to date."""
+        self._watching.append(eligible_set)
+        if eligible_set.excluded_version != self._excluded.changes:
+            eligible_set.set_excluded(self._excluded)
+        eligible_set.update_lowered()
+
+    def unwatch(self, eligible_set: EligibleSet) -> None:
+        """Keep a set up to date no longer."""
+        self._watching = [each for each in self._watching if each is not eligible_set]
 
     def install(self, index: Index, states: Iterable[PlacementState]) -> None:
         """Take over prepared states in the moment in which their index becomes the current one."""

@@ -15,13 +15,15 @@ from array import array
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import log
 from typing import Final, NamedTuple
 
 import msgspec
 
 from adloom.auction.bid import BidType, Ctr, Quality, payer_of
+from adloom.auction.features import hash_banner
 from adloom.auction.price import PER_CLICK, ecpm_of, worth_of
-from adloom.auction.score import AdFeatures, AdFormat, Strengths, rate_quality
+from adloom.auction.score import AdFeatures, AdFormat, RankedBids, Strengths, rate_quality
 from adloom.core.money import Micros
 from adloom.serving.index.index import Block, Candidate
 from adloom.serving.index.rendered_banner import build_destination, encode_members
@@ -42,12 +44,12 @@ class RankedChunk(NamedTuple):
 
 
 class CtrRanking(NamedTuple):
-    """The bids per click of a block in chunks, the highest caps first; caps and strengths by position."""
+    """The bids per click of a block in chunks, the highest caps first; caps by position."""
 
     members: int
     chunks: Sequence[RankedChunk]
     caps: Sequence[float]
-    strengths: Sequence[float]
+    bids: RankedBids
     worth_max: int
     per_impression: Micros  # The highest eCPM of the bids per impression of the block.
 
@@ -70,12 +72,7 @@ def build_ranking(
     strengths: Strengths,
 ) -> Generator[None, None, CtrRanking]:
     """Rank the bids of a lane, with pauses; the first has the highest worth."""
-    strong, caps = array("d", bytes(8 * lane.stop)), array("d", bytes(8 * lane.stop))
-    for position in lane:
-        if position % BIDS_A_STEP == 0:
-            yield
-        strong[position] = strengths.compute_strength(ads[position])
-        caps[position] = worths[position] * strong[position]
+    caps, bids = yield from rank_bids(ads, worths, lane, strengths)
     ranked = sorted(lane, key=caps.__getitem__, reverse=True)
     yield
     return CtrRanking(
@@ -85,9 +82,38 @@ def build_ranking(
             for start in range(0, len(ranked), CHUNK_BIDS)
         ),
         caps=caps,
-        strengths=strong,
+        bids=bids,
         worth_max=worths[lane.start],
         per_impression=per_impression,
+    )
+
+
+def rank_bids(
+    ads: Sequence[AdFeatures], worths: Sequence[int], lane: range, strengths: Strengths
+) -> Generator[None, None, tuple[Sequence[float], RankedBids]]:
+    """Compute what bids of a lane are worth by some strengths, with pauses: their caps by position, and the rest."""
+    strong, caps, log_caps = (array("d", bytes(8 * lane.stop)) for _ in range(3))
+    banner_hashes, numbers = array("I", bytes(4 * lane.stop)), array("I", bytes(4 * lane.stop))
+    placement_keys = tuple(dict.fromkeys(ads[position].placement_key for position in lane))
+    number_of = {key: number for number, key in enumerate(placement_keys)}
+    for position in lane:
+        if position % BIDS_A_STEP == 0:
+            yield
+        ad = ads[position]
+        strong[position] = strengths.compute_strength(ad)
+        caps[position] = worths[position] * strong[position]
+        log_caps[position] = log(caps[position])
+        banner_hashes[position] = hash_banner(ad.banner_key)
+        numbers[position] = number_of[ad.placement_key]
+    yield
+    return caps, RankedBids(
+        log_caps=log_caps,
+        strengths=strong,
+        placement_numbers=numbers,
+        placement_keys=placement_keys,
+        banner_hashes=banner_hashes,
+        device_weights=(yield from strengths.collect_device_weights(banner_hashes)),
+        worth_max=max((worths[position] for position in lane), default=0),
     )
 
 
