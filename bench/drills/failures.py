@@ -18,7 +18,7 @@ SERVER_SECONDS_MAX: Final = 15.0
 FROZEN_SECONDS: Final = 20.0
 SHARE_SECONDS: Final = 15.0
 SHARE: Final = 25  # Of four workers.
-SHARE_OFF_MAX: Final = 10
+SHARE_OFF_MAX: Final = 2  # Ten percent.
 
 
 async def kill_worker(cluster: Cluster) -> Figures:
