@@ -4,6 +4,7 @@ What a process has counted and not added yet is lost with it; so are counts whil
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, date
 from typing import Final
 
@@ -17,6 +18,7 @@ from adloom.runtime.valkey import VALKEY_AWAY, Valkey
 ADD_SECONDS: Final = 5.0
 # Of a day, by slot: beyond, requests count for the slot only, and simulations take them to be like the others.
 PAGES_A_DAY_MAX: Final = 20_000
+NO_PAGE: Final = ""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger()
 
@@ -28,24 +30,19 @@ class PageTraffic:
         self._valkey = valkey
         self._clock = clock
         self._pages_a_day_max = pages_a_day_max
-        self._slots: dict[int, SlotCounts] = {}
-        self._pages: dict[tuple[int, str], int] = {}
+        self._pages: dict[tuple[int, str], SlotCounts] = {}
         self._day = date.min
         self._pages_of_day: set[tuple[int, str]] = set()
 
     def count(self, placement_key: int, url: str, *, is_filled: bool) -> None:
         """Count a request from a page that is classified."""
-        counts = self._slots.get(placement_key)
+        counts = self._pages.get((placement_key, url))
         if counts is None:
-            counts = self._slots[placement_key] = SlotCounts()
+            page = placement_key, url if len(self._pages) < self._pages_a_day_max else NO_PAGE
+            counts = self._pages.setdefault(page, SlotCounts())
         counts.requests += 1
-        counts.filled += is_filled
-        page = placement_key, url
-        known = self._pages.get(page)
-        if known is not None:
-            self._pages[page] = known + 1
-        elif len(self._pages) < self._pages_a_day_max:
-            self._pages[page] = 1
+        if is_filled:
+            counts.filled += 1
 
     async def run(self, stop: asyncio.Event) -> None:
         is_away = False
@@ -61,25 +58,31 @@ class PageTraffic:
 
     async def add(self) -> None:
         """Add what was counted since the last time."""
-        if not self._slots:
+        if not self._pages:
             return
         now = self._clock.now().astimezone(UTC)
         if now.date() != self._day:
             self._day, self._pages_of_day = now.date(), set()
-        slots, self._slots = self._slots, {}
         pages, self._pages = self._pages, {}
+        slots: dict[int, SlotCounts] = {}
+        for (placement_key, _), counts in pages.items():
+            _add(slots.setdefault(placement_key, SlotCounts()), counts)
+        try:
+            await add_page_counts(self._valkey, slots, self._keep_some(pages), now)
+        except VALKEY_AWAY:
+            for page, counts in pages.items():
+                _add(self._pages.setdefault(page, SlotCounts()), counts)
+            raise
+
+    def _keep_some(self, pages: Mapping[tuple[int, str], SlotCounts]) -> dict[tuple[int, str], int]:
+        """Return the requests of pages, as far as the day has room for them."""
         of_day = self._pages_of_day
         for page in pages:
-            if len(of_day) < self._pages_a_day_max:
+            if page[1] and len(of_day) < self._pages_a_day_max:
                 of_day.add(page)
-        kept = {page: requests for page, requests in pages.items() if page in of_day}
-        try:
-            await add_page_counts(self._valkey, slots, kept, now)
-        except VALKEY_AWAY:
-            for placement_key, counts in slots.items():
-                known = self._slots.setdefault(placement_key, SlotCounts())
-                known.requests += counts.requests
-                known.filled += counts.filled
-            for page, requests in kept.items():
-                self._pages[page] = self._pages.get(page, 0) + requests
-            raise
+        return {page: counts.requests for page, counts in pages.items() if page in of_day}
+
+
+def _add(to: SlotCounts, more: SlotCounts) -> None:
+    to.requests += more.requests
+    to.filled += more.filled
