@@ -1,4 +1,8 @@
-"""Every page of the console, on a computer and on a phone: nothing breaks or overflows, and axe-core finds no barrier.
+"""Every page of the console, on a computer and on a phone: nothing breaks or overflows, axe-core finds no barrier, and
+names that contain scripts are shown as text.
+
+One walk does it all, because a browser needs half a second of a processor for each page that it loads. Tabs are found on
+the pages themselves; dialogs, and what a role sees otherwise, are named in `tests.support.console_walk`.
 
 `ADLOOM_CONSOLE_PICTURES=1` also takes pictures for people to look at: in both themes, in `artifacts/console/`,
 which is not committed.
@@ -7,45 +11,52 @@ which is not committed.
 import importlib
 import os
 import pkgutil
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, TimeoutError, expect  # noqa: A004 - that of the browser
 
 from adloom.console import pages
 from adloom.console.page import REGISTERED
-from tests.support.axe import find_barriers
+from adloom.core.actor import Role
+from tests.support.axe import BarrierFinder
 from tests.support.chromium import Visit, a_visit
-from tests.support.console import log_in_to
-from tests.support.product import Product, wait_until
+from tests.support.console import PASSWORD, log_in, log_in_to
+from tests.support.console_walk import (
+    DIALOGS,
+    OF_ROLES,
+    PWNED,
+    STATES,
+    find_auction,
+    give_account,
+    give_page,
+    hostile_names,
+    name_page,
+    open_popup,
+    write_address,
+)
+from tests.support.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1_200)]
 
 IS_WANTED = bool(os.environ.get("ADLOOM_CONSOLE_PICTURES"))
 PICTURES = Path(__file__).resolve().parents[2] / "artifacts" / "console"
-SIZES = ((390, 844), (1400, 900))
+PHONE = (390, 844)
+COMPUTER = (1400, 900)
 THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
-SETTLE_MILLISECONDS = 400  # Figures come after the page, and charts are drawn.
+SETTLE_MILLISECONDS = 200  # Figures come after the page, and charts are drawn.
 FIT_MILLISECONDS = 2_000  # Charts take the width of a window a little later.
-# Lists with an id of each kind; the sample has some of all.
-LISTS = {
-    "campaign_id": "/admin/campaigns",
-    "banner_id": "/admin/banners",
-    "placement_id": "/admin/placements",
-    "site_id": "/admin/sites",
-    "advertiser_id": "/admin/advertisers",
-    "publisher_id": "/admin/publishers",
-    "auction_id": "/api/v1/admin/auctions",
-}
-# Tabs that are tables of their own.
-TABS = (
-    "/console/sites/{site_id}?tab=market",
-    "/console/sites/{site_id}?tab=approvals",
-    "/console/campaigns/{campaign_id}?tab=contextual",
+# The frame is the same on all pages of a role.
+FRAME = (".al-header", ".q-drawer")
+TABS = """(links) => links.filter((one) => !one.hasAttribute("aria-current"))
+  .map((one) => one.getAttribute("href")).filter((one) => one.includes("?tab="))"""
+# Tabs that are tables of their own: they fit a phone too.
+FITTED = (
+    "/console/sites/{}?tab=market",
+    "/console/sites/{}?tab=approvals",
+    "/console/campaigns/{}?tab=contextual",
     "/console/system?tab=transfer",
 )
 # Pages that nobody has to log in for; the magazine is delivery's.
@@ -53,7 +64,6 @@ GATES = ("/console/login", "/console/forgot", "/console/welcome?token=unknown")
 MAGAZINE = ("/sample", "/sample/shop")
 FIRST_PAGE_BYTES_MAX = 600_000
 LOG_IN_BYTES_MAX = 50_000
-PARAMETER = re.compile(r"\{(\w+)\}")
 
 for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
     importlib.import_module(module.name)
@@ -64,44 +74,25 @@ def product(sample_product: Product) -> Product:
     return sample_product
 
 
-@pytest.fixture(scope="module")
-def addresses(product: Product) -> list[str]:
-    """One address of every page."""
-    headers = {"Authorization": f"Bearer {product.token()}"}
-    with httpx.Client(base_url=product.control_url, headers=headers, timeout=30) as admin:
-
-        def first_of(path: str) -> str | None:
-            items = admin.get(path).raise_for_status().json()["items"]
-            return items[0]["id"] if items else None
-
-        wait_until(lambda: first_of(LISTS["auction_id"]) is not None, seconds=60, what="an auction")
-        ids = {name: first_of(path) for name, path in LISTS.items()}
-        ids["chapter"] = "tag"
-        ids["page_id"] = give_page(admin, str(ids["site_id"]))
-    return sorted(PARAMETER.sub(lambda found: str(ids[found[1]]), path) for path in (*REGISTERED, *TABS))
-
-
-def give_page(admin: httpx.Client, site_id: str) -> str:
-    """Add a page of a site, and return its id."""
-    path = f"/admin/sites/{site_id}"
-    domain = admin.get(path).raise_for_status().json()["domain"]
-    body = {
-        "url": f"https://{domain}/given",
-        "title": "A page with a long title that has to be cut somewhere on a phone",
-        "categories": [{"id": "275", "confidence": 0.9}, {"id": "424", "confidence": 0.2}],
-    }
-    return admin.post(f"{path}/pages", json=body).raise_for_status().json()["id"]
-
-
-def test_no_page_breaks_or_overflows(chromium: Browser, product: Product, addresses: list[str]) -> None:
+def test_no_page_breaks_overflows_or_has_a_barrier(chromium: Browser, product: Product) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    with a_visit(chromium, reduced_motion="reduce") as visit:
+    options: Any = {"reduced_motion": "reduce", "viewport": {"width": COMPUTER[0], "height": COMPUTER[1]}}
+    with (
+        product.admin() as admin,
+        hostile_names(admin, is_wanted=not IS_WANTED) as ids,
+        a_visit(chromium, **options) as visit,
+    ):
+        ids |= {"chapter": "tag", "auction_id": find_auction(admin, ids["campaign_id"])}
+        ids["page_id"] = give_page(admin, ids["site_id"])
         log_in_to(product, visit.page)
-        complaints = [complaint for address in addresses for complaint in check_page(visit, product, address)]
+        walk = Walk(visit, product)
+        complaints = list(walk.check_all(sorted(write_address(path, ids) for path in REGISTERED)))
+        for role, paths in OF_ROLES.items():
+            complaints += walk.check_role(role, paths, ids)
         errors = list(visit.errors)
-        complaints += check_others(visit, product)
+        complaints += walk.check_others()
 
-    assert complaints == []
+    assert not complaints, "\n".join(complaints)
     assert errors == []
 
 
@@ -150,38 +141,102 @@ def test_the_figures_of_a_report_are_on_the_first_screen_of_a_phone(
         assert max(ends) < 844
 
 
-def check_others(visit: Visit, product: Product) -> Iterator[str]:
-    """Yield what is wrong with a dialog, an address without a page, the log-in and the magazine."""
-    page = visit.page
-    page.goto(f"{product.control_url}/console/system?tab=keys")
-    page.get_by_role("button", name="New key").click()
-    page.get_by_role("dialog").get_by_label("Name").wait_for()
-    page.wait_for_timeout(SETTLE_MILLISECONDS)
-    # Of buttons above a page that is fixed axe does not find the background; other pages have the same buttons.
-    yield from (f"a dialog {barrier}" for barrier in find_barriers(page) if "color-contrast" not in barrier)
-    page.goto(f"{product.control_url}/console/nothing")
-    yield from (f"a wrong address {barrier}" for barrier in find_barriers(page))
-    page.context.clear_cookies()
-    for address in (
-        *(f"{product.control_url}{path}" for path in GATES),
-        *(f"{product.delivery_url}{path}" for path in MAGAZINE),
-    ):
-        page.goto(address)
-        yield from (f"{address} {barrier}" for barrier in find_barriers(page))
+class Walk:
+    """A visit to many pages one after another, by somebody who is logged in."""
 
+    def __init__(self, visit: Visit, product: Product) -> None:
+        self._page = visit.page
+        self._product = product
+        self._finder = BarrierFinder(visit.page)
+        self._is_narrow = False
+        self._is_framed = False  # Whether the frame of this role was looked at.
 
-def check_page(visit: Visit, product: Product, address: str) -> Iterator[str]:
-    """Yield what is wrong with a page; also take pictures of it if they are wanted."""
-    page = visit.page
-    answer = page.goto(f"{product.control_url}{address}")
-    if answer is None or not answer.ok:
-        yield f"{address} answers {answer and answer.status}"
-    page.locator("h1").first.wait_for()
-    page.wait_for_timeout(SETTLE_MILLISECONDS)
-    name = address.removeprefix("/console").strip("/").replace("?tab=", "-").replace("/", "-") or "overview"
-    name = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "one", name)
-    for width, height in SIZES:
-        page.set_viewport_size({"width": width, "height": height})
+    def check_all(self, addresses: Sequence[str]) -> Iterator[str]:
+        """Yield what is wrong with pages, their tabs and dialogs."""
+        waiting = list(addresses)
+        for address in waiting:
+            yield from (f"{address} {complaint}" for complaint in self._check(address))
+            if "?tab=" in address:
+                continue  # It has the tabs of its page, and a link to the first of them.
+            tabs: list[str] = self._page.locator(".al-tabs a").evaluate_all(TABS)
+            waiting += [tab for tab in tabs if tab not in waiting]
+
+    def check_role(self, role: Role, paths: Sequence[str], ids: Mapping[str, str]) -> Iterator[str]:
+        """Yield what is wrong with pages as an account of a role sees them."""
+        email = give_account(self._product, role, ids, PASSWORD)
+        self._page.context.clear_cookies()
+        log_in(self._page, self._product.control_url, email=email, password=PASSWORD, goal=None)
+        self._is_framed = False
+        self._resize(COMPUTER)
+        for address in (write_address(path, ids) for path in paths):
+            complaints = [*self._open(address), *self._find_barriers()]
+            yield from (f"{address} as {role.value} {complaint}" for complaint in complaints)
+
+    def check_others(self) -> Iterator[str]:
+        """Yield what is wrong with an address without a page, the log-in and the magazine."""
+        page, product = self._page, self._product
+        self._resize(COMPUTER)
+        page.goto(f"{product.control_url}/console/nothing")
+        yield from (f"a wrong address {barrier}" for barrier in self._finder.find())
+        page.context.clear_cookies()
+        for address in (
+            *(f"{product.control_url}{path}" for path in GATES),
+            *(f"{product.delivery_url}{path}" for path in MAGAZINE),
+        ):
+            page.goto(address)
+            yield from (f"{address} {barrier}" for barrier in self._finder.find())
+
+    def _check(self, address: str) -> Iterator[str]:
+        name = name_page(address)
+        is_fitted = "?tab=" not in name or name in FITTED
+        # Every second page begins in a narrow window: each change of its width is a layout.
+        is_narrow_first = self._is_narrow and is_fitted
+        self._resize(PHONE if is_narrow_first else COMPUTER)
+        yield from self._open(address)
+        if is_narrow_first:
+            yield from self._check_width(address, PHONE)
+        yield from self._check_width(address, COMPUTER)
+        yield from self._find_barriers()
+        yield from self._check_popups(name)
+        if is_fitted and not is_narrow_first:
+            yield from self._check_width(address, PHONE)
+            self._is_narrow = True
+        else:
+            self._is_narrow = False
+
+    def _open(self, address: str) -> Iterator[str]:
+        page = self._page
+        answer = page.goto(f"{self._product.control_url}{address}")
+        if answer is None or not answer.ok:
+            yield f"answers {answer and answer.status}"
+        page.locator("h1").first.wait_for()
+        page.wait_for_function("() => window.did_handshake")
+        page.wait_for_timeout(SETTLE_MILLISECONDS)
+        if page.evaluate(PWNED) != [None, 0]:
+            yield "runs a name as a script"
+
+    def _find_barriers(self) -> Iterator[str]:
+        yield from self._finder.find(without=FRAME if self._is_framed else ())
+        self._is_framed = True
+
+    def _check_popups(self, name: str) -> Iterator[str]:
+        page = self._page
+        for clicks in DIALOGS.get(name, ()):
+            with open_popup(page, clicks) as selector:
+                yield from (f"{clicks[-1][1]}: {barrier}" for barrier in self._finder.find(selector))
+                if page.evaluate(PWNED) != [None, 0]:
+                    yield f"{clicks[-1][1]} runs a name as a script"
+        if name in STATES:
+            what, reach = STATES[name]
+            reach(page)
+            yield from (f"{what}: {barrier}" for barrier in self._finder.find("#content"))
+
+    def _resize(self, size: tuple[int, int]) -> None:
+        self._page.set_viewport_size({"width": size[0], "height": size[1]})
+
+    def _check_width(self, address: str, size: tuple[int, int]) -> Iterator[str]:
+        page, (width, _) = self._page, size
+        self._resize(size)
         try:
             page.wait_for_function(
                 "document.documentElement.scrollWidth <= innerWidth", timeout=FIT_MILLISECONDS
@@ -189,8 +244,9 @@ def check_page(visit: Visit, product: Product, address: str) -> Iterator[str]:
         except TimeoutError:
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > width:  # A busy machine lays out late.
-                yield f"{address} is {wide} wide in a window of {width}"
+                yield f"is {wide} wide in a window of {width}"
         for theme in THEMES if IS_WANTED else ():
+            name = name_page(address).removeprefix("/console").strip("/").replace("?tab=", "-")
+            name = name.replace("/", "-").replace("{}", "one") or "overview"
             page.emulate_media(color_scheme=theme)
             page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png", full_page=True)
-    yield from (f"{address} {barrier}" for barrier in find_barriers(page))
